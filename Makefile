@@ -59,9 +59,10 @@ peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive:
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
 	$(VENV)/bin/agentworld demo --profile $(PROFILE)
 
-manifests: $(PACKAGES) $(PROJECT) ## the definitions of the custom resources and the schema of the chart's values
+manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the guide's table of steps
 	$(PYTHON) -m agentworld_operator.resources.write charts/agentworld/crds
 	$(PYTHON) tools/values_schema.py charts/agentworld > charts/agentworld/values.schema.json
+	$(PYTHON) tools/steps_table.py docs/guides/pipelines.md
 
 verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one than it would be now
 	@made=$$(mktemp -d) && trap 'rm -r "$$made"' EXIT \

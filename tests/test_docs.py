@@ -1,10 +1,15 @@
 """What the docs say of the house is what the house is."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from agentworld.steps.table import STEPS
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,6 +59,16 @@ def test_a_decision_is_numbered_and_tells_its_problem_its_choice_and_its_price(p
 def test_no_two_decisions_have_the_same_number():
     numbers = [path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")]
     assert len(numbers) == len(set(numbers))
+
+
+def test_the_guide_shows_the_steps_as_they_are_declared(tmp_path):
+    guide = (ROOT / "docs/guides/pipelines.md").read_text()
+    (tmp_path / "guide.md").write_text(guide)
+    words = [sys.executable, ROOT / "tools/steps_table.py", tmp_path / "guide.md"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run(words, check=True, env=environment)
+    assert guide.count("\n| `") >= len(STEPS)
+    assert (tmp_path / "guide.md").read_text() == guide
 
 
 def test_every_link_of_the_docs_leads_somewhere():

@@ -5,7 +5,6 @@
 from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
-from agentworld_pipelines import components
 from agentworld_pipelines.concluding import concluded
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import placed
@@ -22,15 +21,15 @@ def agent(placement: Placement | None = None) -> BaseComponent:
         """As for the world model; the simulator by its alias or its digest, or the recipe's."""
         job = {"recipe": recipe, "store": store}
         with concluded(step, "agent", **job):
-            collected = step(components.collect, **job).output
+            collected = step("collect", **job).output
             inputs = {"collected": collected, "simulator": simulator}
-            imitated = step(components.imitate, **job, **inputs).output
-            run = step(components.open_run, **job, imitated=imitated).output
-            agent = step(components.agent, **job, imitated=imitated, run=run).output
-            closed = step(components.close_run, store=store, agent=agent).output
-            validation = step(components.validate, **job, imitated=imitated, agent=agent).output
+            imitated = step("imitate", **job, **inputs).output
+            run = step("open_run", **job, imitated=imitated).output
+            agent = step("agent", **job, imitated=imitated, run=run).output
+            closed = step("close_run", **job, agent=agent).output
+            validation = step("validate", **job, imitated=imitated, agent=agent).output
             proof = {"closed": closed, "validation": validation}
-            registered = step(components.register_agent, **job, agent=agent, **proof).output
-            step(components.audit, store=store, registered=registered, validation=validation)
+            registered = step("register_agent", **job, agent=agent, **proof).output
+            step("audit", **job, registered=registered, validation=validation)
 
     return pipeline

@@ -1,4 +1,4 @@
-"""A step of live shells as the one process of a pod: `python -m agentworld_pipelines.alone STEP
+"""A step of live environments as the one process of a pod: `python -m agentworld_pipelines.alone STEP
 ARGUMENT...`, in a pod that can have a sandbox.
 """
 
@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 from agentworld.errors import InputError
 from agentworld.recipes.environment import exit_status
-from agentworld_pipelines.stages import LIVE, live
+from agentworld.steps.table import names_of
+from agentworld_pipelines.stages import live
 
 
 def main(words: Sequence[str]) -> None:
     """Does the step that is named first, with the arguments that follow; tells its folder."""
     step, *arguments = words or [""]
-    if step not in LIVE:
-        raise InputError(f"{step!r} is no step of live shells; give one of: {', '.join(LIVE)}")
+    if step not in names_of("live"):
+        steps = ", ".join(names_of("live"))
+        raise InputError(f"{step!r} is no step of live environments; give one of: {steps}")
     sys.stdout.write(f"{live(step, *arguments)}\n")
 
 

@@ -2,14 +2,14 @@
 
 from kfp import dsl
 
-from agentworld_pipelines import components
+from agentworld.steps.table import CONCLUDE
 from agentworld_pipelines.placing import Step
 
 
 def concluded(step: Step, pipeline: str, recipe: object, store: object) -> dsl.ExitHandler:
     """What stands around all other steps of a pipeline."""
     ending = step(
-        components.conclude,
+        CONCLUDE,
         pipeline=pipeline,
         recipe=recipe,
         store=store,

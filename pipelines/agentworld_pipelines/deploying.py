@@ -1,4 +1,4 @@
-"""The step `deploy`: in the store alone, or on a cluster by a Simulator and then its alias.
+"""The step `deploy` on a cluster: by a Simulator and then its alias.
 
 Objects are all that is written there. Who may write them, what passes a gate and what is recorded
 is for the cluster to say: its RBAC, its operator, its service.
@@ -17,10 +17,10 @@ from agentworld.operations.probe import probe
 from agentworld.operations.serving import deployed_service
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import digest_json
-from agentworld.runner.remote import anywhere
+from agentworld.runner.run import run_planned
 from agentworld.serving.simulators.cluster_objects import of_digest
-from agentworld.steps import deploy as step
-from agentworld.steps.deploy import Naming
+from agentworld.steps.deploy import Naming, plan_by
+from agentworld.steps.table import STEPS
 from agentworld_pipelines import objects
 from agentworld_pipelines.api_server import (
     EXISTS,
@@ -43,20 +43,18 @@ _ANY_NUMBER = 1_000_000
 _Answer = TypeVar("_Answer")
 
 
-@anywhere()
-def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
+def deployed(recipe: str, store: str, simulator: str, target: str) -> str:
     """The folder that says what serves a pinned simulator, which is given by its own folder.
 
-    `target` is what a placement tells, and empty where no cluster is to serve it. Raises
-    InputError for what is wrong, and PipelineError where the cluster refuses it or it never serves.
+    `target` is what a placement tells. Raises InputError for what is wrong, and PipelineError where
+    the cluster refuses it or it never serves.
     """
-    if not target:
-        return step.deploy(recipe, store, simulator)
     parsed_target, settings = Target.parse(target), from_environment(ClusterSettings)
     namespace = parsed_target.deployment.namespace or namespace_of(settings)
     where = {"target": digest_json([parsed_target.model_dump(mode="json"), namespace])}
     serve = partial(_serve, parsed_target, settings, namespace)
-    return step.deploy_by(serve, where, recipe, store, simulator)
+    planner = partial(plan_by, serve, where)
+    return run_planned(STEPS["deploy"], planner, recipe, store, simulator)
 
 
 def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Naming) -> None:

@@ -24,7 +24,7 @@ from agentworld.recipes.environment import from_environment
 from agentworld.runner.code import code_digest
 from agentworld.runner.progress import ProgressFile, progress_path, read_progress
 from agentworld.runner.remote import anywhere, fetch
-from agentworld.steps.stage import stage_folder
+from agentworld.steps.run import folder_for
 from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.storage.working_copy import there
 from agentworld_pipelines.api_server import (
@@ -52,13 +52,13 @@ _Answer = TypeVar("_Answer")
 _AGAIN = "begin the step again, and it resumes from what is kept"
 
 
-@anywhere()
+@anywhere
 def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
     """The folder of a stage that several nodes trained, now or before.
 
     Raises InputError, PipelineError where the training failed, and ClusterError.
     """
-    folder = stage_folder(stage, recipe, store, *inputs)
+    folder = folder_for(stage, recipe, store, *inputs)
     progress = ProgressFile(Path(store), stage)
     if (folder / RECEIPT).exists():
         progress.finish("reused", folder, read_receipt(folder).seconds)

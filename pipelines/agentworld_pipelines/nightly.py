@@ -5,7 +5,6 @@
 from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
-from agentworld_pipelines import components
 from agentworld_pipelines.concluding import concluded
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import placed
@@ -21,6 +20,6 @@ def nightly(placement: Placement | None = None) -> BaseComponent:
         job = {"recipe": recipe, "store": store}
         with concluded(step, "nightly", **job):
             run = dsl.PIPELINE_JOB_ID_PLACEHOLDER
-            step(components.measure, **job, simulator=simulator, job=run)
+            step("measure", **job, simulator=simulator, job=run)
 
     return pipeline

@@ -11,8 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from agentworld.recipes.load import load_yaml
 from agentworld.records.base import Label, Record
-from agentworld.runner.order import ALL_STEPS
-from agentworld.steps.stage import STAGES
+from agentworld.steps.table import CONCLUDE, STEPS, names_of
 from agentworld_pipelines.deployment import Deployment
 from agentworld_pipelines.retries import RETRIES, Retries
 from agentworld_pipelines.terms import (
@@ -48,8 +47,9 @@ _RESERVED = (
 
 
 def _check_step(step: str) -> str:
-    if step not in ALL_STEPS:
-        raise ValueError(f"there is no such step; steps are {', '.join(ALL_STEPS)}")
+    names = (*STEPS, CONCLUDE)
+    if step not in names:
+        raise ValueError(f"there is no such step; steps are {', '.join(names)}")
     return step
 
 
@@ -173,8 +173,8 @@ class Placement(Record):
             place = own_place.over(self.default)
             if twice := place.duplicates:
                 raise ValueError(f"{name} gives {twice[0]} twice; leave one")
-            if place.nodes and name not in STAGES:
-                which = ", ".join(STAGES)
+            if place.nodes and name not in names_of("training"):
+                which = ", ".join(names_of("training"))
                 raise ValueError(
                     f"{name} has several nodes, which only {which} can; take them away"
                 )

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from kfp import dsl, kubernetes
-from kfp.dsl.base_component import BaseComponent
 
-from agentworld_pipelines.components import IMAGE
+from agentworld.steps.table import names_of
+from agentworld_pipelines.components import COMPONENTS, IMAGE
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
     QUEUE,
@@ -15,10 +15,9 @@ from agentworld_pipelines.placement import (
     Placement,
 )
 from agentworld_pipelines.retries import RETRIES
-from agentworld_pipelines.stages import LIVE
 
 Step = Callable[..., dsl.PipelineTask]
-"""Takes a component and its arguments."""
+"""Takes the name of a step and its arguments."""
 
 
 def placed(placement: Placement | None) -> Step:
@@ -30,15 +29,13 @@ def placed(placement: Placement | None) -> Step:
     """
     where = placement or Placement()
 
-    def step(component: BaseComponent, **arguments: object) -> dsl.PipelineTask:
-        step_place = where.of(component.python_func.__name__)
+    def step(name: str, /, **arguments: object) -> dsl.PipelineTask:
+        step_place = where.of(name)
         place = step_place.model_copy(update={"image": step_place.image or IMAGE})
         place_json = place.model_dump_json(exclude_defaults=True)
-        if place.nodes:
-            arguments["nodes"] = place_json
-        elif placement and component.python_func.__name__ in LIVE:
+        if place.nodes or (placement and name in names_of("live")):
             arguments["place"] = place_json
-        task = component(**arguments).set_caching_options(False)
+        task = COMPONENTS[name](**arguments).set_caching_options(False)
         task.set_container_image(place.image)
         _place(task, place.own_pod)
         return task

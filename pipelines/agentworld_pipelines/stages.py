@@ -1,36 +1,63 @@
 """How a step is done for which its own pod may not be enough: a stage of several nodes by a
-TrainJob, and a step of live shells by a Job where this pod can have no sandbox.
+TrainJob, and a step of live environments by a Job where this pod can have no sandbox.
 
 Nothing heavy is imported before it is known which; a step in this process needs no cluster.
 """
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from agentworld.errors import SandboxUnavailable
-from agentworld.runner.remote import anywhere
+from agentworld.records.gate import GateVerdict
+from agentworld.runner.folders import VERDICT
+from agentworld.runner.remote import anywhere, located_path
+from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import copy_of
 
-LIVE = ("collect", "validate", "measure")
-"""The steps that open live shells."""
+
+class Verdict(NamedTuple):
+    """What a pipeline goes by."""
+
+    folder: str
+    verdict: Literal["passed", "refused"]
+    reason: str
+    """Names each figure that was too small; empty where none was."""
 
 
-def train(stage: str, recipe: str, store: str, *inputs: str, nodes: str = "") -> str:
+def decide(recipe: str, store: str, report: str) -> Verdict:
+    """The folder of the gate's verdict, and what it says."""
+    folder = run_by_name("gate", recipe, store, report)
+    verdict = GateVerdict.read(Path(located_path(f"{folder}/{VERDICT}", store)))
+    return Verdict(folder, verdict.verdict, verdict.reason)
+
+
+def train(stage: str, recipe: str, store: str, *inputs: str, place: str = "") -> str:
     """The folder of the finished stage.
 
-    `nodes` is the place of several nodes as JSON; where it is empty the stage is trained here.
+    `place` is the place of several nodes as JSON; where it is empty the stage is trained here.
     """
-    if nodes:
+    if place:
         from agentworld_pipelines.follow_job import followed
 
-        return followed(stage, recipe, store, *inputs, nodes=nodes)
-    return str(_function_of(stage)(recipe, store, *inputs))
+        return followed(stage, recipe, store, *inputs, nodes=place)
+    return run_by_name(stage, recipe, store, *inputs)
 
 
-@anywhere()
+def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "") -> str:
+    """The folder that says what serves a pinned simulator.
+
+    `place` is the cluster's target as JSON; where it is empty the alias moves in the store alone.
+    """
+    if place:
+        from agentworld_pipelines.deploying import deployed
+
+        return deployed(recipe, store, simulator, place)
+    return run_by_name(step, recipe, store, simulator)
+
+
+@anywhere
 def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> str:
     """The folder of the finished step.
 
@@ -38,30 +65,23 @@ def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> s
     where it is empty, or no other pod would find the store, the step then raises
     SandboxUnavailable.
     """
-    arguments = (recipe, store, *others)
-    work = _function_of(step)
     if not place or not _is_reached(store, place):
-        return str(work(*arguments))
+        return run_by_name(step, recipe, store, *others)
 
     def finished() -> str | None:
         """Null where live shells are needed, and cannot be had here."""
         with suppress(SandboxUnavailable):
-            return str(work(*arguments))
+            return run_by_name(step, recipe, store, *others)
         return None
 
     folder = finished()
     if folder is None:
         from agentworld_pipelines.follow_job import followed_apart
 
-        folder = followed_apart(step, arguments, place, finished)
+        folder = followed_apart(step, (recipe, store, *others), place, finished)
     return folder
 
 
 def _is_reached(store: str, place: str) -> bool:
     """By other pods than this one."""
     return copy_of(Path(store)) is not None or bool(json.loads(place).get("volumes"))
-
-
-def _function_of(step: str) -> Callable[..., object]:
-    function: Callable[..., object] = getattr(import_module(f"agentworld.steps.{step}"), step)
-    return function

@@ -5,7 +5,6 @@
 from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
-from agentworld_pipelines import components
 from agentworld_pipelines.concluding import concluded
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import placed
@@ -23,17 +22,17 @@ def world_model(placement: Placement | None = None) -> BaseComponent:
         """A recipe's name or path, and a folder that every step can reach."""
         job = {"recipe": recipe, "store": store}
         with concluded(step, "world_model", **job):
-            collected = step(components.collect, **job).output
-            data = step(components.prepare, **job, collected=collected).output
-            cpt = step(components.cpt, **job, data=data).output
-            sft = step(components.sft, **job, data=data, parent=cpt).output
-            rl = step(components.rl, **job, data=data, parent=sft).output
+            collected = step("collect", **job).output
+            data = step("prepare", **job, collected=collected).output
+            cpt = step("cpt", **job, data=data).output
+            sft = step("sft", **job, data=data, parent=cpt).output
+            rl = step("rl", **job, data=data, parent=sft).output
             stages = {"cpt": cpt, "sft": sft, "rl": rl}
-            report = step(components.evaluate, **job, data=data, **stages).output
-            verdict = step(components.gate, **job, report=report).outputs["Output"]
+            report = step("evaluate", **job, data=data, **stages).output
+            verdict = step("gate", **job, report=report).outputs["Output"]
             with dsl.If(verdict == "passed"):
-                version = step(components.register, store=store, **stages, report=report).output
-                simulator = step(components.simulate, **job, version=version).output
-                step(components.deploy, **job, simulator=simulator, target=target)
+                version = step("register", **job, **stages, report=report).output
+                simulator = step("simulate", **job, version=version).output
+                step("deploy", **job, simulator=simulator, place=target)
 
     return pipeline

@@ -24,6 +24,7 @@ from agentworld_cli.show import (
     show_step,
     trees,
 )
+from agentworld_cli.steps import add_steps, folder_help
 from agentworld_cli.verification import check_none
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from agentworld.records.deployment import Deployment
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
+add_steps(app, "agent", but=["register"])
 
 _As = Annotated[
     str, typer.Option("--as", metavar="ALIAS", help="Lower-case letters, digits and dashes.")
@@ -40,43 +42,23 @@ _By = Annotated[
     typer.Option(metavar="WHO", callback=lambda by: by or who(), help="By whose word; else yours."),
 ]
 _Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why.")]
-_Agent = Annotated[str, typer.Option(help="The folder of a finished `train agent`.")]
-
-
-@app.command()
-def validate(
-    imitated: Annotated[str, typer.Option(help="The folder of a finished `train imitate`.")],
-    agent: _Agent,
-    recipe: RecipeName = DEFAULT_RECIPE,
-    simulator: Annotated[
-        str,
-        typer.Option(
-            metavar="DIGEST|ALIAS", help="Try it in this simulator; else in that of its run."
-        ),
-    ] = "",
-    store: AnyStore = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Try an agent before and after its training, simulated and live."""
-    from agentworld.steps.validate import validate
-
-    show_step(validate, recipe, store, imitated, agent, simulator, as_json=as_json)
+_Agent = Annotated[str, typer.Option(help=folder_help("agent"))]
 
 
 @app.command()
 def register(
     agent: _Agent,
-    validation: Annotated[str, typer.Option(help="The folder of a finished `agent validate`.")],
+    validation: Annotated[str, typer.Option(help=folder_help("validate"))],
     recipe: RecipeName = DEFAULT_RECIPE,
     store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Make a version of an agent that was validated."""
-    from agentworld.steps.close_run import close_run
-    from agentworld.steps.register_agent import register_agent
+    from agentworld.steps.run import run_by_name
 
     def registered() -> str:
-        return register_agent(recipe, store, agent, close_run(store, agent), validation)
+        closed = run_by_name("close_run", recipe, store, agent)
+        return run_by_name("register_agent", recipe, store, agent, closed, validation)
 
     show_step(registered, as_json=as_json)
 

@@ -37,13 +37,14 @@ def demo(
     from agentworld.reports.page import write_page
     from agentworld.reports.summary import summarise
     from agentworld.runner.failure import translated
+    from agentworld.steps.table import AFTER_GATE
     from agentworld_cli.tables import show_summary
 
     job = run_job(profile, store)
     summary = summarise(job.recipe, job.folders, job.peak_memory_gib)
     try:
         summary.write(job.store / "summary.json")
-        page = write_page(job.store / "report.html", job.folders, summary)
+        page = write_page(job.store / "report.html", job.folders, summary, AFTER_GATE)
     except OSError as error:
         raise translated(error, job.store) from error
     if as_json:

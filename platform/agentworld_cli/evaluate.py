@@ -8,29 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
+from agentworld_cli.steps import add_steps
 
 if TYPE_CHECKING:
     from agentworld.records.report import Estimate
 
 app = typer.Typer(help="Evaluations on held-out live episodes.", no_args_is_help=True)
-
-_Stage = Annotated[str, typer.Option(help="The folder of the finished stage.")]
-
-
-@app.command()
-def stages(
-    data: Annotated[str, typer.Option(help="The folder of a finished `data prepare`.")],
-    cpt: _Stage,
-    sft: _Stage,
-    rl: _Stage,
-    recipe: RecipeName = DEFAULT_RECIPE,
-    store: AnyStore = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Score the stages and two baselines."""
-    from agentworld.steps.evaluate import evaluate
-
-    show_step(evaluate, recipe, store, data, cpt, sft, rl, as_json=as_json)
+add_steps(app, "evaluate", but=["served"])
 
 
 @app.command()
@@ -56,10 +40,10 @@ def served(
     from agentworld.records.report import ServedReport
     from agentworld.runner.folders import REPORT
     from agentworld.runner.remote import located_path
-    from agentworld.steps.measure import measure
+    from agentworld.steps.run import run_by_name
 
     name = job or datetime.now(UTC).date().isoformat()
-    folder = show_step(measure, recipe, store, simulator, name, as_json=as_json)
+    folder = show_step(run_by_name, "measure", recipe, store, simulator, name, as_json=as_json)
     report = ServedReport.read(Path(located_path(folder, store)) / REPORT)
     line = f"exact match {_format_estimate(report.free_running.exact_match)}"
     if report.change:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from agentworld.runner.failure import full_sentence, is_full
 from agentworld.runner.folders import verdict_of
-from agentworld.runner.order import AFTER_GATE, STEPS
 from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.runner.watch import tree_memory_gib
+from agentworld.steps.table import AFTER_GATE, MAIN_JOB
 from agentworld_cli.errors import StepFailed
 from agentworld_cli.views import suited_view
 from agentworld_pipelines.local import LOG
@@ -28,7 +28,7 @@ class Followed(NamedTuple):
 def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
     """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
     peak_memory_gib = 0.0
-    with suited_view(STEPS) as view:
+    with suited_view(MAIN_JOB) as view:
         while True:
             ended = job.poll() is not None
             view.show(_progress(store))
@@ -37,14 +37,14 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
             peak_memory_gib = max(peak_memory_gib, tree_memory_gib())
             time.sleep(_SECONDS_BETWEEN_LOOKS)
     steps = _progress(store)
-    if job.returncode != 0 or len(steps) < len(STEPS):
+    if job.returncode != 0 or len(steps) < len(MAIN_JOB):
         raise _failure(steps, store)
     folders = {each.step: Path(each.folder) for each in steps if each.state != "skipped"}
     return Followed(folders, peak_memory_gib)
 
 
 def _progress(store: Path) -> list[StepProgress]:
-    steps = [progress for step in STEPS if (progress := read_progress(store, step))]
+    steps = [progress for step in MAIN_JOB if (progress := read_progress(store, step))]
     return [*steps, *_skipped(steps)]
 
 
@@ -66,5 +66,5 @@ def _failure(steps: list[StepProgress], store: Path) -> StepFailed:
         return StepFailed("", "StoreError", full_sentence(store))
     # A step that cannot even be imported, or that the system killed, has no last words.
     running = [progress.step for progress in steps if progress.state == "running"]
-    step = running[0] if running else STEPS[min(len(steps), len(STEPS) - 1)]
+    step = running[0] if running else MAIN_JOB[min(len(steps), len(MAIN_JOB) - 1)]
     return StepFailed(step, "", f"its process ended without a word; read {store / LOG}")

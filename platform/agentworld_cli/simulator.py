@@ -55,13 +55,13 @@ def pin(
     """Freeze a world model with all that shapes its observations."""
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.registry import check_store
-    from agentworld.steps.simulate import pin_version
+    from agentworld.steps.run import run_by_name
     from agentworld.storage.simulators import PinnedSimulator
 
-    ref = VersionRef.parse(version)
+    VersionRef.parse(version)
     check_store(Path(store))
     with redirect_stdout(sys.stderr):
-        folder = pin_version(recipe, store, ref)
+        folder = run_by_name("simulate", recipe, store, version)
     _show_pinned(PinnedSimulator.read(Path(folder)), as_json=as_json)
 
 

@@ -12,7 +12,7 @@ from agentworld.records.report import AgentReport, Estimate, WorldModelReport, W
 from agentworld.reports.summary import Summary
 from agentworld.reports.targets import Figure, figures_of
 from agentworld.runner.folders import AGENT, REPORT, TrainedAgent
-from agentworld.runner.order import AFTER_GATE
+from agentworld.steps.table import AFTER_GATE
 from agentworld_cli.show import console
 
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from agentworld.recipes import recipe_path
-from agentworld.runner.order import STEPS
 from agentworld.runner.progress import StepProgress, read_progress
+from agentworld.steps.table import MAIN_JOB
 
 pytestmark = pytest.mark.compute
 
@@ -91,7 +91,7 @@ def told(tmp_path_factory) -> Told:
 
 
 def states(store: Path) -> dict[str, str]:
-    seen: list[StepProgress | None] = [read_progress(store, step) for step in STEPS]
+    seen: list[StepProgress | None] = [read_progress(store, step) for step in MAIN_JOB]
     return {progress.step: progress.state for progress in seen if progress}
 
 
@@ -112,12 +112,12 @@ def test_what_was_finished_before_the_kill_is_used_again(told):
 
 
 def test_every_step_is_finished_once(told):
-    assert sorted(path.split("/")[1] for path in told.receipts) == sorted(STEPS)
+    assert sorted(path.split("/")[1] for path in told.receipts) == sorted(MAIN_JOB)
 
 
 def test_a_second_demo_uses_every_step_again(told):
     assert told.again.returncode == 0, told.again.stderr
-    assert states(told.store) == dict.fromkeys(STEPS, "reused")
+    assert states(told.store) == dict.fromkeys(MAIN_JOB, "reused")
     assert told.receipts_again == told.receipts
     assert json.loads(told.again.stdout)["seconds"] == json.loads(told.finished.stdout)["seconds"]
 
@@ -125,7 +125,7 @@ def test_a_second_demo_uses_every_step_again(told):
 def test_the_summary_is_what_was_printed_and_holds_every_figure(told):
     summary = json.loads((told.store / "summary.json").read_text())
     assert summary == json.loads(told.again.stdout)
-    assert set(summary["seconds"]) == set(STEPS)
+    assert set(summary["seconds"]) == set(MAIN_JOB)
     assert summary["agent"]["live_steps_in_training"] == 0
     for stage in ("base", "imitated", "trained"):
         assert set(summary["agent"][stage]) == {"simulated_success", "live_success"}
@@ -144,7 +144,7 @@ def test_a_gate_that_refuses_ends_the_job_well_and_trains_nothing_again(told, tm
     recipe.write_text(recipe_path("smoke").read_text() + strict)
     done = run(store, str(recipe))
     assert done.returncode == 0, done.stderr
-    before = STEPS[: STEPS.index("gate")]
+    before = MAIN_JOB[: MAIN_JOB.index("gate")]
     assert states(store) == dict.fromkeys(before, "reused") | {"gate": "finished"}
     assert f"{'register':<14} skipped" in done.stderr
     summary = json.loads(done.stdout)

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 import make.job
-from agentworld.runner.order import AFTER_GATE
 from agentworld.runner.progress import ProgressFile
+from agentworld.steps.table import AFTER_GATE
 from agentworld_cli.errors import StepFailed
 from agentworld_cli.follow import follow
 

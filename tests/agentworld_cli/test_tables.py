@@ -6,7 +6,7 @@ import pytest
 
 import make.job
 from agentworld.reports.summary import summarise
-from agentworld.runner.order import AFTER_GATE
+from agentworld.steps.table import AFTER_GATE
 from agentworld_cli.show import console
 from agentworld_cli.tables import show_summary
 from make import records

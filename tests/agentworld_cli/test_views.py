@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from agentworld.runner.order import STEPS
 from agentworld.runner.progress import State, StepProgress
+from agentworld.steps.table import MAIN_JOB
 from agentworld_cli.views import BarView, LineView, show_progress
 
 
@@ -64,7 +64,7 @@ def test_a_step_that_is_skipped_is_said(capsys):
 
 @pytest.mark.parametrize("state", ["running", "reused", "finished", "failed", "skipped"])
 def test_bars_show_every_state(capsys, state):
-    with BarView(STEPS) as view:
+    with BarView(MAIN_JOB) as view:
         view.show([progress("collect", "finished"), progress("cpt", state, done=50)])
     said = capsys.readouterr().err
     assert "cpt" in said

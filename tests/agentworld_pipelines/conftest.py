@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from kfp import compiler, dsl
 
-from agentworld_pipelines import components
+from agentworld_pipelines.components import COMPONENTS
 from agentworld_pipelines.connection import Connection
 from agentworld_pipelines.settings import ServerSettings
 from fakes import kfp_server
@@ -29,7 +29,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     @dsl.pipeline(name="one-step")
     def one_step(recipe: str, store: str) -> None:
-        components.collect(recipe=recipe, store=store)
+        COMPONENTS["collect"](recipe=recipe, store=store)
 
     path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
     compiler.Compiler().compile(one_step, str(path))

@@ -3,17 +3,15 @@
 import ast
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 from kfp import dsl
 
 import make.pipelines
 from agentworld.errors import InputError
-from agentworld.runner.order import ALL_STEPS
-from agentworld_pipelines import components
+from agentworld.steps.table import STEPS
 from agentworld_pipelines.compile import PIPELINES, arguments_for, compile_pipeline
-from agentworld_pipelines.components import IMAGE
+from agentworld_pipelines.components import COMPONENTS, IMAGE
 from agentworld_pipelines.placement import Place, Placement
 from make.pipelines import PLACEMENT
 
@@ -124,16 +122,15 @@ def test_a_run_is_given_what_is_not_empty_and_nothing_that_its_pipeline_does_not
         arguments_for("agent", given | {"recipe": "dmeo"})
 
 
-def test_a_component_hands_its_arguments_on_in_their_order():
-    tree = ast.parse(Path(inspect.getfile(components)).read_text())
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    assert [function.name for function in functions] == list(ALL_STEPS)
-    for function in functions:
-        calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
-        [call] = [each for each in calls if each.func.id == "retried"]
-        done = call.args.pop(0).id
-        assert done in (function.name, "train", "live")
-        named = [] if done == function.name else [ast.Constant(function.name)]
-        handed = [*named, *(ast.Name(each.arg) for each in function.args.args)]
-        told = [*call.args, *(keyword.value for keyword in call.keywords)]
-        assert [ast.unparse(each) for each in told] == [ast.unparse(each) for each in handed]
+@pytest.mark.parametrize("name", STEPS)
+def test_a_component_hands_on_the_arguments_that_its_step_declares(name):
+    [function] = ast.parse(inspect.getsource(COMPONENTS[name].python_func)).body
+    assert isinstance(function, ast.FunctionDef)
+    calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
+    [call] = [each for each in calls if ast.unparse(each.func) == "retried"]
+    values = [ast.unparse(each) for each in (*call.args, *(word.value for word in call.keywords))]
+    declared = [each.lower() for each in STEPS[name].usage.split()]
+    place = [] if STEPS[name].kind == "plain" else ["place"]
+    named = [] if name == "gate" else [repr(name)]
+    assert values[1:] == [*named, *declared, *place]
+    assert [each.arg for each in function.args.args] == [*declared, *place]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.runner.progress import ProgressFile
-from agentworld.steps.stage import stage_folder
+from agentworld.steps.run import folder_for
 from agentworld_pipelines.follow_job import Follower
 from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.settings import ClusterSettings
@@ -26,8 +26,8 @@ NODES = Place(image="mirror.example/agentworld:7", nodes=Nodes(count=2))
 _TRAIN = """
 import sys
 from agentworld_pipelines.stages import train
-*arguments, nodes = sys.argv[1:]
-print("made", train("cpt", *arguments, nodes=nodes))
+*arguments, place = sys.argv[1:]
+print("made", train("cpt", *arguments, place=place))
 """
 
 
@@ -41,7 +41,7 @@ class Step(StepProcess):
 
     @property
     def folder(self) -> Path:
-        return stage_folder("cpt", "demo", str(self.store), str(self.data))
+        return folder_for("cpt", "demo", str(self.store), str(self.data))
 
     def finish(self) -> None:
         """As the nodes do it."""
@@ -256,7 +256,7 @@ def test_one_that_completes_without_a_receipt_is_no_success(trainer, start):
 
 
 def test_a_finished_stage_asks_no_cluster(start, tmp_path):
-    folder = stage_folder("cpt", "demo", str(tmp_path), str(tmp_path / "steps/prepare/data"))
+    folder = folder_for("cpt", "demo", str(tmp_path), str(tmp_path / "steps/prepare/data"))
     records.receipt("cpt", records.digest("made")).write(folder / "receipt.json")
     step = start(kubeconfig=tmp_path / "none")
     assert step.ends() == 0

@@ -8,57 +8,51 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.runner.order import STEPS
 from agentworld.steps.conclude import conclusions
+from agentworld.steps.table import MAIN_JOB
 
 pytestmark = pytest.mark.compute
 
 _STEP = """
-from collections import namedtuple
 from pathlib import Path
 from agentworld.errors import EngineError
-from agentworld.runner.step import run_step
 from agentworld.records.base import digest_bytes
+from agentworld.runner.task import Plan
 import make.job
 
-Verdict = namedtuple("Verdict", "folder verdict reason")
+def name(text):
+    path = Path(text)
+    return path.parent.name if path.parent.parent.name == "steps" else text
 
-def decide(out, tick):
-    make.job.verdict({reason!r}).write(out / "verdict.json")
-    return digest_bytes(b"decided")
-
-def work(out, tick):
-    raise EngineError("the engine is gone; start it again")
-
-def {step}(*arguments):
+def plan(task):
     with open({log!r}, "a") as log:
-        print("{step}", *arguments, file=log)
-    if {fails}:
-        run_step(Path(arguments[1]), "{step}", [], {{}}, work)
-    if "{step}" == "gate":
-        run_step(Path(arguments[1]), "gate", [], {{}}, decide)
-    return {made}
+        arguments = [*task.folders.values(), *task.texts.values()]
+        print("{step}", task.recipe.name, task.store, *map(name, arguments), file=log)
+
+    def work(out, tick):
+        if {fails}:
+            raise EngineError("the engine is gone; start it again")
+        if "{step}" == "gate":
+            make.job.verdict({reason!r}).write(out / "verdict.json")
+        return digest_bytes(b"{step}")
+
+    return Plan(work)
 """
 # In front of ours, whose other modules are found behind them.
 _IN_FRONT = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
 
 
 def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
-    """A folder of steps, each of which makes its own name."""
+    """A folder of steps, each of which logs its arguments; a folder by the step that made it."""
     steps = folder / "stand-ins/agentworld/steps"
     steps.mkdir(parents=True)
     (steps.parent / "__init__.py").write_text(_IN_FRONT)
     (steps / "__init__.py").write_text(_IN_FRONT)
-    pipelines = folder / "stand-ins/agentworld_pipelines"
-    pipelines.mkdir()
-    (pipelines / "__init__.py").write_text(_IN_FRONT)
-    places = {step: steps / f"{step}.py" for step in (*STEPS, "measure")}
-    places["deploy"] = pipelines / "deploying.py"
-    for step, place in places.items():
-        reason = "" if verdict == "passed" else "rl.rule is 0.3"
-        made = f"Verdict('gate', {verdict!r}, {reason!r})" if step == "gate" else repr(step)
-        told = {"step": step, "log": str(folder / "log"), "made": made, "reason": reason}
-        place.write_text(_STEP.format(**told, fails=step == failing))
+    reason = "" if verdict == "passed" else "rl.rule is 0.3"
+    for step in (*MAIN_JOB, "measure"):
+        log = str(folder / "log")
+        text = _STEP.format(step=step, log=log, reason=reason, fails=step == failing)
+        (steps / f"{step}.py").write_text(text)
     return folder / "stand-ins"
 
 
@@ -89,19 +83,19 @@ BEFORE = [
     "gate demo here evaluate",
 ]
 AFTER = [
-    "register here cpt sft rl evaluate",
+    "register demo here cpt sft rl evaluate",
     "simulate demo here register",
-    "deploy demo here simulate ",
+    "deploy demo here simulate",
 ]
 OF_AN_AGENT = [
     "collect demo here",
     "imitate demo here collect terminal",
     "open_run demo here imitate",
     "agent demo here imitate open_run",
-    "close_run here agent",
-    "validate demo here imitate agent",
+    "close_run demo here agent",
+    "validate demo here imitate agent ",
     "register_agent demo here agent close_run validate",
-    "audit here register_agent validate",
+    "audit demo here register_agent validate",
 ]
 
 
@@ -128,7 +122,7 @@ def test_a_step_that_fails_ends_the_run_which_says_so_for_good(tmp_path):
     (told,) = conclusions(tmp_path / "store")
     assert (told.state, told.step, told.kind) == ("failed", "sft", "EngineError")
     assert told.sentence == "the engine is gone; start it again"
-    assert told.began is None  # the stand-in of `collect` says nothing
+    assert told.began
 
 
 @pytest.mark.parametrize("simulator", ["production", ""])

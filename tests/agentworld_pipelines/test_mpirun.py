@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from agentworld.runner.folders import checkpoint_of
-from agentworld.steps.cpt import cpt
+from agentworld.steps.run import run_by_name
 from agentworld.train.resume import newest_checkpoint
 from machines.mpi_pods import built, launch
 from make.training import Training, training
@@ -39,7 +39,7 @@ def test_the_processes_of_two_nodes_make_the_record_that_one_makes(tmp_path: Pat
     assert launched.returncode == 0, said
     assert "could not find environment variable" not in said
     together = checkpoint_of(folder_of(given))
-    alone = checkpoint_of(Path(cpt(*training(tmp_path / "alone"))))
+    alone = checkpoint_of(Path(run_by_name("cpt", *training(tmp_path / "alone"))))
     assert together.metrics == pytest.approx(alone.metrics, rel=0.01)
     noise = {"artifact": alone.artifact, "metrics": alone.metrics}
     assert together.model_copy(update=noise) == alone

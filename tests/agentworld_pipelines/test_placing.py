@@ -139,7 +139,7 @@ def test_for_a_store_in_a_bucket_nothing_is_mounted_but_an_empty_folder():
         assert "pvcMount" not in placed.pod(step)
         assert placed.place(step) == placement.of(step)
     assert placed.taken_along("collect") == placement.of("collect")
-    target = placed.tasks["deploy"]["inputs"]["parameters"]["target"]["runtimeValue"]["constant"]
+    target = placed.tasks["deploy"]["inputs"]["parameters"]["place"]["runtimeValue"]["constant"]
     assert '"claim":null,"secret":"bucket"' in target
 
 

@@ -13,12 +13,13 @@ from agentworld.errors import InputError, SandboxUnavailable
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.runner.folders import CHECKPOINT, SELECTED_SIMULATOR, SelectedSimulator
 from agentworld.runner.step import folder_of
+from agentworld.steps.table import names_of
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.trajectories import write_trajectories
 from agentworld.storage.working_copy import open_copy, there
 from agentworld_pipelines.alone import main
 from agentworld_pipelines.placement import Place
-from agentworld_pipelines.stages import LIVE, live
+from agentworld_pipelines.stages import live
 from make import records
 
 PLACE = Place(image="x").model_dump_json(exclude_defaults=True)
@@ -56,7 +57,7 @@ def collected(store: Path) -> Path:
 
 
 @pytest.mark.parametrize("place", ["", PLACE], ids=["none", "without the store"])
-@pytest.mark.parametrize("step", LIVE)
+@pytest.mark.parametrize("step", names_of("live"))
 def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step, place, tmp_path):
     with pytest.raises(SandboxUnavailable, match="no sandbox: bubblewrap"):
         live(step, *arguments(step, tmp_path), place=place)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 import pytest
 
 import make.pipelines
-from agentworld.runner.order import STEPS, STEPS_OF
+from agentworld.steps.table import MAIN_JOB, steps_of
+from agentworld_pipelines.compile import PIPELINES
 from make.pipelines import PLACEMENT, Compiled
 
 pytestmark = pytest.mark.compute
@@ -39,9 +40,9 @@ def pipeline() -> Compiled:
     return make.pipelines.compiled("world_model")
 
 
-@pytest.mark.parametrize("name", STEPS_OF)
+@pytest.mark.parametrize("name", PIPELINES)
 def test_the_end_of_a_pipeline_is_told_by_its_own_steps(name):
-    assert set(make.pipelines.compiled(name).containers) == {*STEPS_OF[name], "conclude"}
+    assert set(make.pipelines.compiled(name).containers) == {*steps_of(name), "conclude"}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def read_by(task: dict) -> Iterator[str]:
 def test_the_pipelines_have_the_steps_and_no_others(pipeline, agent):
     assert set(pipeline.containers) == {*READS, "conclude"}
     assert set(agent.containers) == {*OF_AN_AGENT, "conclude"}
-    assert set(READS | OF_AN_AGENT) == set(STEPS)
+    assert set(READS | OF_AN_AGENT) == set(MAIN_JOB)
 
 
 def test_a_step_reads_what_its_predecessors_made(pipeline, agent):
@@ -71,7 +72,7 @@ def test_a_step_reads_what_its_predecessors_made(pipeline, agent):
 
 
 def test_every_step_comes_after_what_it_waits_for():
-    order = {step: place for place, step in enumerate(STEPS)}
+    order = {step: place for place, step in enumerate(MAIN_JOB)}
     for reads in (READS, OF_AN_AGENT):
         for step, before in reads.items():
             assert all(order[each] < order[step] for each in before)
@@ -104,7 +105,7 @@ def test_the_gate_says_its_verdict_and_its_reason(pipeline):
 @pytest.mark.parametrize(("placement", "target"), [(None, ""), (PLACEMENT, PLACEMENT.target)])
 def test_the_step_deploy_is_told_the_target_of_its_placement(placement, target):
     task = make.pipelines.compiled("world_model", placement).tasks["deploy"]
-    assert task["inputs"]["parameters"]["target"] == {"runtimeValue": {"constant": target}}
+    assert task["inputs"]["parameters"]["place"] == {"runtimeValue": {"constant": target}}
 
 
 def test_it_takes_a_recipe_and_a_store(pipeline):

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from agentworld.recipes import recipe_path
 from agentworld.records.base import digest_file
 from agentworld.reports.targets import Figure
-from agentworld.runner.order import STEPS
 from agentworld.runner.progress import forget_progress, read_progress
+from agentworld.steps.table import MAIN_JOB
 from agentworld_pipelines.local import LOG, start
 from benchmarks.figures import percentile
 from benchmarks.kfp_log import seconds_of_tasks
@@ -45,14 +45,14 @@ def main() -> int:
     first = job(store)
     again = [job(store) for _ in range(_ROUNDS)]
     overheads = sorted(each for one in [first, *again] for each in one.overheads)
-    plain = sorted(import_seconds(step) for step in STEPS)
+    plain = sorted(import_seconds(step) for step in MAIN_JOB)
     found: dict[str, float] = {
         "overhead_p50_seconds": round(percentile(overheads, 0.5), 3),
         "overhead_p99_seconds": round(percentile(overheads, 0.99), 3),
         "plain_process_p50_seconds": round(percentile(plain, 0.5), 3),
         "first_run_seconds": round(first.seconds, 1),
         "all_reused_seconds": round(percentile(sorted(one.seconds for one in again), 0.5), 2),
-        "steps": len(STEPS),
+        "steps": len(MAIN_JOB),
         "bytes_copied_between_steps": copied_bytes(store),
         "bytes_alike_in_steps": alike_bytes(store),
     }
@@ -68,8 +68,8 @@ def job(store: Path) -> Round:
     assert start(str(recipe_path(_RECIPE).resolve()), store).wait() == 0, store / LOG
     seconds = time.monotonic() - started
     tasks = seconds_of_tasks((store / LOG).read_text())
-    own = {step: own_seconds(store, step) for step in STEPS}
-    return Round(seconds, [tasks[step] - own[step] for step in STEPS])
+    own = {step: own_seconds(store, step) for step in MAIN_JOB}
+    return Round(seconds, [tasks[step] - own[step] for step in MAIN_JOB])
 
 
 def own_seconds(store: Path, step: str) -> float:

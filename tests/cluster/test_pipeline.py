@@ -18,7 +18,7 @@ from kubernetes import client
 import make.pipelines
 from agentworld.records.conclusion import Conclusion
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.runner.order import STEPS
+from agentworld.steps.table import MAIN_JOB
 from agentworld.storage.receipts import read_receipt
 from agentworld_pipelines.api_server import ApiServer, configuration
 from agentworld_pipelines.placement import Nodes, Place, Placement
@@ -31,7 +31,7 @@ from machines import images
 pytestmark = pytest.mark.waits
 
 CLAIM, STORE = "stores", "/stores/smoke"
-STEPS_HERE = STEPS[: STEPS.index("deploy") + 1]
+STEPS_HERE = MAIN_JOB[: MAIN_JOB.index("deploy") + 1]
 TAKEN = "cpt"
 GRACE_SECONDS = 1
 

@@ -7,7 +7,7 @@ from agentworld.lineage.base import VersionRef
 from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.runner.folders import AGENT, CHAIN, REPORT, VERDICT, TrainedAgent
-from agentworld.runner.order import AFTER_GATE, STEPS
+from agentworld.steps.table import AFTER_GATE, MAIN_JOB
 from make import records
 
 
@@ -60,7 +60,7 @@ def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[
     outputs = {"simulate": records.pinned(store).digest}
     folders = {
         step: records.finished_step(store, step, outputs.get(step, records.digest(step)))
-        for step in STEPS
+        for step in MAIN_JOB
     }
     made = TrainedAgent(
         version=VersionRef(name="shell-agent", version=1), run=agent_run(), live_steps=0

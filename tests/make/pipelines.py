@@ -72,7 +72,7 @@ class Compiled(NamedTuple):
     def taken_along(self, step: str) -> Place | None:
         """The place of the pods that do the step for its own."""
         parameters = self.tasks[step]["inputs"]["parameters"]
-        told = parameters.get("nodes") or parameters.get("place")
+        told = parameters.get("place") if step != "deploy" else None
         return told and Place.model_validate_json(told["runtimeValue"]["constant"])
 
 

@@ -19,13 +19,13 @@ import psutil
 from agentworld.records.base import Digest
 from agentworld.records.conclusion import Conclusion
 from agentworld.records.step import StepReceipt
-from agentworld.runner.order import STEPS_OF
 from agentworld.steps.conclude import conclusions
+from agentworld.steps.table import steps_of
 from agentworld.storage.receipts import finished_steps
 from agentworld_pipelines.local import LOG
 
 _PIPELINE = "world_model"
-_STEPS = STEPS_OF[_PIPELINE]
+_STEPS = steps_of(_PIPELINE)
 REAL = ("cpt", "rl", "gate", "register")
 NUM_STEPS, CHECKPOINT_EVERY = 120, 40
 """Of CPT: each third of it takes half a second, in which a test has to act."""
@@ -40,33 +40,33 @@ rl: {{num_steps: 8, prompts_per_step: 2, group_size: 2, max_tokens: 4, checkpoin
 STAND_IN = """
 from pathlib import Path
 from agentworld.records.base import digest_bytes
-from agentworld.runner.step import run_step
+from agentworld.runner.task import Plan
 
-def work(out, tick, parent):
-    {work}
-    return digest_bytes(b"{step}")
+def plan(task):
+    def work(out, tick):
+        parent = task.folders.get("parent")
+        {work}
+        return digest_bytes(b"{step}")
 
-def {step}(*arguments):
-    done = run_step(Path({store!r}), "{step}", [], {{}}, lambda *at: work(*at, arguments[-1]))
-    return str(done)
+    return Plan(work)
 """
 PREPARE = """
-    from make import records
-    from agentworld.storage.pools import write_pool
-    from make.training import one_target, samples
-    pools = {"cpt": samples(), "sft": samples(), "rl": map(one_target, samples())}
-    made = {name: write_pool(out / f"{name}.parquet", pool) for name, pool in pools.items()}
-    records.dataset(**made).write(out / "dataset.json")
+        from make import records
+        from agentworld.storage.pools import write_pool
+        from make.training import one_target, samples
+        pools = {"cpt": samples(), "sft": samples(), "rl": map(one_target, samples())}
+        made = {name: write_pool(out / f"{name}.parquet", pool) for name, pool in pools.items()}
+        records.dataset(**made).write(out / "dataset.json")
 """
 SFT = """
-    import shutil
-    from agentworld.runner.step import output_of
-    shutil.copytree(parent, out, dirs_exist_ok=True, ignore=lambda *_: ["receipt.json"])
-    return output_of(parent)
+        import shutil
+        from agentworld.runner.step import output_of
+        shutil.copytree(parent, out, dirs_exist_ok=True, ignore=lambda *_: ["receipt.json"])
+        return output_of(parent)
 """
 EVALUATE = """
-    from make import records
-    records.world_report().write(out / "report.json")
+        from make import records
+        records.world_report().write(out / "report.json")
 """
 WORK = {"prepare": PREPARE, "sft": SFT, "evaluate": EVALUATE}
 FINDER = """
@@ -92,7 +92,6 @@ class Job:
         self._stand_ins = store / "stand-ins"
         self._stand_ins.mkdir(parents=True)
         modules = {step: f"agentworld.steps.{step}" for step in _STEPS if step not in REAL}
-        modules["deploy"] = "agentworld_pipelines.deploying"
         for step, module in modules.items():
             text = STAND_IN.format(step=step, store=str(store), work=WORK.get(step, ""))
             (self._stand_ins / f"{module}.py").write_text(text)

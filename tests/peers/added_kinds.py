@@ -16,27 +16,20 @@ from agentworld.operations.serving import pinned_engine, served_at
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.report import WorldModelReport
 from agentworld.records.run import RunOpening
-from agentworld.steps.collect import collect
-from agentworld.steps.cpt import cpt
-from agentworld.steps.evaluate import evaluate
-from agentworld.steps.prepare import prepare
-from agentworld.steps.register import register
-from agentworld.steps.rl import rl
-from agentworld.steps.sft import sft
-from agentworld.steps.simulate import simulate
+from agentworld.steps.run import run_by_name
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_collected
 
 
 def main(recipe: str, store: str, imports: str) -> None:
-    imported = read_collected(Path(collect(imports, store)))
-    data = prepare(recipe, store, collect(recipe, store))
-    stages = [cpt(recipe, store, data)]
-    for step in (sft, rl):
-        stages.append(step(recipe, store, data, stages[-1]))
-    report = evaluate(recipe, store, data, *stages)
-    version = register(store, *stages, report)
-    simulator = PinnedSimulator.read(Path(simulate(recipe, store, version)))
+    imported = read_collected(Path(run_by_name("collect", imports, store)))
+    data = run_by_name("prepare", recipe, store, run_by_name("collect", recipe, store))
+    stages = [run_by_name("cpt", recipe, store, data)]
+    for step in ("sft", "rl"):
+        stages.append(run_by_name(step, recipe, store, data, stages[-1]))
+    report = run_by_name("evaluate", recipe, store, data, *stages)
+    version = run_by_name("register", recipe, store, *stages, report)
+    simulator = PinnedSimulator.read(Path(run_by_name("simulate", recipe, store, version)))
     score = WorldModelReport.read(Path(report) / "report.json").stages["rl"]
     answer, metrics = asyncio.run(_asked(simulator, Path(store)))
     result = {

@@ -20,6 +20,9 @@ from agentworld.records.step_statement import Links
 _Kind = TypeVar("_Kind", bound=Record)
 _NAME = r"[A-Za-z0-9_-]+"
 
+WHOLE = "whole"
+"""The state of a version, or of its model, that was registered to the end."""
+
 
 class VersionRef(Record):
     """A registered version, written `name@version`."""
@@ -126,18 +129,18 @@ class StoredVersion(Record):
     """The JSON of what was registered; null where it is gone."""
     signature: str | None
     """A DSSE envelope over that; null where none is there."""
-    run: Literal["active", "deleted", "missing"]
+    run: Literal["present", "deleted", "missing"]
     """That it was registered by."""
-    status: str = "READY"
-    """Of the version itself."""
+    status: str = WHOLE
+    """Of the version itself: whole, or the registry's own word."""
     model: str
-    """The state of the logged model, READY where it is whole; missing where it is gone."""
+    """Of the model that it was made of: whole, missing, or the registry's own word."""
     links: Links = Links()
     """What it is made of."""
     data: tuple[DataInput, ...] = ()
     """What its run names as read."""
     places: tuple[str, ...] = ()
-    """Where its files are: by its name, and by its logged model."""
+    """Where its files are: by its name, and by its model."""
 
 
 class Registry(Protocol):

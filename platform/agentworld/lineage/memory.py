@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentworld.errors import InputError
 from agentworld.lineage.base import (
+    WHOLE,
     Agent,
     StoredVersion,
     Version,
@@ -116,8 +117,8 @@ class MemoryRegistry:
             version=entry.version,
             record=entry.what.model_dump_json(),
             signature=entry.signature,
-            run="active",
-            model="READY",
+            run="present",
+            model=WHOLE,
             links=Links(run=f"run of {ref}", model=f"model of {ref}", inputs=entry.inputs),
             data=data_inputs(entry.what.stages),
         )

@@ -4,18 +4,20 @@ import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlflow.entities import LoggedModel, Run
 from mlflow.entities.model_registry import ModelVersion
 
 from agentworld.errors import StoreError
-from agentworld.lineage.base import StoredVersion, Version, VersionRef
+from agentworld.lineage.base import WHOLE, StoredVersion, Version, VersionRef
 from agentworld.lineage.inputs import Inputs, data_read, models_read
 from agentworld.records.garbled import reading
 from agentworld.records.step_statement import Links
 
 _OURS = "agentworld."
+_STATES = {"READY": WHOLE, "active": "present"}
+"""What is as it should be, from MLflow's words to ours."""
 _PLAIN = re.compile(r"[\w:. -]*", re.ASCII)
 
 
@@ -37,9 +39,9 @@ class MlflowVersion(NamedTuple):
             version=at_a_glance(self.version),
             record=record,
             signature=signature,
-            run=run.info.lifecycle_stage if run else "missing",
-            status=str(self.version.status),
-            model=model.status.value if model else "missing",
+            run=_state(run.info.lifecycle_stage) if run else "missing",
+            status=_state(self.version.status),
+            model=_state(model.status.value) if model else "missing",
             links=Links(
                 run=self.version.run_id or "",
                 model=logged_model_of(self.version),
@@ -48,6 +50,11 @@ class MlflowVersion(NamedTuple):
             data=data_read(run) if run else (),
             places=(self.files, model.artifact_location) if model else (),
         )
+
+
+def _state(word: object) -> Any:
+    """In our word where all is well; else MLflow's own, or whatever somebody wrote there."""
+    return _STATES.get(str(word), str(word))
 
 
 def ref_of(version: ModelVersion) -> VersionRef:
@@ -82,9 +89,9 @@ def check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) 
     stored_tags = {spelled(name): value for name, value in stored.version.tags.items()}
     parts = {
         "a tag": tags.items() <= stored_tags.items(),
-        "its run": stored.run == "active",
+        "its run": stored.run == "present",
         "its record": stored.record is not None,
-        "its logged model": stored.model == "READY",
+        "its logged model": stored.model == WHOLE,
         "a data set": len([each for each in stored.data if each.readers]) >= len(inputs.datasets),
         "its input": len(stored.links.inputs) >= len(inputs.models),
     }

@@ -40,7 +40,7 @@ Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z
 
 _PIECE_BYTES = 1 << 20
 _MOST_BYTES = 1 << 40
-_MOST_RECORD_BYTES = 1 << 24
+MOST_RECORD_BYTES = 1 << 24
 _MOST_PROBLEMS = 1_000
 _FIRST_INEXACT = 1 << 53
 _FIRST_WITH_EXPONENT = 10**21
@@ -90,7 +90,7 @@ class Record(BaseModel):
         """Reads a record from JSON; raises InputError naming the file and the first wrong field."""
         try:
             with input_errors(path):
-                data = read_regular(path, _MOST_RECORD_BYTES)
+                data = read_regular(path, MOST_RECORD_BYTES)
             return cls.model_validate_json(data)
         except ValidationError as error:
             raise InputError(f"{path} is no {cls.__name__}: {first_problem(error)}") from error

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping, Set
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.base import MOST_RECORD_BYTES, Digest, Record, first_problem
+from agentworld.records.file import input_errors, read_regular
 
 
 class Estimate(Record):
@@ -67,6 +67,7 @@ class WorldModelScore(Record):
 class WorldModelReport(Record):
     """The stages' checkpoints and the baselines on the same held-out live episodes."""
 
+    kind: Literal["world_model"] = "world_model"
     data: Digest
     stages: dict[str, WorldModelScore]
     artifacts: dict[str, Digest] = {}
@@ -101,6 +102,7 @@ class AgentScore(Record):
 class AgentReport(Record):
     """An agent at each stage of its training, on the same held-out tasks."""
 
+    kind: Literal["agent"] = "agent"
     simulator: Digest
     base: AgentScore | None = Field(None, exclude_if=lambda score: score is None)
     """The weights that it began with: the world model's."""
@@ -131,12 +133,6 @@ class AgentReport(Record):
         return _figures(self.model_dump()) if self.simulator in of else {}
 
 
-class EarlierAgentReport(AgentReport):
-    """As an earlier release wrote it, without `base`; it keeps its digest."""
-
-    imitated: AgentScore = Field(alias="untrained")
-
-
 class FreeRunningScore(Record):
     """How often a simulator showed what the live environment did, on its own observations."""
 
@@ -157,6 +153,7 @@ class Latency(Record):
 class ServedReport(Record):
     """A simulator as it was served, on fresh held-out live episodes."""
 
+    kind: Literal["served"] = "served"
     simulator: Digest
     job: str
     """Whose measurement it is: the pipeline's run."""
@@ -184,32 +181,24 @@ class ServedReport(Record):
 
 
 Report = WorldModelReport | AgentReport | ServedReport
+"""Told apart by their `kind`."""
 
-_KINDS: tuple[type[AgentReport] | type[ServedReport], ...] = (
-    AgentReport,
-    EarlierAgentReport,
-    ServedReport,
-)
-"""Those that are told from the last, a WorldModelReport, by their fields."""
+_REPORTS: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="kind")])
 
 
 def read_report(path: Path) -> Report:
     """A report of any kind; raises InputError for a file that is none."""
-    for kind in _KINDS:
-        with suppress(InputError):
-            return kind.read(path)
-    return WorldModelReport.read(path)
+    with input_errors(path):
+        data = read_regular(path, MOST_RECORD_BYTES)
+    return parse_report(data, str(path))
 
 
-def parse_report(data: bytes) -> Report:
-    """The same of bytes; raises InputError for what is none."""
-    for kind in _KINDS:
-        with suppress(ValidationError):
-            return kind.model_validate_json(data)
+def parse_report(data: bytes, name: str = "this") -> Report:
+    """The same of bytes; raises InputError for what is none, by its name."""
     try:
-        return WorldModelReport.model_validate_json(data)
+        return _REPORTS.validate_json(data)
     except ValidationError as error:
-        raise InputError(f"this is no report: {first_problem(error)}") from error
+        raise InputError(f"{name} is no report: {first_problem(error)}") from error
 
 
 def _figures(fields: Mapping[str, Any], start: str = "") -> dict[str, Estimate]:

@@ -13,7 +13,7 @@ from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
 from agentworld.records.declaration import InFolder, LedgerColumns
 from agentworld.records.deployment import AgentName
-from agentworld.records.report import AgentReport, EarlierAgentReport
+from agentworld.records.report import AgentReport
 
 StepStatementKind = Literal["registration", "validation"]
 
@@ -96,7 +96,7 @@ class Validation(SaidOnce):
     """Before its RL, by the name that v1 of the statement has for it."""
     step: str
     """The name of the step's folder, which is of what it read."""
-    report: AgentReport | EarlierAgentReport
+    report: AgentReport
     at: str
 
     @property

@@ -3,7 +3,7 @@
 Everything that a model or a recipe wrote is escaped by the template.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from agentworld.records.report import (
 from agentworld.reports.summary import Summary
 from agentworld.reports.targets import figures_of
 from agentworld.runner.folders import CHAIN, REPORT
-from agentworld.runner.order import AFTER_GATE
 
 
 class Bar(NamedTuple):
@@ -46,21 +45,28 @@ class Plot(NamedTuple):
 _Column = Callable[[WorldModelScore], Estimate | None]
 
 
-def write_page(path: Path, folders: Mapping[str, Path], summary: Summary) -> Path:
-    """Writes the report of a job that ended well."""
+def write_page(
+    path: Path, folders: Mapping[str, Path], summary: Summary, after_gate: Sequence[str]
+) -> Path:
+    """Writes the report of a job that ended well; a gate that refused skipped some steps."""
     refused = summary.gate.verdict == "refused"
     page = render_page(
         summary,
         WorldModelReport.read(folders["evaluate"] / REPORT),
         None if refused else AgentReport.read(folders["validate"] / REPORT),
         None if refused else AgentChain.read(folders["audit"] / CHAIN),
+        after_gate,
     )
     write_whole(path, page.encode())
     return path
 
 
 def render_page(
-    summary: Summary, world: WorldModelReport, agent: AgentReport | None, chain: AgentChain | None
+    summary: Summary,
+    world: WorldModelReport,
+    agent: AgentReport | None,
+    chain: AgentChain | None,
+    after_gate: Sequence[str],
 ) -> str:
     """The page as text; a job that its gate ended has neither agent nor chain."""
     templates = Environment(
@@ -80,7 +86,7 @@ def render_page(
         agent=agent,
         seconds=_seconds(summary),
         chain=chain,
-        after_gate=AFTER_GATE,
+        after_gate=after_gate,
     )
 
 

@@ -38,7 +38,7 @@ class Practice(Record):
     run: AgentRun
     """As it was opened."""
     live_steps: int
-    """Commands that ran in a live shell while the agent was trained."""
+    """Attempts to open a live environment while the agent was trained."""
 
 
 class TrainedAgent(Practice):

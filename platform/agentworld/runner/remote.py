@@ -9,9 +9,8 @@ import logging
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
@@ -39,9 +38,6 @@ _AT_THE_END = ("model", "checkpoint.json", CHECKPOINTS)
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 
-_read: ContextVar[tuple[Path, ...]] = ContextVar("_read", default=())
-"""The folders whose files the step in this context reads."""
-
 
 class Settings(BaseSettings):
     """As AGENTWORLD_SCRATCH and so on."""
@@ -60,38 +56,25 @@ class Settings(BaseSettings):
     """The signer of the logs of simulators that a step serves."""
 
 
-def anywhere(
-    *reads: str,
-) -> Callable[[Callable[_Arguments, _Answer]], Callable[_Arguments, _Answer]]:
-    """Lets a step's `store` be a URL too, and its folders and its answer be URLs in it.
+def anywhere(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+    """Lets a step's `store` be a URL too, and its folders and its answer be URLs in it."""
+    signature = inspect.signature(step)
 
-    `reads` are the arguments that name folders whose files it needs, and not their records alone.
-    """
+    @wraps(step)
+    def called(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Answer:
+        bound = signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        store = bound.arguments["store"]
+        copy = _opened(store) if is_bucket(store) else copy_of(Path(store))
+        if copy is None:
+            return step(*arguments, **options)
+        _refresh(copy)
+        paths = {name: _here(copy, value) for name, value in bound.arguments.items()}
+        bound.arguments.update(paths)
+        answer = step(*bound.args, **bound.kwargs)
+        return _there(copy, answer) if is_bucket(store) else answer
 
-    def decorate(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
-        signature = inspect.signature(step)
-
-        @wraps(step)
-        def called(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Answer:
-            bound = signature.bind(*arguments, **options)
-            bound.apply_defaults()
-            store = bound.arguments["store"]
-            copy = _opened(store) if is_bucket(store) else copy_of(Path(store))
-            if copy is None:
-                return step(*arguments, **options)
-            _refresh(copy)
-            paths = {name: _here(copy, value) for name, value in bound.arguments.items()}
-            bound.arguments.update(paths)
-            before = _read.set(tuple(Path(str(paths[name])) for name in reads))
-            try:
-                answer = step(*bound.args, **bound.kwargs)
-                return _there(copy, answer) if is_bucket(store) else answer
-            finally:
-                _read.reset(before)
-
-        return called
-
-    return decorate
+    return called
 
 
 def located(store: str) -> Path:
@@ -131,10 +114,10 @@ def is_kept(path: Path) -> bool:
     return path.exists() and (copy is None or copy.has(path))
 
 
-def fetch_read(folder: Path) -> None:
-    """What the step in this context reads, and what there is of its own folder already."""
+def fetch_all(folder: Path, *reads: Path) -> None:
+    """What there is of a step's own folder already, and the folders that it reads."""
     if copy := copy_of(folder):
-        copy.bring(*_read.get(), folder)
+        copy.bring(*reads, folder)
 
 
 @contextmanager
@@ -153,7 +136,9 @@ def leased(folder: Path, busy: str) -> Iterator[Lease | None]:
 
 
 @contextmanager
-def sync_while(folder: Path, progress: Path, lease: Lease | None) -> Iterator[None]:
+def sync_while(
+    folder: Path, progress: Path, lease: Lease | None, reads: Sequence[Path] = ()
+) -> Iterator[None]:
     """Has what a step reads, and puts its folder back again and again; then once more.
 
     Raises StoreError where another machine has the folder by then.
@@ -162,7 +147,7 @@ def sync_while(folder: Path, progress: Path, lease: Lease | None) -> Iterator[No
     if copy is None or lease is None:
         yield
         return
-    fetch_read(folder)
+    fetch_all(folder, *reads)
     with _Keeper(copy, lease, folder, progress, from_environment(Settings).keep_seconds):
         yield
     lease.check()
@@ -238,7 +223,7 @@ def _refresh(copy: WorkingCopy) -> None:
 
 def _here(copy: WorkingCopy, value: object) -> object:
     """A file in the bucket, as a recipe's, is brought."""
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # of arguments, and no record
         return tuple(_here(copy, each) for each in value)
     if not isinstance(value, str) or copy.here(value) == value:
         return value

@@ -5,7 +5,7 @@ work continues in it from its own checkpoints.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
@@ -13,13 +13,14 @@ from typing import TypedDict
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 from agentworld.records.base import Digest, Record, digest_json
-from agentworld.records.progress import Tick, no_tick
+from agentworld.records.progress import no_tick
 from agentworld.records.step import StepReceipt
 from agentworld.runner.code import code_digest
 from agentworld.runner.failure import in_words, sentence_of
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import ProgressFile, progress_path
-from agentworld.runner.remote import fetch_read, is_kept, keep, leased, prune, sync_while
+from agentworld.runner.remote import fetch_all, is_kept, keep, leased, prune, sync_while
+from agentworld.runner.task import Work
 from agentworld.runner.watch import Watch
 from agentworld.storage.lease import Lease
 from agentworld.storage.receipts import RECEIPT, read_receipt
@@ -27,9 +28,6 @@ from agentworld.storage.receipts import RECEIPT, read_receipt
 DRIVER_LOCK = "driver.lock"
 _FOLDER_DIGITS = 16
 _PATIENCE_SECONDS = 5.0  # a step whose driver was killed needs a moment to notice
-
-Work = Callable[[Path, Tick], Digest]
-"""Fills a folder and names what it made."""
 
 
 def run_step(
@@ -40,18 +38,22 @@ def run_step(
     work: Work,
     *,
     check: Callable[[], None] | None = None,
-    domains: Iterable[str] = (),
+    reads: Sequence[Path] = (),
+    domains: Collection[str] = (),
 ) -> Path:
     """The folder of the finished step, made now or before.
 
+    `reads` are the folders whose files the work needs, and not their records alone. `domains` are
+    those whose code it runs.
+
     `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
-    else works on it is left alone. `domains` are those whose code the work runs.
+    else works on it is left alone.
     """
     covered = _covered(step, recipe, inputs, domains)
     key = digest_json(covered)
     folder = _folder(store, step, key)
     if not from_environment(Ranks).is_first:
-        return _work_along(folder, work)
+        return _work_along(folder, work, reads)
     progress = ProgressFile(store, step)
     receipt = folder / RECEIPT
     with _report_failure(progress, store):
@@ -66,7 +68,10 @@ def run_step(
                 return folder
             receipt.unlink(missing_ok=True)
             progress_file = progress_path(store, step)
-            with Watch(store / DRIVER_LOCK) as watch, sync_while(folder, progress_file, lease):
+            with (
+                Watch(store / DRIVER_LOCK) as watch,
+                sync_while(folder, progress_file, lease, reads),
+            ):
                 output = work(folder, progress.tick)
             seconds = time.monotonic() - started
             StepReceipt(
@@ -88,7 +93,7 @@ def folder_of(
     recipe: Sequence[Record],
     inputs: dict[str, Digest],
     *,
-    domains: Iterable[str] = (),
+    domains: Collection[str] = (),
 ) -> Path:
     """The folder that `run_step` fills, finished or not."""
     return _folder(store, step, digest_json(_covered(step, recipe, inputs, domains)))
@@ -101,11 +106,11 @@ def _is_reused(folder: Path, progress: ProgressFile) -> bool:
     return True
 
 
-def _work_along(folder: Path, work: Work) -> Path:
+def _work_along(folder: Path, work: Work, reads: Sequence[Path]) -> Path:
     """What each process but the first does of a step that several do together."""
     if not (folder / RECEIPT).exists():
         folder.mkdir(parents=True, exist_ok=True)
-        fetch_read(folder)
+        fetch_all(folder, *reads)
         work(folder, no_tick)
     return folder
 
@@ -123,7 +128,7 @@ class _Covered(TypedDict):
 
 
 def _covered(
-    step: str, recipe: Sequence[Record], inputs: dict[str, Digest], domains: Iterable[str]
+    step: str, recipe: Sequence[Record], inputs: dict[str, Digest], domains: Collection[str]
 ) -> _Covered:
     parts = digest_json([part.model_dump(mode="json") for part in recipe])
     code = code_digest(step, tuple(sorted(set(domains))))

@@ -1,1 +1,1 @@
-"""The steps of the pipelines, each a function from folders to a folder."""
+"""The steps of the pipelines: one table of declarations, and a module for the work of each."""

@@ -1,4 +1,4 @@
-"""Step 13: the agent learns by RL in its run's simulator alone."""
+"""The agent learns by RL in its run's simulator alone."""
 
 import asyncio
 from functools import partial
@@ -9,38 +9,33 @@ from agentworld.domains.live import live_domain, no_environment
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
-from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_of, once
 from agentworld.runner.frozen_gc import frozen_gc
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.task import Plan, Task
 
 
-@anywhere("imitated")
-def agent(recipe: str, store: str, imitated: str, run: str) -> str:
-    """The folder of the trained agent, of its own log, and of the run that it trained in."""
-    settings = load_recipe(recipe_path(recipe))
-    parents = {"imitated": output_of(imitated), "run": output_of(run)}
-    opened = AgentRun.read(Path(run) / RUN)
-    domain = domain_of_agent(settings, resolve_simulator(opened.simulator, Path(store)))
+def plan(task: Task) -> Plan:
+    """Writes the trained agent, its own log, and the run that it trained in."""
+    opened = AgentRun.read(task.folders["run"] / RUN)
+    simulator = resolve_simulator(opened.simulator, task.store)
+    domain = domain_of_agent(task.recipe, simulator)
 
     def work(out: Path, tick: Tick) -> Digest:
         with no_environment() as guard:
-            parent = model_of(Path(imitated))
+            parent = model_of(task.folders["imitated"])
             checkpoint = once(
-                out,
-                lambda: _practise(settings, domain, parent, opened, Path(store), out, tick),
+                out, lambda: _practise(task.recipe, domain, parent, opened, task.store, out, tick)
             )
         Practice(run=opened, live_steps=guard.num_refused).write(out / PRACTICE)
         return checkpoint.artifact
 
-    inputs = {**parents, "simulator": opened.simulator, "ledger": ledger_digest()}
-    step = run_step(Path(store), "agent", [settings.agent], inputs, work, domains=[domain])
-    return str(step)
+    inputs = {"simulator": opened.simulator, "ledger": ledger_digest()}
+    return Plan(work, inputs, domains=[domain])
 
 
 def _practise(
@@ -59,6 +54,6 @@ def _practise(
         reached(run.simulator, recipe.engine.concurrency, store, out / "logs", acted) as client,
     ):
         asyncio.run(client.resume_run(run.id))
-        task_of = live_domain(domain).task
-        practice = agent_rl.Practice(client, run.simulator, partial(task_of, held_out=False))
+        task_of = partial(live_domain(domain).task, held_out=False)
+        practice = agent_rl.Practice(client, run.simulator, task_of)
         return agent_rl.run(recipe.agent, parent, practice, out, tick)

@@ -1,4 +1,4 @@
-"""Step 17: the chain from the agent back to its data, whole or the job stops."""
+"""The chain from the agent back to its data, whole or the job stops."""
 
 from pathlib import Path
 
@@ -9,28 +9,25 @@ from agentworld.operations.audit_sources import open_sources
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.folders import AGENT, CHAIN, TrainedAgent
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.task import Plan, Task
 from agentworld.storage.address import redact
 from agentworld.storage.stores import Stores
 
 _OF_A_SERVICE = ("ledger_url", "objects_url", "checkpoints_url")
 
 
-@anywhere()
-def audit(store: str, registered: str, validation: str) -> str:
-    """The folder of the chain."""
-    parents = {"registered": output_of(registered), "validation": output_of(validation)}
-    version = TrainedAgent.read(Path(registered) / AGENT).version
+def plan(task: Task) -> Plan:
+    """Writes the chain of the version."""
+    version = TrainedAgent.read(task.folders["registered"] / AGENT).version
 
     def work(out: Path, _: Tick) -> Digest:
-        chain = audit_agent(version, open_sources(Path(store)), verify=True)
+        chain = audit_agent(version, open_sources(task.store), verify=True)
         if problems := (*chain.breaks, *chain.incomplete):
             raise StoreError(f"the chain of {version} is not whole: {'; '.join(problems)}")
         chain.write(out / CHAIN)
         return chain.digest
 
-    return str(run_step(Path(store), "audit", [version], parents, work, check=_check_stores))
+    return Plan(work, {"version": version.digest}, _check_stores)
 
 
 def _check_stores() -> None:

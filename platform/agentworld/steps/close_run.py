@@ -1,4 +1,4 @@
-"""Step 14: the agent's run is closed with the weights that it made, which are signed."""
+"""The agent's run is closed with the weights that it made, which are signed."""
 
 import asyncio
 from pathlib import Path
@@ -10,25 +10,22 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun, RunClosing
 from agentworld.runner.folders import PRACTICE, RUN, Practice
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.task import Plan, Task
 from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.simulators import SimulatorStore
 
 
-@anywhere()
-def close_run(store: str, agent: str) -> str:
-    """The folder of the run as it was closed; a step that was killed closes it once."""
-    weights = output_of(agent)
-    run = Practice.read(Path(agent) / PRACTICE).run
+def plan(task: Task) -> Plan:
+    """Writes the run as it was closed; a step that was killed closes it once."""
+    weights = task.digests["agent"]
+    run = Practice.read(task.folders["agent"] / PRACTICE).run
 
     def work(out: Path, _: Tick) -> Digest:
-        closed = asyncio.run(_closed(run, weights, Path(store)))
+        closed = asyncio.run(_closed(run, weights, task.store))
         closed.write(out / RUN)
         return closed.digest
 
-    inputs = {"agent": weights, "run": run.digest, "ledger": ledger_digest()}
-    return str(run_step(Path(store), "close_run", [], inputs, work))
+    return Plan(work, {"run": run.digest, "ledger": ledger_digest()})
 
 
 async def _closed(run: AgentRun, weights: Digest, store: Path) -> AgentRun:

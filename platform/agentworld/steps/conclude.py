@@ -17,9 +17,9 @@ from agentworld.errors import InputError
 from agentworld.records.conclusion import Conclusion
 from agentworld.runner.failure import in_words
 from agentworld.runner.folders import verdict_of
-from agentworld.runner.order import STEPS_OF
 from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.runner.remote import anywhere, keep
+from agentworld.steps.table import steps_of
 from agentworld.storage.working_copy import there
 
 _JOBS = "jobs"
@@ -50,7 +50,7 @@ class _End(NamedTuple):
     sentence: str = ""
 
 
-@anywhere()
+@anywhere
 def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -> str:
     """The file of the record, which is written once for a job; says it in a line, too.
 
@@ -92,7 +92,7 @@ def conclusions(store: Path) -> list[Conclusion]:
 def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgress]:
     """What the steps of this run said last, in their order."""
     last = next((each for each in conclusions(store) if each.pipeline == pipeline), None)
-    recorded = [each for step in STEPS_OF[pipeline] if (each := read_progress(store, step))]
+    recorded = [each for step in steps_of(pipeline) if (each := read_progress(store, step))]
     reports = [each for each in recorded if not last or each.started >= last.ended.timestamp()]
     began = _began(reports, pipeline)
     if began is None:
@@ -104,7 +104,7 @@ def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgre
 
 
 def _began(reports: Sequence[StepProgress], pipeline: str) -> float | None:
-    return reports[0].started if reports and reports[0].step == STEPS_OF[pipeline][0] else None
+    return reports[0].started if reports and reports[0].step == steps_of(pipeline)[0] else None
 
 
 def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:

@@ -1,4 +1,4 @@
-"""Step 10: what passed its gate is what a name means from now on; what it meant before stays."""
+"""What passed its gate is what a name means from now on; what it meant before stays."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,14 +7,12 @@ from typing import NamedTuple
 from agentworld.errors import InputError
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.simulators import MoveConditions, set_alias
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.gate import Gate
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import DEPLOYED
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import run_step
+from agentworld.runner.task import Plan, Task
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.stores import Stores
@@ -47,32 +45,29 @@ Serve = Callable[[Naming], None]
 """Has the simulator served, and makes the name mean it."""
 
 
-@anywhere()
-def deploy(recipe: str, store: str, simulator: str) -> str:
-    """The folder that says what the recipe's alias means, in this store, from its simulator's."""
+def plan(task: Task) -> Plan:
+    """Writes what the recipe's alias means, in this store."""
 
     def here(naming: Naming) -> None:
         digest = naming.simulator.digest
-        set_alias(naming.alias, digest, Path(store), _BY, naming.conditions, naming.key)
+        set_alias(naming.alias, digest, task.store, _BY, naming.conditions, naming.key)
 
-    return deploy_by(here, {"ledger": ledger_digest()}, recipe, store, simulator)
+    return plan_by(here, {"ledger": ledger_digest()}, task)
 
 
-def deploy_by(
-    serve: Serve, where: dict[str, Digest], recipe: str, store: str, simulator: str
-) -> str:
+def plan_by(serve: Serve, where: dict[str, Digest], task: Task) -> Plan:
     """The same wherever it is served; `where` names the place among what the step reads.
 
     Raises InputError where the recipe has a gate and no evaluation is attached.
     """
-    settings = load_recipe(recipe_path(recipe))
-    pinned = PinnedSimulator.read(Path(simulator))
+    settings = task.recipe
+    pinned = PinnedSimulator.read(Path(task.texts["simulator"]))
     report = pinned.world_report
     conditions = _conditions_of(settings.gate, pinned, report)
 
     def work(out: Path, _: Tick) -> Digest:
         if report:  # where who judges the move looks it up
-            ObjectStore(Stores.objects_url_of(Path(store))).put(report.canonical)
+            ObjectStore(Stores.objects_url_of(task.store)).put(report.canonical)
         alias = settings.deploy.alias
         serve(Naming(alias, pinned, conditions, key=f"deploy-{out.name}"))
         deployed = Deployed(
@@ -84,8 +79,7 @@ def deploy_by(
     inputs = {"simulator": pinned.digest, **where}
     if report:
         inputs["report"] = report.digest
-    parts = [settings.deploy, *settings.gate]
-    return str(run_step(Path(store), "deploy", parts, inputs, work))
+    return Plan(work, inputs)
 
 
 def _conditions_of(

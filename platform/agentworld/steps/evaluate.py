@@ -1,4 +1,4 @@
-"""Step 6: each stage's checkpoint and two baselines on the same held-out live episodes."""
+"""Each stage's checkpoint and two baselines on the same held-out live episodes."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -12,38 +12,35 @@ from agentworld.evaluate.baselines import CopyPrevious
 from agentworld.evaluate.compare import Comparison
 from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
-from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick, side_by_side
 from agentworld.records.report import Estimate, WorldModelReport
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
-from agentworld.steps.stage import STAGES
+from agentworld.runner.task import Plan, Task
 from agentworld.storage.pools import read_dataset, read_pool
 
 _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
 _LAST = "rl"
 
 
-@anywhere("data", "cpt", "sft", "rl")
-def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) -> str:
-    """The folder of the report."""
-    settings = load_recipe(recipe_path(recipe))
-    stages = dict(zip(STAGES, map(Path, (cpt, sft, rl)), strict=True))
+def plan(task: Task) -> Plan:
+    """Scores all of them side by side."""
+    settings, data = task.recipe, task.folders["data"]
+    stages = {name: task.folders[name] for name in _TRAINING}
 
     def work(out: Path, tick: Tick) -> Digest:
-        samples = list(_samples(Path(data), "held_out"))
+        samples = list(_samples(data, "held_out"))
         scorers: dict[str, _Scorer] = {
             "copy": lambda part: _score(CopyPrevious(), samples, settings, part),
-            "nearest": lambda part: _score(_nearest(Path(data)), samples, settings, part),
+            "nearest": lambda part: _score(_nearest(data), samples, settings, part),
         }
         for stage, folder in stages.items():
             scorers[stage] = _stage_scorer(stage, folder, samples, settings, out)
         scored = _run_all(scorers, settings.evaluate.at_once, out, tick)
         report = WorldModelReport(
-            data=output_of(data),
+            data=task.digests["data"],
             stages={name: scored[name].score for name in stages},
             artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
             baselines={name: each.score for name, each in scored.items() if name not in stages},
@@ -52,18 +49,14 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
         report.write(out / REPORT)
         return report.digest
 
-    folders = {"data": data, "cpt": cpt, "sft": sft, "rl": rl}
-    inputs = {name: output_of(folder) for name, folder in folders.items()}
-    parts = [settings.evaluate, settings.engine, settings.simulate.sampling]
-    domains = read_dataset(Path(data)).domains
-    return str(run_step(Path(store), "evaluate", parts, inputs, work, domains=domains))
+    return Plan(work, domains=read_dataset(data).domains)
 
 
 def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
     """What RL gained, and by how much the better of SFT and RL leads."""
     sft, rl = scored["sft"], scored["rl"]
     best = max(sft, rl, key=lambda each: each.score.exact_match.mean)
-    baselines = [each for name, each in scored.items() if name not in STAGES]
+    baselines = [each for name, each in scored.items() if name not in _TRAINING]
     return {"rl_gain": by.gain(rl, sft), "lead": by.smallest_lead(best, baselines)}
 
 

@@ -1,48 +1,31 @@
-"""Step 7: says whether the world model may go on; a poor one is refused, and nothing fails."""
+"""Says whether the world model may go on; a poor one is refused, and nothing fails."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from agentworld.errors import InputError
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate, GateVerdict
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
 from agentworld.reports.metrics import metrics_of
-from agentworld.runner.folders import REPORT, VERDICT, verdict_of
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.folders import REPORT, VERDICT
+from agentworld.runner.task import Plan, Task
 
 
-class Verdict(NamedTuple):
-    """What a pipeline goes by."""
+def plan(task: Task) -> Plan:
+    """Compares a mean, as for an alias, whatever its interval.
 
-    folder: str
-    verdict: Literal["passed", "refused"]
-    reason: str
-    """Names each figure that was too small; empty where none was."""
-
-
-@anywhere()
-def gate(recipe: str, store: str, report: str) -> Verdict:
-    """The folder of the verdict, and what it says.
-
-    A mean is compared, as for an alias, whatever its interval. Raises InputError where the
-    report has no such figure.
+    Its work raises InputError where the report has no such figure.
     """
-    settings = load_recipe(recipe_path(recipe))
 
     def work(out: Path, _: Tick) -> Digest:
-        decided = _decided(settings.gate, WorldModelReport.read(Path(report) / REPORT))
+        report = WorldModelReport.read(task.folders["report"] / REPORT)
+        decided = _decided(task.recipe.gate, report)
         decided.write(out / VERDICT)
         return decided.digest
 
-    inputs = {"report": output_of(report)}
-    folder = run_step(Path(store), "gate", settings.gate, inputs, work)
-    decided = verdict_of(folder)
-    return Verdict(str(folder), decided.verdict, decided.reason)
+    return Plan(work)
 
 
 def _decided(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:

@@ -1,36 +1,33 @@
-"""Step 11: a policy imitates explorers, from the weights of the simulator that it will act in."""
+"""A policy imitates explorers, from the weights of the simulator that it will act in."""
 
 from pathlib import Path
 
 from agentworld.domains.live import no_environment
 from agentworld.errors import InputError
 from agentworld.operations.simulators import resolve_simulator, versions_of
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, once
 from agentworld.runner.frozen_gc import frozen_gc
-from agentworld.runner.remote import anywhere, fetch
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.remote import fetch
+from agentworld.runner.task import Plan, Task
 
 
-@anywhere("collected")
-def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
-    """The folder of the agent that imitated, which also says for which simulator it is.
+def plan(task: Task) -> Plan:
+    """Trains an agent, and writes for which simulator it is.
 
     That is found here and never again, by its folder, an alias or the start of its digest; empty
     means the alias that the recipe deploys to. Raises InputError for one without weights, or whose
     weights were never registered.
     """
-    settings = load_recipe(recipe_path(recipe))
-    episodes = output_of(collected)
-    pinned = resolve_simulator(simulator or settings.deploy.alias, Path(store))
+    settings = task.recipe
+    pinned = resolve_simulator(task.texts["simulator"] or settings.deploy.alias, task.store)
     if pinned.manifest.artifact is None:
         raise InputError(
             f"{pinned.digest} is the world of an endpoint, which has no weights that an agent could"
             " start from; name a simulator that was pinned"
         )
-    if not versions_of(pinned, Path(store)):
+    if not versions_of(pinned, task.store):
         raise InputError(
             f"no registered version stands for the weights of {pinned.digest}, so that no agent of"
             " it could be followed back to its data; name a simulator of a registered world model"
@@ -44,9 +41,8 @@ def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
             return once(
                 out,
                 lambda: imitation.run(
-                    settings.agent, Path(collected), fetch(pinned.model), out, tick
+                    settings.agent, task.folders["collected"], fetch(pinned.model), out, tick
                 ),
             ).artifact
 
-    inputs = {"collected": episodes, "simulator": pinned.digest}
-    return str(run_step(Path(store), "imitate", [settings.agent], inputs, work))
+    return Plan(work, {"simulator": pinned.digest})

@@ -21,7 +21,7 @@ from agentworld.evaluate.served import Replayed, free_running_score, latency, re
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
 from agentworld.operations.simulators import attach, resolve_simulator
-from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.recipes import Recipe
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_file, digest_json
 from agentworld.records.progress import Tick, share_of
@@ -29,9 +29,8 @@ from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.records.sample import Sample
 from agentworld.runner.folders import REPORT
-from agentworld.runner.remote import anywhere
 from agentworld.runner.run_name import forget_run_name, has_run_name, run_name
-from agentworld.runner.step import run_step
+from agentworld.runner.task import Plan, Task
 from agentworld.storage.address import redact
 from agentworld.storage.disk import Disk
 from agentworld.storage.simulators import PinnedSimulator
@@ -59,18 +58,17 @@ class _Night(NamedTuple):
         return digest_file(self.out / LIVE)
 
 
-@anywhere()
-def measure(recipe: str, store: str, simulator: str, job: str) -> str:
-    """The folder of the report, which is attached to the simulator.
+def plan(task: Task) -> Plan:
+    """Writes the report, and attaches it to the simulator.
 
     An empty `simulator` is the recipe's: `nightly.simulator`, or else what it deploys to. A name is
     resolved here. Each `job` has live episodes of its own; the same one again keeps what it had
-    replayed. Raises SandboxUnavailable where no live environment can be had, and SimulatorError
-    where nothing was answered.
+    replayed. Its work raises SandboxUnavailable where no live environment can be had, and
+    SimulatorError where nothing was answered.
     """
-    settings, home = load_recipe(recipe_path(recipe)), Path(store)
+    settings, home, job = task.recipe, task.store, task.texts["job"]
     service = from_environment(ClientSettings).service_url
-    name = simulator or settings.nightly.simulator or settings.deploy.alias
+    name = task.texts["simulator"] or settings.nightly.simulator or settings.deploy.alias
     pinned = resolve_simulator(name, home)
     domain = collected_domain(settings.collect)
     if domain not in pinned.manifest.domains:
@@ -95,9 +93,7 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
         "service": digest_json(redact(service) or "the step's own"),
         "ledger": ledger_digest(),
     }
-    parts = [settings.nightly, settings.collect, settings.prepare]
-    check = live_domain(domain).check_available
-    return str(run_step(home, "measure", parts, inputs, work, check=check, domains=[domain]))
+    return Plan(work, inputs, live_domain(domain).check_available, domains=[domain])
 
 
 def _live(night: _Night) -> list[Sample]:

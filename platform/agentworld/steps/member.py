@@ -6,35 +6,26 @@ Open MPI's launcher starts it too, where MASTER_ADDR and MASTER_PORT are given.
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from agentworld.errors import InputError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.recipes.ranks import Ranks
-from agentworld.steps.cpt import cpt
-from agentworld.steps.rl import rl
-from agentworld.steps.sft import sft
-
-_STEPS: dict[str, tuple[Callable[..., str], str]] = {
-    "cpt": (cpt, "RECIPE STORE DATA"),
-    "sft": (sft, "RECIPE STORE DATA PARENT"),
-    "rl": (rl, "RECIPE STORE DATA PARENT"),
-}
+from agentworld.steps.run import run_by_name
+from agentworld.steps.table import STEPS, names_of
 
 
 def main(words: Sequence[str]) -> None:
     """Does this process's part of a step, which is named first; its arguments follow."""
     step, *arguments = words or [""]
-    if step not in _STEPS:
-        steps = ", ".join(_STEPS)
+    if step not in names_of("training"):
+        steps = ", ".join(names_of("training"))
         raise InputError(f"several processes cannot do the step {step!r}; give one of: {steps}")
-    work, usage = _STEPS[step]
-    if len(arguments) != len(usage.split()):
-        raise InputError(f"{step} takes {usage}, not {len(arguments)} arguments; give these")
+    STEPS[step].bind(arguments)
     ranks = from_environment(Ranks)
     if ranks.world_size > 1:
         os.environ.update(ranks.variables)
-    work(*arguments)
+    run_by_name(step, *arguments)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,20 @@
-"""Step 2: trajectories become samples in disjoint pools."""
+"""Trajectories become samples in disjoint pools."""
 
 from pathlib import Path
 
-from agentworld.data.prepare import prepare as prepare_dataset
-from agentworld.recipes import load_recipe, recipe_path
+from agentworld.data.prepare import prepare
 from agentworld.records.base import Digest
+from agentworld.records.collected import Collected
 from agentworld.records.progress import Tick
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
-from agentworld.storage.trajectories import read_collected
+from agentworld.runner.task import Plan, Task
+from agentworld.storage.trajectories import MANIFEST
 
 
-@anywhere("collected")
-def prepare(recipe: str, store: str, collected: str) -> str:
-    """The folder of the data set."""
-    part = load_recipe(recipe_path(recipe)).prepare
+def plan(task: Task) -> Plan:
+    """Makes the data set."""
 
     def work(out: Path, tick: Tick) -> Digest:
-        return prepare_dataset(part, Path(collected), out, tick).digest
+        return prepare(task.recipe.prepare, task.folders["collected"], out, tick).digest
 
-    inputs = {"collected": output_of(collected)}
-    domains = read_collected(Path(collected)).domains
-    return str(run_step(Path(store), "prepare", [part], inputs, work, domains=domains))
+    collected = Collected.read(task.folders["collected"] / MANIFEST)
+    return Plan(work, domains=collected.domains)

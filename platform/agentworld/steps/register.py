@@ -1,4 +1,4 @@
-"""Step 8: the last checkpoint becomes a version of the world model."""
+"""The last checkpoint becomes a version of the world model."""
 
 from pathlib import Path
 
@@ -11,27 +11,23 @@ from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
 from agentworld.reports.metrics import metrics_of
 from agentworld.runner.folders import REPORT, VERSION, checkpoint_of, model_of
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.task import Plan, Task
 
 
-@anywhere("rl")
-def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
-    """The folder that says which version it is."""
-    stages = tuple(checkpoint_of(Path(folder)) for folder in (cpt, sft, rl))
-    evaluation = WorldModelReport.read(Path(report) / REPORT)
+def plan(task: Task) -> Plan:
+    """Writes which version it is."""
+    stages = tuple(checkpoint_of(task.folders[stage]) for stage in ("cpt", "sft", "rl"))
+    evaluation = WorldModelReport.read(task.folders["report"] / REPORT)
     what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics_of(evaluation))
 
     def work(out: Path, _: Tick) -> Digest:
-        registry = open_registry(Path(store))
-        model = model_of(Path(rl))
-        registered(_name_of(what), what, model, registry, Path(store), out).write(out / VERSION)
+        registry = open_registry(task.store)
+        model = model_of(task.folders["rl"])
+        registered(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)
         return what.artifact
 
-    folders = {"cpt": cpt, "sft": sft, "rl": rl, "report": report}
-    inputs = {name: output_of(folder) for name, folder in folders.items()}
-    inputs["registry"] = registry_digest()
-    return str(hand_in(run_step(Path(store), "register", [], inputs, work), Path(store)))
+    inputs = {"registry": registry_digest()}
+    return Plan(work, inputs, answer=lambda folder: hand_in(folder, task.store))
 
 
 def _name_of(world_model: WorldModel) -> str:

@@ -1,32 +1,27 @@
-"""Step 5: RL of the SFT checkpoint on what it predicts."""
+"""RL of the SFT checkpoint on what it predicts."""
 
 from pathlib import Path
 
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.folders import model_of
 from agentworld.runner.frozen_gc import frozen_gc
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import run_step
-from agentworld.steps.stage import check_unchanged, domains_of, inputs_of, parts_of
+from agentworld.runner.task import Plan, Task
+from agentworld.steps.content import check_unchanged, content_of
+from agentworld.storage.pools import read_dataset
 
 
-@anywhere("data", "parent")
-def rl(recipe: str, store: str, data: str, parent: str) -> str:
-    """The folder of the checkpoint."""
-    settings = load_recipe(recipe_path(recipe))
-    inputs = inputs_of("rl", settings, data, parent)
+def plan(task: Task) -> Plan:
+    """Trains the parent's model on the rewards of the recipe."""
+    settings = task.recipe.rl
+    content = content_of("reward_model", settings.reward.folder)
+    data, parent = task.folders["data"], model_of(task.folders["parent"])
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():
             from agentworld.train import world_rl
-        checkpoint = world_rl.run(settings.rl, Path(data), model_of(Path(parent)), out, tick)
-        check_unchanged(checkpoint, inputs)
+        checkpoint = world_rl.run(settings, data, parent, out, tick)
+        check_unchanged(checkpoint, content)
         return checkpoint.artifact
 
-    return str(
-        run_step(
-            Path(store), "rl", parts_of("rl", settings), inputs, work, domains=domains_of(data)
-        )
-    )
+    return Plan(work, content, domains=read_dataset(task.folders["data"]).domains)

@@ -1,4 +1,4 @@
-"""Step 9: a version of the world model becomes a pinned simulator.
+"""A version of the world model becomes a pinned simulator.
 
 It has answered once, unless its engine is in an image that is not this one.
 """
@@ -16,49 +16,51 @@ from agentworld.operations.probe import probe
 from agentworld.operations.registry import open_registry
 from agentworld.operations.serving import served
 from agentworld.operations.simulators import attach
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import REPORT, VERSION, model_of
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.step import output_of
+from agentworld.runner.task import Plan, Task
 from agentworld.storage.receipts import step_that_made
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
-@anywhere()
-def simulate(recipe: str, store: str, version: str) -> str:
-    """The folder of the simulator, from the folder of a registered version."""
-    return pin_version(recipe, store, VersionRef.read(Path(version) / VERSION))
-
-
-def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
-    """The folder of the simulator, in the store of simulators."""
-    settings = load_recipe(recipe_path(recipe))
-    registry = open_registry(Path(store))
+def plan(task: Task) -> Plan:
+    """Answers the folder of the simulator, in the store of simulators."""
+    settings, store = task.recipe, task.store
+    ref = _ref_of(task.texts["version"])
+    registry = open_registry(store)
     registered = registry.world_model(ref)
-    simulators = SimulatorStore(Path(store))
+    simulators = SimulatorStore(store)
 
     def work(out: Path, tick: Tick) -> Digest:
         registry.fetch(ref, model_of(out))
         artifact = simulators.take_in(model_of(out), tick)
         if artifact.digest != registered.artifact:
             raise InputError(f"the files of {ref} are not those that were registered; restore them")
-        simulator = pin_model(artifact, model_of(out), settings, Path(store), registered.domains)
+        simulator = pin_model(artifact, model_of(out), settings, store, registered.domains)
         shutil.rmtree(model_of(out))
-        _attach_report(simulator, registered, Path(store))
+        _attach_report(simulator, registered, store)
         if is_installed(settings.engine.kind):  # else the step deploy asks, where the engine is
-            with served(simulator.folder, settings.engine, Path(store), out / "logs") as client:
+            with served(simulator.folder, settings.engine, store, out / "logs") as client:
                 asyncio.run(probe(client, artifact.digest))
         return simulator.digest
 
     here = digest_json(installed(settings.engine.kind))
     inputs = {"version": registered.artifact, "installed": here}
-    parts = [settings.simulate, settings.engine]
-    domains = list(settings.simulate.domains) or registered.domains
-    step = run_step(Path(store), "simulate", parts, inputs, work, domains=domains)
-    return str(simulators.find(output_of(str(step))).folder)
+    return Plan(
+        work,
+        inputs,
+        domains=settings.simulate.domains or registered.domains,
+        answer=lambda folder: simulators.find(output_of(str(folder))).folder,
+    )
+
+
+def _ref_of(version: str) -> VersionRef:
+    """From NAME@VERSION, or the folder of the step that registered it."""
+    path = Path(version) / VERSION
+    return VersionRef.read(path) if path.is_file() else VersionRef.parse(version)
 
 
 def _attach_report(simulator: PinnedSimulator, registered: WorldModel, store: Path) -> None:

@@ -1,4 +1,4 @@
-"""Step 15: the agent at each stage of its training, in the simulator and live."""
+"""The agent at each stage of its training, in the simulator and live."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.operations.statements import hand_in, sign
-from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick, one_after_another, share_of
 from agentworld.records.report import AgentReport
@@ -44,8 +44,8 @@ from agentworld.runner.folders import (
     checkpoint_of,
     model_of,
 )
-from agentworld.runner.remote import anywhere, fetch
-from agentworld.runner.step import output_of, run_step
+from agentworld.runner.remote import fetch
+from agentworld.runner.task import Plan, Task
 from agentworld.statements.genesis import now
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.simulators import SimulatorStore
@@ -83,29 +83,27 @@ class _Served(NamedTuple):
     agents: list[_Agent]
 
 
-@anywhere("imitated", "agent")
-def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str = "") -> str:
-    """The folder of the report, of the live episodes and of the agents' log of the simulated.
+def plan(task: Task) -> Plan:
+    """Writes the report, the live episodes and the agents' log of the simulated.
 
     The simulator is that of the agent's run, or one that is named: by an alias, or a digest.
     """
-    settings = load_recipe(recipe_path(recipe))
-    finished = {"imitated": output_of(imitated), "agent": output_of(agent)}
-    base = _base(Path(imitated), Path(store))
-    parents = {"base": base.digest, **finished}
-    digest = _simulator(simulator, Path(agent), Path(store))
-    domain = domain_of_agent(settings, resolve_simulator(digest, Path(store)))
+    settings, store = task.recipe, task.store
+    imitated, agent = task.folders["imitated"], task.folders["agent"]
+    base = _base(imitated, store)
+    digest = _simulator(task.texts["simulator"], agent, store)
+    domain = domain_of_agent(settings, resolve_simulator(digest, store))
     agents = {
         "base": base,
-        _IMITATED: _Weights(parents["imitated"], model_of(Path(imitated))),
-        _TRAINED: _Weights(parents["agent"], model_of(Path(agent))),
+        _IMITATED: _Weights(task.digests["imitated"], model_of(imitated)),
+        _TRAINED: _Weights(task.digests["agent"], model_of(agent)),
     }
 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld(domain)
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
             at_once = settings.engine.concurrency
-            world = reached(digest, at_once, Path(store), out / "logs", acted)
+            world = reached(digest, at_once, store, out / "logs", acted)
             with _all_served(world, agents, settings, out / "logs") as setup:
                 worlds = _Worlds(setup.simulator, live)
                 ticks = one_after_another(tick, len(setup.agents))
@@ -122,15 +120,18 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
             live_disagreements=live.num_disagreements,
         )
         report.write(out / REPORT)
-        digests = {"artifact": parents["agent"], "imitated": parents["imitated"]}
-        sign(Validation(step=out.name, report=report, at=now(), **digests), Path(store), out)
+        digests = {"artifact": task.digests["agent"], "imitated": task.digests["imitated"]}
+        sign(Validation(step=out.name, report=report, at=now(), **digests), store, out)
         return report.digest
 
-    inputs = {**parents, "simulator": digest, "ledger": ledger_digest()}
-    parts = [settings.validation, settings.engine, settings.agent]
-    check = live_domain(domain).check_available
-    folder = run_step(Path(store), "validate", parts, inputs, work, check=check, domains=[domain])
-    return str(hand_in(folder, Path(store)))
+    inputs = {"base": base.digest, "simulator": digest, "ledger": ledger_digest()}
+    return Plan(
+        work,
+        inputs,
+        live_domain(domain).check_available,
+        [domain],
+        lambda folder: hand_in(folder, store),
+    )
 
 
 def _base(imitated: Path, store: Path) -> _Weights:

@@ -10,7 +10,7 @@ from agentworld.evaluate.agent import Played
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.trajectory import Turn
-from agentworld.steps.collect import collect
+from agentworld.steps.run import run_by_name
 from agentworld.storage.trajectories import (
     read_collected,
     read_trajectories,
@@ -149,10 +149,10 @@ def test_a_validations_live_episodes_can_be_the_next_data_sets_logs(tmp_path):
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"name: mine\ncollect: {{trajectories: {tmp_path / 'logs'}}}\n")
     store = str(tmp_path / "store")
-    folder = collect(str(recipe), store)
+    folder = run_by_name("collect", str(recipe), store)
     found = list(read_trajectories(tmp_path / folder))
     assert [each for each in found if each.held_out] == live
     assert len(found) == 13
-    assert collect(str(recipe), store) == folder
+    assert run_by_name("collect", str(recipe), store) == folder
     log(tmp_path, *live[1:], name="trained-live")
-    assert collect(str(recipe), store) != folder
+    assert run_by_name("collect", str(recipe), store) != folder

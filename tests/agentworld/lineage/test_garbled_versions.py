@@ -97,9 +97,9 @@ OF_HERO = "UPDATE model_versions SET {} WHERE name = 'hero'"
         ("creation_time = 9223372036854775807", "the registry's version 1 of 'hero' is garbled: "),
         ("creation_time = 'now'", "the registry's version 1 of 'hero' is garbled: "),
         ("creation_time = NULL", "the registry's version 1 of 'hero' is garbled: "),
-        ("source = 'models:/../..'", "hero@1: its logged model is missing, and not READY"),
-        ("source = x'ff'", "hero@1: its logged model is missing, and not READY"),
-        ("status = CAST(x'ff' AS TEXT)", "hero@1: its status is \\udcff, and not READY"),
+        ("source = 'models:/../..'", "hero@1: its model is missing, and not whole"),
+        ("source = x'ff'", "hero@1: its model is missing, and not whole"),
+        ("status = CAST(x'ff' AS TEXT)", "hero@1: its status is \\udcff, and not whole"),
     ],
 )
 def test_a_garbled_version_is_named_and_stops_nothing(

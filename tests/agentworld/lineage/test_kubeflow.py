@@ -60,12 +60,11 @@ WATCHES = [
 ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 STEPS = """
 import json, os, sys
-from agentworld.steps.register import register
-from agentworld.steps.register_agent import register_agent
+from agentworld.steps.run import run_by_name
 
 given = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW")}
 told = json.loads(sys.argv[1])
-made = [register(*told["register"]), register_agent(*told["register_agent"])]
+made = [run_by_name(step, *told[step]) for step in ("register", "register_agent")]
 left = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW")}
 print(json.dumps([made, left == given]))
 """
@@ -214,7 +213,7 @@ def finished(store: Path, seed: str) -> dict[str, list[str]]:
         report.write(folders[name] / REPORT)
     told = {name: str(folder) for name, folder in folders.items()}
     return {
-        "register": [str(store), told["cpt"], told["sft"], told["rl"], told["report"]],
+        "register": ["smoke", str(store), told["cpt"], told["sft"], told["rl"], told["report"]],
         "register_agent": ["smoke", str(store), told["agent"], told["closed"], told["tried"]],
     }
 

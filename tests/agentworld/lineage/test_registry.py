@@ -183,7 +183,7 @@ def test_what_is_stored_is_the_record_and_its_signature_as_they_came(registry, m
     stored = registry.stored(ref)
     assert stored.record == what.model_dump_json()
     assert stored.signature == '{"signed":true}'
-    assert (stored.version, stored.run, stored.model) == (registry.version(ref), "active", "READY")
+    assert (stored.version, stored.run, stored.model) == (registry.version(ref), "present", "whole")
 
 
 def test_what_nobody_signed_has_no_signature(registry, model):

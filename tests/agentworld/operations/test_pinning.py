@@ -71,7 +71,7 @@ def test_seeds_that_nobody_can_ask_for_here_are_not_promised(tmp_path):
 @pytest.mark.usefixtures("elsewhere")
 def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_path, monkeypatch):
     from agentworld.operations.registry import open_registry
-    from agentworld.steps.simulate import pin_version
+    from agentworld.steps.run import run_by_name
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     model = tmp_path / "model"
@@ -83,7 +83,9 @@ def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_
     ref = open_registry(tmp_path).register_world_model("shell", what, model)
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(json.dumps(chosen().model_dump(include={"name", "engine", "simulate"})))
-    pinned = PinnedSimulator.read(tmp_path / pin_version(str(recipe), str(tmp_path), ref))
+    pinned = PinnedSimulator.read(
+        tmp_path / run_by_name("simulate", str(recipe), str(tmp_path), str(ref))
+    )
     assert isinstance(pinned.manifest.engine, EnginePin)
     assert pinned.manifest.engine.image == IMAGE
     assert pinned.manifest.artifact == artifact

@@ -31,10 +31,7 @@ from agentworld.runner.folders import (
     TrainedAgent,
 )
 from agentworld.signing.keys import STEP_KEYS
-from agentworld.steps.close_run import close_run
-from agentworld.steps.imitate import imitate
-from agentworld.steps.open_run import open_run
-from agentworld.steps.register_agent import register_agent
+from agentworld.steps.run import run_by_name as run_step
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.stores import Stores
 from make import records
@@ -84,7 +81,7 @@ def validated(store: Path, simulator: Digest, weights: Digest = TRAINED) -> str:
 
 
 def opened(store: Path, simulator: PinnedSimulator) -> AgentRun:
-    folder = open_run(RECIPE, str(store), imitated(store, simulator.digest))
+    folder = run_step("open_run", RECIPE, str(store), imitated(store, simulator.digest))
     return AgentRun.read(Path(folder) / RUN)
 
 
@@ -102,12 +99,12 @@ def test_a_run_is_opened_with_its_weights_and_its_simulator_for_good(store, simu
 
 @pytest.mark.parametrize("lost", [(), (RUN,)], ids=["told", "not even told"])
 def test_a_killed_opening_opens_no_second_run(store, simulator, lost):
-    first = open_run(RECIPE, str(store), imitated(store, simulator.digest))
+    first = run_step("open_run", RECIPE, str(store), imitated(store, simulator.digest))
     run = AgentRun.read(Path(first) / RUN)
     forget(first)
     for name in lost:
         (Path(first) / name).unlink()
-    assert open_run(RECIPE, str(store), imitated(store, simulator.digest)) == first
+    assert run_step("open_run", RECIPE, str(store), imitated(store, simulator.digest)) == first
     assert AgentRun.read(Path(first) / RUN) == run
     assert open_ledger(store).runs() == [run]
 
@@ -117,13 +114,14 @@ def test_a_run_keeps_the_simulator_of_its_first_weights_wherever_the_alias_moves
     folder = imitated(store, simulator.digest)
     other = records.pinned(store, context_tokens=512)
     set_alias("shell", other.digest, store, "me")
-    run = AgentRun.read(Path(open_run(RECIPE, str(store), folder)) / RUN)
+    run = AgentRun.read(Path(run_step("open_run", RECIPE, str(store), folder)) / RUN)
     assert run.simulator == simulator.digest
 
 
 def test_a_run_is_closed_with_signed_weights_and_its_record_verifies(store, simulator):
     run = opened(store, simulator)
-    closed = AgentRun.read(Path(close_run(str(store), practised(store, run))) / RUN)
+    folder = run_step("close_run", RECIPE, str(store), practised(store, run))
+    closed = AgentRun.read(Path(folder) / RUN)
     assert closed.final_weights == TRAINED
     evidence = open_evidence(store)
     assert isinstance(evidence, Evidence)
@@ -134,20 +132,20 @@ def test_a_run_is_closed_with_signed_weights_and_its_record_verifies(store, simu
 @pytest.mark.parametrize("rotated", [False, True])
 def test_a_killed_closing_closes_once_whoever_signs_by_then(store, simulator, rotated):
     agent_folder = practised(store, opened(store, simulator))
-    first = close_run(str(store), agent_folder)
+    first = run_step("close_run", RECIPE, str(store), agent_folder)
     closed = AgentRun.read(Path(first) / RUN)
     forget(first)
     if rotated:
         rotate_key(store, STEP_KEYS)
-    again = close_run(str(store), agent_folder)
+    again = run_step("close_run", RECIPE, str(store), agent_folder)
     assert AgentRun.read(Path(again) / RUN) == closed
 
 
 def test_a_run_that_was_closed_with_other_weights_stays_so(store, simulator):
     run = opened(store, simulator)
-    close_run(str(store), practised(store, run))
+    run_step("close_run", RECIPE, str(store), practised(store, run))
     with pytest.raises(Conflict, match="was closed with other weights"):
-        close_run(str(store), practised(store, run, records.digest("others")))
+        run_step("close_run", RECIPE, str(store), practised(store, run, records.digest("others")))
 
 
 @pytest.mark.waits
@@ -156,11 +154,17 @@ def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simu
 
     run = opened(store, simulator)
     trained, validation = practised(store, run), validated(store, simulator.digest)
-    arguments = (RECIPE, str(store), trained, close_run(str(store), trained), validation)
-    first = register_agent(*arguments)
+    arguments = (
+        RECIPE,
+        str(store),
+        trained,
+        run_step("close_run", RECIPE, str(store), trained),
+        validation,
+    )
+    first = run_step("register_agent", *arguments)
     made = TrainedAgent.read(Path(first) / AGENT)
     forget(first)
-    assert TrainedAgent.read(Path(register_agent(*arguments)) / AGENT) == made
+    assert TrainedAgent.read(Path(run_step("register_agent", *arguments)) / AGENT) == made
     assert (str(made.version), made.live_steps) == ("shell-agent@1", 0)
     assert made.run.final_weights == TRAINED
     registry = open_registry(store)
@@ -175,13 +179,13 @@ def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simu
 def test_what_another_agent_showed_registers_nothing(store, simulator):
     run = opened(store, simulator)
     trained = practised(store, run)
-    closed = close_run(str(store), trained)
+    closed = run_step("close_run", RECIPE, str(store), trained)
     other = validated(store, simulator.digest, records.digest("others"))
     with pytest.raises(InputError, match="validated another agent than"):
-        register_agent(RECIPE, str(store), trained, closed, other)
+        run_step("register_agent", RECIPE, str(store), trained, closed, other)
     others = practised(store, run, records.digest("others"))
     with pytest.raises(InputError, match=f"is of a run that made {TRAINED}, not"):
-        register_agent(RECIPE, str(store), others, closed, other)
+        run_step("register_agent", RECIPE, str(store), others, closed, other)
 
 
 def test_a_world_without_weights_starts_no_agent(store):
@@ -191,7 +195,7 @@ def test_a_world_without_weights_starts_no_agent(store):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
     for name in ("", "shell", prompted.digest[:20], str(prompted.folder)):
         with pytest.raises(InputError, match="has no weights that an agent could start from"):
-            imitate(RECIPE, str(store), collected, name)
+            run_step("imitate", RECIPE, str(store), collected, name)
 
 
 @pytest.mark.usefixtures("simulator")
@@ -199,7 +203,7 @@ def test_a_world_without_weights_starts_no_agent(store):
 def test_a_simulator_that_is_not_there_is_told_as_such(store, name):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
     with pytest.raises(NotFound, match="there is no simulator"):
-        imitate(RECIPE, str(store), collected, name)
+        run_step("imitate", RECIPE, str(store), collected, name)
 
 
 @pytest.mark.usefixtures("simulator")
@@ -207,13 +211,13 @@ def test_a_name_for_nothing_is_told_as_neither_an_alias_nor_a_digest(store):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
     told = f"^there is no alias 'gone' in {store}, and there is no simulator sha256:gone in"
     with pytest.raises(NotFound, match=told):
-        imitate(RECIPE, str(store), collected, "gone")
+        run_step("imitate", RECIPE, str(store), collected, "gone")
 
 
 def test_weights_that_were_never_registered_start_no_agent(store, simulator):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
     with pytest.raises(InputError, match="no registered version stands for the weights of sha256"):
-        imitate(RECIPE, str(store), collected, simulator.digest)
+        run_step("imitate", RECIPE, str(store), collected, simulator.digest)
     assert not (store / "mlflow.db").exists()
 
 
@@ -235,7 +239,7 @@ def test_a_service_that_is_deployed_has_the_run_and_the_store_has_none(
     assert open_ledger(store).runs() == []
     # Its keys are the steps' too, as a chart's ConfigMap makes them.
     monkeypatch.setenv("AGENTWORLD_KEYS", str(Stores.of(elsewhere).keys))
-    folder = close_run(str(store), practised(store, run))
+    folder = run_step("close_run", RECIPE, str(store), practised(store, run))
     closed = AgentRun.read(Path(folder) / RUN)
     assert closed == open_ledger(elsewhere).run(run.id)
     assert closed.closing.signature

@@ -4,7 +4,7 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.records.base import digest_json
-from agentworld.records.report import AgentReport, parse_report, read_report
+from agentworld.records.report import parse_report, read_report
 from make import records
 
 REPORTS = [
@@ -22,10 +22,20 @@ def test_a_report_of_any_kind_comes_back_as_it_was(tmp_path, report):
 
 def test_what_is_no_report_is_refused(tmp_path):
     (tmp_path / "report.json").write_text("{}")
-    with pytest.raises(InputError, match="is no WorldModelReport"):
+    with pytest.raises(InputError, match=r"report\.json is no report: .*kind"):
         read_report(tmp_path / "report.json")
-    with pytest.raises(InputError, match="this is no report"):
+    with pytest.raises(InputError, match="this is no report: .*kind"):
         parse_report(b"{}")
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.kind)
+def test_a_report_says_its_kind_and_under_another_it_is_refused(report):
+    fields = report.model_dump(mode="json")
+    kinds = {each.kind for each in REPORTS} - {fields["kind"]}
+    assert len(kinds) == 2
+    for kind in (*kinds, "another"):
+        with pytest.raises(InputError, match="this is no report"):
+            parse_report(json.dumps(fields | {"kind": kind}).encode())
 
 
 def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
@@ -40,23 +50,6 @@ def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
         "change": -0.1,
     }
     assert report.figures({records.digest("another")}) == {}
-
-
-def earlier(report: AgentReport) -> dict[str, object]:
-    """The same as a release wrote it that called the agent before its RL `untrained`."""
-    told = report.model_dump(mode="json", exclude={"base"})
-    untrained = told.pop("imitated")
-    return {**told, "untrained": untrained}
-
-
-def test_an_agents_report_of_an_earlier_release_is_read_and_keeps_its_digest(tmp_path):
-    now = records.agent_report()
-    told = earlier(now)
-    (tmp_path / "report.json").write_text(json.dumps(told))
-    report = read_report(tmp_path / "report.json")
-    assert report == parse_report(json.dumps(told).encode())
-    assert report.digest == digest_json(told) != now.digest
-    assert report.scores == {"imitated": now.imitated, "trained": now.trained}
 
 
 def test_an_agents_report_tells_each_stage_of_its_training_in_order():

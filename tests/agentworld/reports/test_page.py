@@ -9,6 +9,7 @@ import pytest
 import make.job
 from agentworld.reports.page import write_page
 from agentworld.reports.summary import summarise
+from agentworld.steps.table import AFTER_GATE
 
 
 class Outline(HTMLParser):
@@ -33,7 +34,8 @@ class Outline(HTMLParser):
 
 
 def written(place: Path, folders: Mapping[str, Path]) -> str:
-    return write_page(place / "report.html", folders, summarise("demo", folders, 2.5)).read_text()
+    summary = summarise("demo", folders, 2.5)
+    return write_page(place / "report.html", folders, summary, AFTER_GATE).read_text()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import make.job
 from agentworld.records.report import Estimate
 from agentworld.reports.summary import Summary, summarise
 from agentworld.reports.targets import Figure, figures_of
-from agentworld.runner.order import AFTER_GATE, STEPS
+from agentworld.steps.table import AFTER_GATE, MAIN_JOB
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
     }
     assert set(tree["simulator"]) == {"digest"}
     assert tree["gate"] == {"verdict": "passed", "reason": ""}
-    assert set(tree["seconds"]) == set(STEPS)
+    assert set(tree["seconds"]) == set(MAIN_JOB)
 
 
 def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(tmp_path):
@@ -39,7 +39,7 @@ def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(
     reason = "rl.rule is 0.3, which is under 0.5"
     assert summary.gate.model_dump() == {"verdict": "refused", "reason": reason}
     assert (summary.simulator, summary.agent) == (None, None)
-    assert list(summary.seconds) == [step for step in STEPS if step not in AFTER_GATE]
+    assert list(summary.seconds) == [step for step in MAIN_JOB if step not in AFTER_GATE]
     names = [figure.name for figure in figures_of(summary)]
     assert "exact match, all turns" in names
     assert not any(name.startswith("live") for name in names)

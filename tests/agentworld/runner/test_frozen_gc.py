@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from agentworld.runner.frozen_gc import frozen_gc
-from agentworld.runner.order import STEPS
+from agentworld.steps.table import STEPS
 
 
 def test_what_lasts_is_not_collected_again():

@@ -43,8 +43,8 @@ pytestmark = pytest.mark.waits  # a server of buckets
 
 CPT = """
 import sys
-from agentworld.steps.cpt import cpt
-print(cpt(*sys.argv[1:]))
+from agentworld.steps.run import run_by_name
+print(run_by_name("cpt", *sys.argv[1:]))
 """
 
 
@@ -79,12 +79,12 @@ def make_episodes(out: Path, _: Tick) -> Digest:
     return digest_bytes(b"episodes")
 
 
-@anywhere()
+@anywhere
 def collect(store: str, work=make_episodes) -> str:
     return str(run_step(Path(store), "collect", [Part()], {}, work))
 
 
-@anywhere("collected")
+@anywhere
 def prepare(store: str, collected: str) -> str:
     def work(out: Path, _: Tick) -> Digest:
         text = (Path(collected) / "log/1").read_text()
@@ -92,7 +92,8 @@ def prepare(store: str, collected: str) -> str:
         return digest_bytes(text.encode())
 
     inputs = {"collected": read_receipt(Path(collected)).output}
-    return str(run_step(Path(store), "prepare", [Part()], inputs, work))
+    reads = [Path(collected)]
+    return str(run_step(Path(store), "prepare", [Part()], inputs, work, reads=reads))
 
 
 def test_a_step_hands_on_an_address_that_the_next_pod_reads(pods):

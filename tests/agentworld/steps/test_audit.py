@@ -6,7 +6,7 @@ import make.job
 from agentworld.errors import InputError
 from agentworld.lineage.base import VersionRef
 from agentworld.runner.folders import AGENT, TrainedAgent
-from agentworld.steps.audit import audit
+from agentworld.steps.run import run_by_name
 from make import records
 
 _STORES = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL")
@@ -25,6 +25,6 @@ def test_the_run_of_a_service_is_audited_where_its_record_is_and_nowhere_else(
         monkeypatch.setenv(f"AGENTWORLD_{name}", str(tmp_path / name))
     missing = ", ".join(f"AGENTWORLD_{name}" for name in _STORES[named:])
     with pytest.raises(InputError, match=f"set {missing} to what the service has$") as refused:
-        audit(str(tmp_path), str(registered), str(validation))
+        run_by_name("audit", "demo", str(tmp_path), str(registered), str(validation))
     assert "secret" not in str(refused.value)
     assert not (tmp_path / "ledger.db").exists()

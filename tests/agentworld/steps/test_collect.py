@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.runner.step import output_of
-from agentworld.steps.collect import collect
+from agentworld.steps.run import run_by_name
 from agentworld.storage.trajectories import write_trajectories
 from make import records
 
@@ -19,7 +19,7 @@ def taken(tmp_path):
     def taken(file: Path) -> Path:
         recipe = tmp_path / "own.yaml"
         recipe.write_text(json.dumps({"name": "own", "collect": {"trajectories": str(file)}}))
-        return Path(collect(str(recipe), str(tmp_path / "store")))
+        return Path(run_by_name("collect", str(recipe), str(tmp_path / "store")))
 
     return taken
 

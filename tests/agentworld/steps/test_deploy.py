@@ -9,7 +9,8 @@ from agentworld.records.gate import Gate, Judged
 from agentworld.records.report import Report
 from agentworld.runner.progress import read_progress
 from agentworld.runner.step import output_of
-from agentworld.steps.deploy import Deployed, deploy
+from agentworld.steps.deploy import Deployed
+from agentworld.steps.run import run_by_name as run_step
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
 
@@ -27,7 +28,7 @@ def run(store: Path, simulator: PinnedSimulator, alias: str = "terminal", **leas
     gate = [{"metric": metric.replace("__", "."), "least": least[metric]} for metric in least]
     recipe = store / "mine.yaml"
     recipe.write_text(json.dumps({"name": "mine", "gate": gate, "deploy": {"alias": alias}}))
-    return deploy(str(recipe), str(store), str(simulator.folder))
+    return run_step("deploy", str(recipe), str(store), str(simulator.folder))
 
 
 def test_the_alias_means_the_simulator_from_then_on_and_the_ledger_tells_what_let_it_move(tmp_path):

@@ -14,14 +14,7 @@ from agentworld.records.episode import EpisodeOpening
 from agentworld.records.report import WorldModelReport
 from agentworld.records.run import RunOpening
 from agentworld.runner.folders import checkpoint_of
-from agentworld.steps.collect import collect
-from agentworld.steps.cpt import cpt
-from agentworld.steps.evaluate import evaluate
-from agentworld.steps.prepare import prepare
-from agentworld.steps.register import register
-from agentworld.steps.rl import rl
-from agentworld.steps.sft import sft
-from agentworld.steps.simulate import simulate
+from agentworld.steps.run import run_by_name
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.storage.simulators import PinnedSimulator
 
@@ -46,15 +39,14 @@ def job(tmp_path_factory) -> Job:
     folder = tmp_path_factory.mktemp("foreign")
     make.foreign_logs.write_logs(folder / "logs.jsonl", NUM_LOGS)
     recipe, store = _recipe(folder), str(folder / "store")
-    collected = collect(recipe, store)
-    data = prepare(recipe, store, collected)
-    first = cpt(recipe, store, data)
-    second = sft(recipe, store, data, first)
-    last = rl(recipe, store, data, second)
-    report = evaluate(recipe, store, data, first, second, last)
-    version = register(store, first, second, last, report)
-    simulator = PinnedSimulator.read(Path(simulate(recipe, store, version)))
-    return Job(Path(store), data, last, report, simulator)
+    data = run_by_name("prepare", recipe, store, run_by_name("collect", recipe, store))
+    stages = [run_by_name("cpt", recipe, store, data)]
+    for step in ("sft", "rl"):
+        stages.append(run_by_name(step, recipe, store, data, stages[-1]))
+    report = run_by_name("evaluate", recipe, store, data, *stages)
+    version = run_by_name("register", recipe, store, *stages, report)
+    simulator = PinnedSimulator.read(Path(run_by_name("simulate", recipe, store, version)))
+    return Job(Path(store), data, stages[-1], report, simulator)
 
 
 def _recipe(folder: Path) -> str:

@@ -9,7 +9,7 @@ from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import REPORT
 from agentworld.runner.progress import read_progress
 from agentworld.runner.step import output_of
-from agentworld.steps.gate import Verdict, gate
+from agentworld_pipelines.stages import Verdict, decide
 from make import records
 
 
@@ -25,7 +25,8 @@ def judge(store: Path, report: WorldModelReport | None = None, **least: float) -
     asked = [{"metric": f"rl.{measure}", "least": value} for measure, value in least.items()]
     recipe = store / "mine.yaml"
     recipe.write_text(json.dumps({"name": "mine", "gate": asked}))
-    return gate(str(recipe), str(store), evaluated(store, report or records.world_report()))
+    evaluation = evaluated(store, report or records.world_report())
+    return decide(str(recipe), str(store), evaluation)
 
 
 def state(store: Path) -> str | None:

@@ -26,7 +26,7 @@ from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun
 from agentworld.records.trajectory import Trajectory
 from agentworld.runner.run_name import RunName
-from agentworld.steps.measure import measure
+from agentworld.steps.run import run_by_name
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories
 from fakes import endpoint
@@ -77,7 +77,7 @@ class Night:
     def measured(self, answer=bare, job: str = "monday") -> ServedReport:
         """The report of a simulator that answers so."""
         self.answer = answer
-        return ServedReport.read(Path(measure(*self.words, job)) / "report.json")
+        return ServedReport.read(Path(run_by_name("measure", *self.words, job)) / "report.json")
 
     @property
     def live(self) -> list[Trajectory]:
@@ -197,7 +197,7 @@ def test_without_a_service_the_step_serves_what_was_pinned(recipe, tmp_path):
     chosen = Recipe(name="r", simulate={"domains": {"shell": "You simulate a Linux shell."}})
     with endpoint.running(lambda _asked: "[0] ~") as there:
         pinned = prompt_world(chosen, tmp_path, endpoint_at(there.url, "m"))
-        folder = measure(recipe, str(tmp_path), str(pinned.folder), "monday")
+        folder = run_by_name("measure", recipe, str(tmp_path), str(pinned.folder), "monday")
     report = ServedReport.read(Path(folder) / "report.json")
     assert report.simulator == pinned.digest
     assert report.free_running.exact_match.num == len(there.asked) - 1
@@ -206,7 +206,7 @@ def test_without_a_service_the_step_serves_what_was_pinned(recipe, tmp_path):
 def test_a_service_that_is_gone_is_an_error_and_no_report(pinned, recipe, tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://127.0.0.1:1")
     with pytest.raises(SimulatorError, match="gave no answer"):
-        measure(recipe, str(tmp_path), pinned.digest, "monday")
+        run_by_name("measure", recipe, str(tmp_path), pinned.digest, "monday")
     assert sheet(pinned, tmp_path).reports == ()
 
 
@@ -214,13 +214,13 @@ def test_without_a_sandbox_nothing_is_measured(pinned, recipe, tmp_path, monkeyp
     monkeypatch.setenv("PATH", str(tmp_path))
     sandbox.check_sandbox.cache_clear()
     with pytest.raises(SandboxUnavailable, match="bubblewrap"):
-        measure(recipe, str(tmp_path), pinned.digest, "monday")
+        run_by_name("measure", recipe, str(tmp_path), pinned.digest, "monday")
 
 
 def test_a_world_of_something_else_is_refused(recipe, tmp_path):
     other = records.pinned(tmp_path, domains=records.pinned_domains("text"))
     with pytest.raises(InputError, match="is no world of the domain 'shell'"):
-        measure(recipe, str(tmp_path), other.digest, "monday")
+        run_by_name("measure", recipe, str(tmp_path), other.digest, "monday")
 
 
 def test_a_simulator_that_got_worse_than_it_was_registered_has_drifted(night, pinned, tmp_path):
@@ -244,8 +244,8 @@ def test_a_simulator_that_got_worse_than_it_was_registered_has_drifted(night, pi
 
 _KILLED = """
 import sys
-from agentworld.steps.measure import measure
-measure(*sys.argv[1:])
+from agentworld.steps.run import run_by_name
+run_by_name("measure", *sys.argv[1:])
 """
 
 

@@ -9,8 +9,8 @@ import pytest
 from agentworld.errors import InputError
 from agentworld.runner.folders import CHECKPOINT, checkpoint_of
 from agentworld.runner.progress import read_progress
-from agentworld.steps.cpt import cpt
 from agentworld.steps.member import main
+from agentworld.steps.run import run_by_name
 from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.train.resume import newest_checkpoint
 from machines.forked import run_with_ranks
@@ -47,7 +47,7 @@ def test_a_step_without_its_arguments_is_refused() -> None:
 
 @pytest.mark.compute
 def test_two_processes_make_the_record_that_one_makes(trained: Training, tmp_path: Path) -> None:
-    alone = checkpoint_of(Path(cpt(*training(tmp_path / "store"))))
+    alone = checkpoint_of(Path(run_by_name("cpt", *training(tmp_path / "store"))))
     folder = folder_of("cpt", trained)
     together = checkpoint_of(folder)
     assert together.metrics == pytest.approx(alone.metrics, rel=0.01)

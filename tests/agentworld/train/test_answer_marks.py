@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.steps.cpt import cpt
+from agentworld.steps.run import run_by_name
 from make import training
 
 pytestmark = pytest.mark.compute
@@ -50,7 +50,7 @@ def test_a_template_that_trl_does_not_know_is_refused_in_one_sentence_before_the
 ):
     base = str(template(model, UNMARKED))
     with pytest.raises(InputError, match="does not mark what the assistant wrote") as refused:
-        cpt(*training.training(tmp_path / "store", model={"base": base}))
+        run_by_name("cpt", *training.training(tmp_path / "store", model={"base": base}))
     assert one_sentence(refused)
     assert f"error: {refused.value}\n" in GUIDE.read_text().replace("/models/my-base", base)
     assert not list(tmp_path.glob("store/steps/cpt/*/checkpoint*"))

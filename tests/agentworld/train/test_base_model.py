@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
-from agentworld.steps.cpt import cpt
+from agentworld.steps.run import run_by_name
 from agentworld.storage.receipts import read_receipt
 from make import training
 
@@ -26,7 +26,7 @@ def test_a_base_is_in_the_lineage_by_its_digest_and_where_it_lies_is_nothing_to_
     language_model.save(here)
     digest = ArtifactManifest.of(here).digest
     own = training.training(tmp_path / "store", model={"base": str(here)}, cpt={"epochs": 1})
-    made = Path(cpt(*own))
+    made = Path(run_by_name("cpt", *own))
     assert Checkpoint.read(made / "checkpoint.json").parents == (digest,)
     assert read_receipt(made).inputs["base"] == digest
     finished = (made / "receipt.json").stat().st_mtime_ns
@@ -34,10 +34,10 @@ def test_a_base_is_in_the_lineage_by_its_digest_and_where_it_lies_is_nothing_to_
     shutil.move(here, there)
     recipe = Path(own.recipe)
     recipe.write_text(recipe.read_text().replace(str(here), str(there)))
-    assert Path(cpt(*own)) == made
+    assert Path(run_by_name("cpt", *own)) == made
     assert (made / "receipt.json").stat().st_mtime_ns == finished
 
     (there / "generation_config.json").write_text("{}")
-    anew = Path(cpt(*own))
+    anew = Path(run_by_name("cpt", *own))
     assert anew != made
     assert Checkpoint.read(anew / "checkpoint.json").parents != (digest,)

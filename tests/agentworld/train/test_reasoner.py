@@ -110,7 +110,7 @@ def test_an_endpoint_that_gives_no_thought_ends_the_training_with_its_address(sa
 @pytest.mark.compute
 @pytest.mark.parametrize("reasoning", ["recorded-state", "endpoint"])
 def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: str) -> None:
-    from agentworld.steps.cpt import cpt
+    from agentworld.steps.run import run_by_name
     from agentworld.storage.pools import write_pool
     from agentworld.train.model import load_model
 
@@ -121,7 +121,7 @@ def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: 
         )
         pool = write_pool(Path(own.data) / "cpt.parquet", map(with_states, training.samples()[:2]))
         records.dataset(cpt=pool).write(Path(own.data) / "dataset.json")
-        made = Path(cpt(*own))
+        made = Path(run_by_name("cpt", *own))
     assert Checkpoint.read(made / "checkpoint.json").recipe["reasoning"] == reasoning
     model, tokenizer = load_model(made / "model")
     sample = with_states(training.samples()[0])

@@ -16,8 +16,8 @@ from agentworld.recipes import load_recipe
 from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.runner.folders import checkpoint_of, model_of
-from agentworld.steps.cpt import cpt
 from agentworld.steps.member import main
+from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import open_copy
 from agentworld.train.zero import check_zero
 from machines.forked import run_with_ranks
@@ -86,7 +86,7 @@ def test_without_deepspeed_nothing_is_begun(
     given = training(tmp_path / "store", cpt=SHARED)
     monkeypatch.setitem(sys.modules, "deepspeed", None)
     with pytest.raises(InputError, match=r"not installed; install agentworld\[deepspeed\]"):
-        cpt(*given)
+        run_by_name("cpt", *given)
     assert list(folder_of("cpt", given).iterdir()) == []
 
 
@@ -129,7 +129,7 @@ def test_each_stage_trains_as_one_process_does_with_half_of_the_state(tmp_path: 
 
 
 def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path: Path) -> None:
-    alone = Path(cpt(*training(tmp_path / "store", cpt=SHARED)))
+    alone = Path(run_by_name("cpt", *training(tmp_path / "store", cpt=SHARED)))
     together = folder_of("cpt", trained)
     record = checkpoint_of(together)
     assert record.recipe["zero_stage"] == 3
@@ -164,7 +164,7 @@ def test_a_training_in_parts_goes_on_from_what_all_wrote(
     told = re.search(r"preempted; run it again: it resumes from step (\d+)", said)
     assert told
     with pytest.raises(InputError, match="by another number of processes, 2 and not 1; train by"):
-        cpt(*given)
+        run_by_name("cpt", *given)
     said = ended_at("checkpoint-10/manifest.json", signal.SIGKILL)
     assert resumed_from(said) == int(told[1])
     said = run_together(*MEMBER, "cpt", *given)

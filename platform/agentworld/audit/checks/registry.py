@@ -13,7 +13,7 @@ from pathlib import Path
 from agentworld.audit.checks.registration import read_record, registration_in
 from agentworld.audit.read.evidence import EvidenceState, state_of
 from agentworld.errors import EvidenceError
-from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
+from agentworld.lineage.base import WHOLE, Agent, Registry, StoredVersion, VersionRef, WorldModel
 from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest, Record, Sentence, digest_json
@@ -63,15 +63,15 @@ def verify_version(
 
 
 def _missing(stored: StoredVersion) -> Iterator[str]:
-    if stored.run != "active":
+    if stored.run != "present":
         yield f"the run that registered it is {stored.run}"
-    if stored.status != "READY":
-        yield f"its status is {stored.status}, and not READY"
-    if stored.model != "READY":
-        yield f"its logged model is {stored.model}, and not READY"
+    if stored.status != WHOLE:
+        yield f"its status is {stored.status}, and not {WHOLE}"
+    if stored.model != WHOLE:
+        yield f"its model is {stored.model}, and not {WHOLE}"
     if len({place.rstrip("/") for place in stored.places}) > 1:
         by_name, of_model = stored.places
-        yield f"its files are told to be in {by_name}, and its logged model's are in {of_model}"
+        yield f"its files are told to be in {by_name}, and its model's are in {of_model}"
 
 
 def _problems_of_record(
@@ -127,7 +127,7 @@ def _problems_of_links(stored: StoredVersion, registration: Registered) -> Itera
     if links.run != signed.run:
         yield f"its run is {links.run}, and it was registered by {signed.run}"
     if links.model != signed.model:
-        yield f"its logged model is {links.model}, and it was registered with {signed.model}"
+        yield f"its model is {links.model}, and it was registered with {signed.model}"
     if stored.run == "missing":
         return
     for model in (Counter(signed.inputs) - Counter(links.inputs)).elements():

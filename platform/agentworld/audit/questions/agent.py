@@ -43,7 +43,7 @@ class StageLink(Record):
 
 
 class LiveLink(Record):
-    """What the agent did in the live shell, before and after its RL."""
+    """What the agent did live, before and after its RL."""
 
     report: Digest
     episodes: int
@@ -209,4 +209,4 @@ def _claimed(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iter
 
 def _unvalidated(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:
     if live is None and not changed:
-        yield "the agent was not validated in the live shell"
+        yield "the agent was not validated live"

@@ -29,7 +29,7 @@ class AgentSummary(Record):
     grade: Grade | None
     """Of its edge; null where the store has no keys."""
     live_success: float | None
-    """Share of its episodes in the live shell, by the newest validation; null without one."""
+    """Share of its episodes live, by the newest validation; null without one."""
     in_use_as: tuple[str, ...]
     state: Literal["current", "revalidate"] | None
     """Whether it was validated in what its simulator's names mean; null where it is in no use."""

@@ -35,11 +35,11 @@ def test_what_nobody_touched_has_no_problem(told):
     [
         ({"run": "deleted"}, "hero@1: the run that registered it is deleted"),
         ({"run": "missing"}, "hero@1: the run that registered it is missing"),
-        ({"model": "FAILED"}, "hero@1: its logged model is FAILED, and not READY"),
+        ({"model": "FAILED"}, "hero@1: its model is FAILED, and not whole"),
         ({"record": None}, "hero@1: its record lineage.json is gone"),
         (
             {"status": "FAILED_REGISTRATION"},
-            "hero@1: its status is FAILED_REGISTRATION, and not READY",
+            "hero@1: its status is FAILED_REGISTRATION, and not whole",
         ),
     ],
 )
@@ -165,9 +165,7 @@ def test_a_version_of_before_there_were_inputs_has_none(tmp_path):
 def test_files_in_two_places_are_said(told):
     assert verified(told, places=("here/", "here")).problems == ()
     (problem,) = verified(told, places=("there", "here")).problems
-    assert problem == (
-        "hero@1: its files are told to be in there, and its logged model's are in here"
-    )
+    assert problem == ("hero@1: its files are told to be in there, and its model's are in here")
 
 
 def test_a_signed_version_has_all_its_tags(told):

@@ -122,7 +122,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
     ),
     "the model is deleted": (
         lambda at: at.client.delete_logged_model(at.model),
-        "its logged model is missing",
+        "its model is missing",
     ),
     "a file is changed": (change_weights, "its files are sha256:"),
     "a file is deleted": (
@@ -203,7 +203,7 @@ LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
 def test_what_nobody_touched_has_no_problem(tampered: Tampered) -> None:
     assert tampered.problems() == ()
     stored = tampered.registry.stored(tampered.told.agent)
-    assert (stored.run, stored.model) == ("active", "READY")
+    assert (stored.run, stored.model) == ("present", "whole")
 
 
 @pytest.mark.parametrize("how", TAMPERINGS)

@@ -53,7 +53,7 @@ def test_a_version_that_hides_is_named(told, ref, monkeypatch):
     ("changes", "problem"),
     [
         ({"run": "r"}, "its run is r, and it was registered by run of {ref}"),
-        ({"model": "m"}, "its logged model is m, and it was registered with model of {ref}"),
+        ({"model": "m"}, "its model is m, and it was registered with model of {ref}"),
         ({"inputs": ("m",)}, "its run has an input that it had not: the model m"),
     ],
 )

@@ -8,33 +8,36 @@ from pathlib import Path
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.recipes import load_recipe
+from agentworld.recipes import Recipe, load_recipe
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.steps.stage import STAGES, check_unchanged, inputs_of, stage_folder
+from agentworld.runner.task import Task
+from agentworld.steps.content import check_unchanged
+from agentworld.steps.run import folder_for, run_by_name
+from agentworld.steps.table import names_of
 from make import records
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", names_of("training"))
 def test_a_stage_comes_out_in_the_folder_that_was_told(tmp_path, stage):
     inputs = [records.prepared(tmp_path, "data")]
     if stage != "cpt":
         inputs.append(str(records.finished_step(tmp_path, "before", records.digest("parent"))))
-    folder = stage_folder(stage, "demo", str(tmp_path), *inputs)
-    trained_elsewhere = records.receipt(stage, records.digest("made"))
-    trained_elsewhere.write(folder / "receipt.json")
-    step = getattr(import_module(f"agentworld.steps.{stage}"), stage)
-    assert step("demo", str(tmp_path), *inputs) == str(folder)
+    folder = folder_for(stage, "demo", str(tmp_path), *inputs)
+    records.receipt(stage, records.digest("made")).write(
+        folder / "receipt.json"
+    )  # trained elsewhere
+    assert run_by_name(stage, "demo", str(tmp_path), *inputs) == str(folder)
 
 
 def test_another_recipe_and_another_input_have_another_folder(tmp_path):
     data = [records.prepared(tmp_path, name) for name in "ab"]
     told = [("demo", data[0]), ("demo", data[1]), ("smoke", data[0])]
-    assert len({stage_folder("cpt", recipe, str(tmp_path), each) for recipe, each in told}) == 3
+    assert len({folder_for("cpt", recipe, str(tmp_path), each) for recipe, each in told}) == 3
 
 
 def test_an_input_that_is_not_finished_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"receipt\.json is missing"):
-        stage_folder("cpt", "demo", str(tmp_path), str(tmp_path / "data"))
+        folder_for("cpt", "demo", str(tmp_path), str(tmp_path / "data"))
 
 
 def recipe(folder: Path, **parts: object) -> str:
@@ -63,75 +66,77 @@ NAMED = {
 
 
 @pytest.fixture
-def folder_for(tmp_path):
+def folder_of_stage(tmp_path):
     """The folder of a stage whose recipe names a folder."""
     store = tmp_path / "store"
     parent = str(records.finished_step(store, "cpt", records.digest("b")))
     inputs = [records.prepared(store, "a"), parent]
 
-    def folder_for(stage, folder):
+    def folder_of_stage(stage, folder):
         own = recipe(tmp_path, **NAMED[stage](folder))
-        return stage_folder(stage, own, str(store), *inputs[: 1 + (stage == "rl")])
+        return folder_for(stage, own, str(store), *inputs[: 1 + (stage == "rl")])
 
-    return folder_for
+    return folder_of_stage
 
 
 @pytest.mark.parametrize("stage", NAMED)
-def test_a_folder_that_was_moved_trains_nothing_anew(tmp_path, folder_for, stage):
-    before = folder_for(stage, model(tmp_path / "here"))
+def test_a_folder_that_was_moved_trains_nothing_anew(tmp_path, folder_of_stage, stage):
+    before = folder_of_stage(stage, model(tmp_path / "here"))
     shutil.move(tmp_path / "here", tmp_path / "there")
-    assert folder_for(stage, str(tmp_path / "there")) == before
+    assert folder_of_stage(stage, str(tmp_path / "there")) == before
 
 
 @pytest.mark.parametrize("stage", NAMED)
 @pytest.mark.parametrize("file", ["model.safetensors", "deep/tokenizer.json", "new.json"])
-def test_a_folder_whose_content_changed_is_another_training(tmp_path, folder_for, stage, file):
-    before = folder_for(stage, model(tmp_path / "here"))
+def test_a_folder_whose_content_changed_is_another_training(tmp_path, folder_of_stage, stage, file):
+    before = folder_of_stage(stage, model(tmp_path / "here"))
     (tmp_path / "here" / file).write_text("changed")
-    assert folder_for(stage, str(tmp_path / "here")) != before
+    assert folder_of_stage(stage, str(tmp_path / "here")) != before
+
+
+def own_inputs(stage: str, chosen: Recipe) -> dict[str, str]:
+    """What a stage reads beside the folders of other steps."""
+    folders = {"data": Path("data"), "parent": Path("parent")}
+    plan = import_module(f"agentworld.steps.{stage}").plan
+    return dict(plan(Task(chosen, Path("store"), folders, {}, {})).inputs)
 
 
 @pytest.mark.parametrize(("stage", "name"), [("cpt", "base"), ("rl", "reward_model")])
 def test_what_a_folder_holds_is_among_the_inputs_of_the_stage_that_reads_it(tmp_path, stage, name):
-    data = str(records.finished_step(tmp_path, "prepare", records.digest("data")))
     folder = model(tmp_path / "here")
     chosen = load_recipe(Path(recipe(tmp_path, **NAMED[stage](folder))))
-    assert inputs_of(stage, chosen, data) == {
-        "data": records.digest("data"),
-        name: ArtifactManifest.of(Path(folder)).digest,
-    }
-    assert inputs_of("sft", chosen, data) == {"data": records.digest("data")}
+    assert own_inputs(stage, chosen) == {name: ArtifactManifest.of(Path(folder)).digest}
+    assert own_inputs("sft", chosen) == {}
 
 
-def test_with_a_base_the_sizes_of_a_new_model_train_nothing_anew(tmp_path, folder_for):
+def test_with_a_base_the_sizes_of_a_new_model_train_nothing_anew(tmp_path, folder_of_stage):
     base = model(tmp_path / "here")
     own = recipe(tmp_path, model={"base": base, "num_layers": 7})
     data = records.prepared(tmp_path / "store", "a")
-    assert stage_folder("cpt", own, str(tmp_path / "store"), data) == folder_for("cpt", base)
+    assert folder_for("cpt", own, str(tmp_path / "store"), data) == folder_of_stage("cpt", base)
 
 
 def test_data_of_another_domain_is_trained_by_other_code(tmp_path):
     data = records.prepared(tmp_path, "data")
-    before = stage_folder("cpt", "demo", str(tmp_path), data)
+    before = folder_for("cpt", "demo", str(tmp_path), data)
     both = records.dataset().model_copy(update={"domains": {"shell": 9, "text": 1}})
     both.write(Path(data) / "dataset.json")
-    assert stage_folder("cpt", "demo", str(tmp_path), data) != before
+    assert folder_for("cpt", "demo", str(tmp_path), data) != before
 
 
-def test_a_folder_that_is_missing_is_named(folder_for, tmp_path):
+def test_a_folder_that_is_missing_is_named(folder_of_stage, tmp_path):
     with pytest.raises(InputError, match=f"there is no folder {tmp_path}/gone"):
-        folder_for("cpt", str(tmp_path / "gone"))
+        folder_of_stage("cpt", str(tmp_path / "gone"))
 
 
 def test_an_embedding_model_that_weighs_nothing_is_not_read(tmp_path):
-    data = str(records.finished_step(tmp_path, "prepare", records.digest("data")))
     chosen = load_recipe(Path(recipe(tmp_path, rl=reward("/gone", weight=0))))
-    assert inputs_of("rl", chosen, data) == {"data": records.digest("data")}
+    assert own_inputs("rl", chosen) == {}
 
 
 def test_a_base_that_was_changed_while_it_was_read_is_no_base_of_what_was_made():
     started, other = records.digest("base"), records.digest("another")
     made = records.checkpoint("cpt", parents=[started], data=records.digest("data"))
-    check_unchanged(made, {"base": started, "data": records.digest("data")})
+    check_unchanged(made, {"base": started})
     with pytest.raises(InputError, match="the folder of base was changed while cpt read it"):
         check_unchanged(made, {"base": other})

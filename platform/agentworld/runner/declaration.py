@@ -1,0 +1,67 @@
+"""What is declared of a step: all that others know of it without its code."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from agentworld.errors import InputError
+
+if TYPE_CHECKING:
+    from agentworld.recipes import Recipe
+    from agentworld.records.base import Record
+
+Kind = Literal["plain", "training", "live", "deployment"]
+"""Where a step may have to be done:
+
+    plain       in its own pod
+    training    by many processes, also of several nodes
+    live        in a pod that can have a sandbox, for it opens live environments
+    deployment  in its own pod, and by a cluster that serves what it names
+"""
+
+
+class Input(NamedTuple):
+    """An argument of a step, beside its recipe and its store."""
+
+    name: str
+    step: str = ""
+    """The step whose folder it is; empty for a text."""
+    reads_files: bool = False
+    """Whether it needs the folder's files, and not its records alone."""
+    help: str = ""
+    """Of a text, for people."""
+    default: str | None = None
+    """Null where it has to be given."""
+
+
+class Step(NamedTuple):
+    """A step of a pipeline; the function `plan` of `agentworld.steps.NAME` says how it works."""
+
+    name: str
+    does: str
+    """In one sentence, for a command's help and for the guide."""
+    makes: str
+    """What the digest in its receipt is of."""
+    recipe: Callable[["Recipe"], Sequence["Record"]]
+    """The part of the recipe that its result depends on."""
+    inputs: tuple[Input, ...] = ()
+    kind: Kind = "plain"
+    pipelines: tuple[str, ...] = ()
+    """Those that it is a step of."""
+    command: str = ""
+    """The words after `agentworld`; empty where a pipeline alone runs it."""
+
+    @property
+    def usage(self) -> str:
+        """Its arguments in their order."""
+        return " ".join(["RECIPE", "STORE", *(each.name.upper() for each in self.inputs)])
+
+    def bind(self, words: Sequence[str]) -> dict[str, str]:
+        """Its inputs by name, from a recipe, a store and the others; raises InputError."""
+        values = words[2:]
+        defaults = [each.default for each in self.inputs[len(values) :]]
+        if len(words) < 2 or len(values) > len(self.inputs) or None in defaults:
+            raise InputError(
+                f"{self.name} takes {self.usage}, not {len(words)} arguments; give these"
+            )
+        filled = [*values, *(each or "" for each in defaults)]
+        return {each.name: value for each, value in zip(self.inputs, filled, strict=True)}

@@ -1,0 +1,61 @@
+"""From a step's declaration to its finished folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Digest, Record
+from agentworld.runner.declaration import Step
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import folder_of, output_of, run_step
+from agentworld.runner.task import Plan, Planner, Task
+
+
+class _Planned(NamedTuple):
+    """A step that is about to be done: its plan, and what its result depends on."""
+
+    store: Path
+    plan: Plan
+    recipe: Sequence[Record]
+    inputs: dict[str, Digest]
+    reads: Sequence[Path]
+
+
+@anywhere
+def run_planned(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> str:
+    """The folder that a step answers; raises InputError for arguments that are not its own.
+
+    The store may be a URL, and each of the arguments a folder in it.
+    """
+    at = _planned(step, planner, recipe, store, arguments)
+    folder = run_step(
+        at.store,
+        step.name,
+        at.recipe,
+        at.inputs,
+        at.plan.work,
+        check=at.plan.check,
+        reads=at.reads,
+        domains=at.plan.domains,
+    )
+    return str(at.plan.answer(folder))
+
+
+def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> Path:
+    """The folder that the step fills with these arguments, finished or not."""
+    at = _planned(step, planner, recipe, store, arguments)
+    return folder_of(at.store, step.name, at.recipe, at.inputs, domains=at.plan.domains)
+
+
+def _planned(
+    step: Step, planner: Planner, recipe: str, store: str, arguments: Sequence[str]
+) -> _Planned:
+    values = step.bind((recipe, store, *arguments))
+    folders = {each.name: Path(values.pop(each.name)) for each in step.inputs if each.step}
+    digests = {name: output_of(str(folder)) for name, folder in folders.items()}
+    task = Task(load_recipe(recipe_path(recipe)), Path(store), folders, digests, values)
+    plan = planner(task)
+    reads = [folders[each.name] for each in step.inputs if each.reads_files]
+    inputs = {**digests, **plan.inputs}
+    return _Planned(task.store, plan, step.recipe(task.recipe), inputs, reads)

@@ -1,0 +1,247 @@
+"""Every step of the pipelines, one declaration each, in their order.
+
+The code of a step is its module of the same name. No step imports this table, so that a new entry
+changes no other step's code, and nothing is trained again.
+"""
+
+from typing import TYPE_CHECKING
+
+from agentworld.runner.declaration import Input, Kind, Step
+
+if TYPE_CHECKING:
+    from agentworld.recipes import Recipe
+    from agentworld.records.base import Record
+
+_SIMULATOR = "An alias, a digest or a folder of a simulator; else the recipe's alias."
+
+
+def _of_cpt(recipe: "Recipe") -> "list[Record]":
+    """The sizes of a model count where no base is named."""
+    return [recipe.cpt] if recipe.model.base else [recipe.model, recipe.cpt]
+
+
+def _of_rl(recipe: "Recipe") -> "list[Record]":
+    """The folder of an embedding model counts by its content, as an input."""
+    reward = recipe.rl.reward.model_copy(update={"embedding_model": None})
+    return [recipe.rl.model_copy(update={"reward": reward})]
+
+
+_TABLE = (
+    Step(
+        "collect",
+        does="Let explorers act in live environments, or import what was recorded elsewhere.",
+        makes="the trajectories",
+        # Recorded trajectories count by their content, as an input.
+        recipe=lambda recipe: [recipe.collect.model_copy(update={"trajectories": None})],
+        kind="live",
+        pipelines=("world_model", "agent"),
+        command="data collect",
+    ),
+    Step(
+        "prepare",
+        does="Make trajectories into samples in disjoint pools.",
+        makes="the data set",
+        recipe=lambda recipe: [recipe.prepare],
+        inputs=(Input("collected", "collect", reads_files=True),),
+        pipelines=("world_model",),
+        command="data prepare",
+    ),
+    Step(
+        "cpt",
+        does="Continual pre-training on every kind of turn.",
+        makes="the checkpoint's files",
+        recipe=_of_cpt,
+        inputs=(Input("data", "prepare", reads_files=True),),
+        kind="training",
+        pipelines=("world_model",),
+        command="train cpt",
+    ),
+    Step(
+        "sft",
+        does="Supervised fine-tuning of the CPT checkpoint.",
+        makes="the checkpoint's files",
+        recipe=lambda recipe: [recipe.sft],
+        inputs=(
+            Input("data", "prepare", reads_files=True),
+            Input("parent", "cpt", reads_files=True),
+        ),
+        kind="training",
+        pipelines=("world_model",),
+        command="train sft",
+    ),
+    Step(
+        "rl",
+        does="RL of the SFT checkpoint on what it predicts.",
+        makes="the checkpoint's files",
+        recipe=_of_rl,
+        inputs=(
+            Input("data", "prepare", reads_files=True),
+            Input("parent", "sft", reads_files=True),
+        ),
+        kind="training",
+        pipelines=("world_model",),
+        command="train rl",
+    ),
+    Step(
+        "evaluate",
+        does="Score the stages and two baselines on held-out live episodes.",
+        makes="the report",
+        recipe=lambda recipe: [recipe.evaluate, recipe.engine, recipe.simulate.sampling],
+        inputs=(
+            Input("data", "prepare", reads_files=True),
+            Input("cpt", "cpt", reads_files=True),
+            Input("sft", "sft", reads_files=True),
+            Input("rl", "rl", reads_files=True),
+        ),
+        pipelines=("world_model",),
+        command="evaluate stages",
+    ),
+    Step(
+        "gate",
+        does="Decide whether the world model may go on; a poor one is refused, and nothing fails.",
+        makes="the verdict",
+        recipe=lambda recipe: recipe.gate,
+        inputs=(Input("report", "evaluate"),),
+        pipelines=("world_model",),
+    ),
+    Step(
+        "register",
+        does="Make a version of the world model.",
+        makes="the files of the last stage",
+        recipe=lambda _: (),
+        inputs=(
+            Input("cpt", "cpt"),
+            Input("sft", "sft"),
+            Input("rl", "rl", reads_files=True),
+            Input("report", "evaluate"),
+        ),
+        pipelines=("world_model",),
+    ),
+    Step(
+        "simulate",
+        does="Pin a version of the world model as a simulator.",
+        makes="the simulator",
+        recipe=lambda recipe: [recipe.simulate, recipe.engine],
+        inputs=(
+            Input("version", help="NAME@VERSION, or the folder of a finished step `register`."),
+        ),
+        pipelines=("world_model",),
+        command="simulator pin",
+    ),
+    Step(
+        "deploy",
+        does="Point the recipe's alias at a simulator that passed its gate.",
+        makes="the record of the move",
+        recipe=lambda recipe: [recipe.deploy, *recipe.gate],
+        inputs=(Input("simulator", help="The folder of a simulator."),),
+        kind="deployment",
+        pipelines=("world_model",),
+    ),
+    Step(
+        "imitate",
+        does="Train an agent to imitate explorers, from the weights of the simulator it is for.",
+        makes="the checkpoint's files",
+        recipe=lambda recipe: [recipe.agent],
+        inputs=(
+            Input("collected", "collect", reads_files=True),
+            Input("simulator", help=_SIMULATOR, default=""),
+        ),
+        pipelines=("agent",),
+        command="train imitate",
+    ),
+    Step(
+        "open_run",
+        does="Open the agent's run, with its first weights and its simulator for good.",
+        makes="the record of the run, open",
+        recipe=lambda recipe: [recipe.agent],
+        inputs=(Input("imitated", "imitate"),),
+        pipelines=("agent",),
+    ),
+    Step(
+        "agent",
+        does="Train the agent by RL in its run's simulator alone.",
+        makes="the checkpoint's files",
+        recipe=lambda recipe: [recipe.agent],
+        inputs=(Input("imitated", "imitate", reads_files=True), Input("run", "open_run")),
+        pipelines=("agent",),
+        command="train agent",
+    ),
+    Step(
+        "close_run",
+        does="Close the agent's run with the weights that it made, which are signed.",
+        makes="the record of the run, closed",
+        recipe=lambda _: (),
+        inputs=(Input("agent", "agent"),),
+        pipelines=("agent",),
+    ),
+    Step(
+        "validate",
+        does="Try an agent before and after its training, simulated and live.",
+        makes="the report",
+        recipe=lambda recipe: [recipe.validation, recipe.engine, recipe.agent],
+        inputs=(
+            Input("imitated", "imitate", reads_files=True),
+            Input("agent", "agent", reads_files=True),
+            Input(
+                "simulator", help="An alias or a digest; else the simulator of its run.", default=""
+            ),
+        ),
+        kind="live",
+        pipelines=("agent",),
+        command="agent validate",
+    ),
+    Step(
+        "register_agent",
+        does="Make a version of an agent that was validated.",
+        makes="the agent's files",
+        recipe=lambda recipe: [recipe.agent],
+        inputs=(
+            Input("agent", "agent", reads_files=True),
+            Input("closed", "close_run"),
+            Input("validation", "validate"),
+        ),
+        pipelines=("agent",),
+        command="agent register",
+    ),
+    Step(
+        "audit",
+        does="Follow the agent back to its data; the step fails where the chain is not whole.",
+        makes="the chain",
+        recipe=lambda _: (),
+        inputs=(Input("registered", "register_agent"), Input("validation", "validate")),
+        pipelines=("agent",),
+    ),
+    Step(
+        "measure",
+        does="Compare what is served with fresh live episodes, and attach the report to it.",
+        makes="the report",
+        recipe=lambda recipe: [recipe.nightly, recipe.collect, recipe.prepare],
+        inputs=(
+            Input("simulator", help=_SIMULATOR),
+            Input("job", help="Names a measurement, which the same name continues."),
+        ),
+        kind="live",
+        pipelines=("nightly",),
+        command="evaluate served",
+    ),
+)
+
+STEPS = {step.name: step for step in _TABLE}
+
+CONCLUDE = "conclude"
+"""The last task of every pipeline: it makes nothing, so that it is no step of the table."""
+
+
+def names_of(kind: Kind) -> tuple[str, ...]:
+    """The steps of a kind."""
+    return tuple(step.name for step in _TABLE if step.kind == kind)
+
+
+def steps_of(*pipelines: str) -> tuple[str, ...]:
+    """The steps of any of these pipelines, in their order."""
+    return tuple(step.name for step in _TABLE if {*step.pipelines} & {*pipelines})
+
+
+MAIN_JOB = steps_of("world_model", "agent")
+AFTER_GATE = MAIN_JOB[MAIN_JOB.index("gate") + 1 :]
+"""What a gate that refuses leaves undone."""

@@ -1,0 +1,68 @@
+"""What is declared of the steps agrees with their modules and with each other."""
+
+import inspect
+from importlib import import_module
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Record
+from agentworld.runner import code
+from agentworld.runner.task import Plan, Task
+from agentworld.steps.table import MAIN_JOB, STEPS, steps_of
+
+pytestmark = pytest.mark.compute
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_plans_its_task_in_the_module_of_its_name(name):
+    plan = inspect.signature(import_module(f"agentworld.steps.{name}").plan)
+    assert [each.annotation for each in plan.parameters.values()] == [Task]
+    assert plan.return_annotation is Plan
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_steps_code_is_another_when_the_table_changes(name):
+    reached = code._reached_from(f"agentworld.steps.{name}")
+    names = {path.relative_to(code._PACKAGE).as_posix() for path in reached}
+    assert f"steps/{name}.py" in names
+    assert names & {"steps/table.py", "runner/declaration.py", "runner/run.py"} == set()
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_declares_a_part_of_the_recipe(name):
+    parts = STEPS[name].recipe(load_recipe(recipe_path("demo")))
+    assert all(isinstance(part, Record) for part in parts)
+
+
+def test_a_step_reads_steps_that_come_before_it():
+    order = list(STEPS)
+    for step in STEPS.values():
+        for each in step.inputs:
+            assert not each.step or order.index(each.step) < order.index(step.name)
+            assert each.step or each.help
+            assert each.step or not each.reads_files
+
+
+def test_the_main_job_is_the_world_models_pipeline_and_then_the_agents():
+    world_model, agent = steps_of("world_model"), steps_of("agent")
+    assert (*world_model, *(each for each in agent if each not in world_model)) == MAIN_JOB
+
+
+@pytest.mark.parametrize(
+    ("words", "inputs"),
+    [
+        (("demo", "store", "a", "b"), {"imitated": "a", "agent": "b", "simulator": ""}),
+        (("demo", "store", "a", "b", "c"), {"imitated": "a", "agent": "b", "simulator": "c"}),
+    ],
+)
+def test_the_arguments_of_a_step_have_the_names_that_it_declares(words, inputs):
+    assert STEPS["validate"].bind(words) == inputs
+
+
+@pytest.mark.parametrize("num", [0, 1, 3, 6])
+def test_too_few_arguments_and_too_many_are_answered_with_those_that_a_step_takes(num):
+    usage = f"validate takes RECIPE STORE IMITATED AGENT SIMULATOR, not {num} arguments"
+    with pytest.raises(InputError, match=usage):
+        STEPS["validate"].bind(["word"] * num)

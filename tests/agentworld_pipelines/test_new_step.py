@@ -1,0 +1,125 @@
+"""A new step is an entry in the table and a module of its own: all others learn of it there."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentworld.runner.code import code_digest
+from agentworld.steps.table import STEPS
+from make import records
+
+pytestmark = pytest.mark.compute
+
+ROOT = Path(__file__).parents[2]
+END = ")\n\nSTEPS = "
+ENTRY = """    Step(
+        "tally",
+        does="Count the words of a text, beside a data set.",
+        makes="the text",
+        recipe=lambda recipe: [recipe.prepare],
+        inputs=(
+            Input("data", "prepare", reads_files=True),
+            Input("text", help="Any words.", default="none"),
+        ),
+        kind="live",
+        command="data tally",
+    ),
+"""
+MODULE = '''"""Counts words."""
+
+from pathlib import Path
+
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.progress import Tick
+from agentworld.runner.task import Plan, Task
+
+
+def plan(task: Task) -> Plan:
+    """Writes how many words a text has."""
+    text = task.texts["text"]
+
+    def work(out: Path, _: Tick) -> Digest:
+        (out / "tally").write_text(f"{task.folders['data'].name} {len(text.split())}")
+        return digest_bytes(text.encode())
+
+    return Plan(work, {"text": digest_bytes(text.encode())})
+'''
+PROGRAM = """
+import json
+import sys
+from kfp import dsl, local
+from agentworld.runner.code import code_digest
+from agentworld_pipelines.placement import Placement
+from agentworld_pipelines.placing import placed
+
+recipe, store, data = sys.argv[1:]
+placement = Placement.model_validate({"image": "mine:1", "steps": {"tally": {"queue": "here"}}})
+
+@dsl.pipeline(name="one-step")
+def pipeline(recipe: str, store: str, data: str):
+    placed(None)("tally", recipe=recipe, store=store, data=data, text="one two three")
+
+local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=f"{store}/kfp")
+pipeline(recipe=recipe, store=store, data=data)
+digests = {step: code_digest(step) for step in ("tally", "prepare", "rl")}
+print(json.dumps({"place": placement.of("tally").queue, "code": digests}))
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of a copy of the packages that has one entry and one module more."""
+    home = tmp_path_factory.mktemp("copy")
+    for folder in ("platform", "pipelines"):
+        shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    steps = home / "platform/agentworld/steps"
+    table = (steps / "table.py").read_text()
+    assert table.count(END) == 1
+    (steps / "table.py").write_text(table.replace(END, ENTRY + END))
+    (steps / "tally.py").write_text(MODULE)
+    places = [home / "platform", home / "pipelines", *sys.path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return records.finished_step(tmp_path, "prepare", records.digest("data"))
+
+
+def output(environment: dict[str, str], *arguments: object) -> str:
+    words = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_a_command_whose_options_are_its_inputs(environment, data, tmp_path):
+    command = ("-m", "agentworld_cli.main", "data", "tally")
+    described = output(environment, *command, "--help")
+    assert "Count the words of a text, beside a data set." in described
+    assert "The folder of a finished `data prepare`." in described
+    done = output(environment, *command, "--data", data, "--store", tmp_path, "--json")
+    folder = Path(json.loads(done)["folder"])
+    assert folder.parent == tmp_path / "steps/tally"
+    assert (folder / "tally").read_text() == f"{data.name} 1"
+    receipt = json.loads((folder / "receipt.json").read_text())
+    assert receipt["inputs"].keys() == {"data", "text"}
+
+
+def test_it_is_a_component_with_a_place_and_no_other_step_is_done_again(
+    environment, data, tmp_path
+):
+    printed = output(environment, "-c", PROGRAM, "demo", tmp_path, data)
+    answer = json.loads(printed.splitlines()[-1])
+    [tally] = tmp_path.glob("steps/tally/*/tally")
+    assert tally.read_text() == f"{data.name} 3"
+    assert answer["place"] == "here"
+    assert {step: answer["code"][step] for step in ("prepare", "rl")} == {
+        step: code_digest(step) for step in ("prepare", "rl")
+    }
+    assert "tally" not in STEPS
