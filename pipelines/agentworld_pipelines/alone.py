@@ -1,4 +1,4 @@
-"""A step of live environments as the one process of a pod: `python -m agentworld_pipelines.alone STEP
+"""A live step as the one process of a pod: `python -m agentworld_pipelines.alone STEP
 ARGUMENT...`, in a pod that can have a sandbox.
 """
 

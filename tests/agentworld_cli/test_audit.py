@@ -97,7 +97,7 @@ def test_of_a_moment_only_what_was_there_is_verified_and_exported(call, told):
 
 def test_an_agent_that_is_not_validated_live_is_incomplete_and_not_broken(call, told):
     done = call(f"audit agent hero@1 --store {told.store}")
-    assert "incomplete: the agent was not validated in the live shell" in done.out
+    assert "incomplete: the agent was not validated live" in done.out
     assert "broken: the agent" not in done.out
 
 

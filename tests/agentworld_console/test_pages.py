@@ -68,7 +68,7 @@ def test_an_agent_that_nobody_validated_is_incomplete_and_not_broken(own, tmp_pa
         receipt.unlink()
     text = auditor.get(f"/agents/{own.agent}").text
     assert "<h2>Incomplete</h2>" in text
-    assert "<li>the agent was not validated in the live shell</li>" in text
+    assert "<li>the agent was not validated live</li>" in text
     assert "<h2>Breaks</h2>" not in text
 
 

@@ -138,7 +138,7 @@ def test_an_agent_that_nobody_validated_is_said(tmp_path):
     (receipt,) = tmp_path.glob("steps/validate/*/receipt.json")
     receipt.unlink()
     chain = audit_agent(told.agent, told.sources)
-    assert chain.incomplete == ("the agent was not validated in the live shell",)
+    assert chain.incomplete == ("the agent was not validated live",)
     assert chain.breaks == ()
 
 
