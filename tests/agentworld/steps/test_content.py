@@ -94,9 +94,9 @@ def test_a_folder_whose_content_changed_is_another_training(tmp_path, folder_of_
     assert folder_of_stage(stage, str(tmp_path / "here")) != before
 
 
-def own_inputs(stage: str, chosen: Recipe) -> dict[str, str]:
+def own_inputs(stage: str, chosen: Recipe, store: Path) -> dict[str, str]:
     """What a stage reads beside the folders of other steps."""
-    folders = {"data": Path("data"), "parent": Path("parent")}
+    folders = {"data": Path(records.prepared(store, "data")), "parent": Path("parent")}
     plan = import_module(f"agentworld.steps.{stage}").plan
     return dict(plan(Task(chosen, Path("store"), folders, {}, {})).inputs)
 
@@ -105,8 +105,8 @@ def own_inputs(stage: str, chosen: Recipe) -> dict[str, str]:
 def test_what_a_folder_holds_is_among_the_inputs_of_the_stage_that_reads_it(tmp_path, stage, name):
     folder = model(tmp_path / "here")
     chosen = load_recipe(Path(recipe(tmp_path, **NAMED[stage](folder))))
-    assert own_inputs(stage, chosen) == {name: ArtifactManifest.of(Path(folder)).digest}
-    assert own_inputs("sft", chosen) == {}
+    assert own_inputs(stage, chosen, tmp_path) == {name: ArtifactManifest.of(Path(folder)).digest}
+    assert own_inputs("sft", chosen, tmp_path) == {}
 
 
 def test_with_a_base_the_sizes_of_a_new_model_train_nothing_anew(tmp_path, folder_of_stage):
@@ -131,7 +131,7 @@ def test_a_folder_that_is_missing_is_named(folder_of_stage, tmp_path):
 
 def test_an_embedding_model_that_weighs_nothing_is_not_read(tmp_path):
     chosen = load_recipe(Path(recipe(tmp_path, rl=reward("/gone", weight=0))))
-    assert own_inputs("rl", chosen) == {}
+    assert own_inputs("rl", chosen, tmp_path) == {}
 
 
 def test_a_base_that_was_changed_while_it_was_read_is_no_base_of_what_was_made():
