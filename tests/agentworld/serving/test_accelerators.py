@@ -34,7 +34,7 @@ def test_where_nobody_tells_it_openings_are_named_as_before(serve):
     served = serve()
     run = served.run()
     episode = served.ledger.episode(served.reset(run))
-    assert episode.opening == EpisodeOpening(run=run)
+    assert episode.opening == EpisodeOpening(run=run, domain="shell")
     assert "accelerators" not in episode.opening.text
 
 

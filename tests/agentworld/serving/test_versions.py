@@ -90,8 +90,8 @@ def test_what_the_renderer_of_this_name_renders():
 
 def test_what_the_parser_of_this_name_parses():
     parsed = [parse_observation(text) for text in SAID]
-    known = "sha256:ed9cac14ac7ea99e8b571d0649854120cf0d5df5ecded6bb8c050a3907d89328"
-    assert (PARSER, digest_json(parsed)) == ("observation-v1", known)
+    known = "sha256:ce1431a162fdbc532fa0600a58d90e167cf4e6b58b2dd33ec36ab2c4f6adde4f"
+    assert (PARSER, digest_json(parsed)) == ("observation-v2", known)
 
 
 REQUESTS = {

@@ -60,7 +60,7 @@ def test_an_episode_of_its_own_is_given_all_that_comes_before(instruction, turns
     opening = alone("r", asked, parse_conversation(asked.messages))
     assert (opening.given, opening.turn_limit) == (turns, 1)
     assert opening.simulation_instruction == (instruction or "")
-    assert opening.start == ("empty" if start is None else start)
+    assert opening.start == (start or "")
 
 
 def took(observations):

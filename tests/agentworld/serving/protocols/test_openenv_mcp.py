@@ -290,7 +290,7 @@ def test_a_step_that_takes_longer_than_its_client_waits_is_said_to(asker):
 
 
 def test_the_simulator_of_a_session_without_tools_says_that_there_are_none(tmp_path):
-    bare = service(tmp_path, pinned=records.manifest(domains=("chess",)))
+    bare = service(tmp_path, pinned=records.manifest(domains=records.pinned_domains("text")))
     with TestClient(bare.app, "http://localhost") as http:
         asker = Asker(http)
         assert asker.rpc("tools/list") == {"tools": []}
