@@ -73,7 +73,7 @@ class WorldModelReport(Record):
     """What each stage had made, and was scored here."""
     baselines: dict[str, WorldModelScore]
     rl_gain: Estimate | None = Field(None, exclude_if=lambda gain: gain is None)
-    """Exact match of RL less that of SFT, turn by turn; null in a report of an earlier release."""
+    """Exact match of RL less that of SFT, turn by turn."""
     lead: Estimate | None = Field(None, exclude_if=lambda lead: lead is None)
     """The same of the better of the two over a baseline: of all baselines, and of all turns, those
     that need memory and those with new words, the one whose interval begins lowest."""
@@ -131,12 +131,6 @@ class AgentReport(Record):
         return _figures(self.model_dump()) if self.simulator in of else {}
 
 
-class EarlierAgentReport(AgentReport):
-    """As an earlier release wrote it, without `base`; it keeps its digest."""
-
-    imitated: AgentScore = Field(alias="untrained")
-
-
 class FreeRunningScore(Record):
     """How often a simulator showed what the live environment did, on its own observations."""
 
@@ -187,7 +181,6 @@ Report = WorldModelReport | AgentReport | ServedReport
 
 _KINDS: tuple[type[AgentReport] | type[ServedReport], ...] = (
     AgentReport,
-    EarlierAgentReport,
     ServedReport,
 )
 """Those that are told from the last, a WorldModelReport, by their fields."""

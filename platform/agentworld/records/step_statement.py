@@ -7,13 +7,13 @@ it lies with the ledger, so that it is missed.
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
 from agentworld.records.declaration import InFolder, LedgerColumns
 from agentworld.records.deployment import AgentName
-from agentworld.records.report import AgentReport, EarlierAgentReport
+from agentworld.records.report import AgentReport
 
 StepStatementKind = Literal["registration", "validation"]
 
@@ -88,15 +88,13 @@ class Validation(SaidOnce):
     predicate_type: ClassVar[str] = "urn:agentworld:validation:v1"
     folder: ClassVar[str] = "live-validations"
 
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
-
     artifact: Digest
     """The agent's, after its RL."""
-    imitated: Digest = Field(alias="untrained")
-    """Before its RL, by the name that v1 of the statement has for it."""
+    imitated: Digest
+    """Before its RL."""
     step: str
     """The name of the step's folder, which is of what it read."""
-    report: AgentReport | EarlierAgentReport
+    report: AgentReport
     at: str
 
     @property

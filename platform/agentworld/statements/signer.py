@@ -18,8 +18,6 @@ from agentworld.records.step_statement import StepStatement
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.signing.declaration import attested
 from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
-from agentworld.signing.merkle import MerkleTree
-from agentworld.signing.traffic import TrafficCount
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.agent_use import Deployer
 from agentworld.statements.genesis import now
@@ -120,7 +118,7 @@ class Notary(Deployer):
         if not stored:
             return None
         length = max(stored)
-        checkpoint = self._counted(verify_checkpoint(stored[length], self._trusted()))
+        checkpoint = verify_checkpoint(stored[length], self._trusted())
         if (checkpoint.run, checkpoint.simulator, checkpoint.length) != (
             run.id,
             run.simulator,
@@ -130,18 +128,6 @@ class Notary(Deployer):
         if self._second_store.get(checkpoint_name(run.id, length)) != stored[length]:
             raise EvidenceError("the second store holds another one; find out which is true")
         return checkpoint
-
-    def _counted(self, checkpoint: RunCheckpoint) -> RunCheckpoint:
-        """With its traffic, also where an earlier service signed it without."""
-        if checkpoint.traffic is not None:
-            return checkpoint
-        tree, count = MerkleTree(), TrafficCount()
-        for entry in self._ledger.log(checkpoint.run)[: checkpoint.length]:
-            tree.append(entry.body)
-            count.add(entry.readable_fields)
-        if (len(tree), tree.root) != (checkpoint.length, checkpoint.root):
-            raise EvidenceError("the log is not the one that was signed; restore it")
-        return checkpoint.model_copy(update={"traffic": count.total})
 
 
 def edge_name(run: str, envelope: bytes) -> str:

@@ -1,10 +1,7 @@
-import json
-
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.records.base import digest_json
-from agentworld.records.report import AgentReport, parse_report, read_report
+from agentworld.records.report import parse_report, read_report
 from make import records
 
 REPORTS = [
@@ -42,30 +39,8 @@ def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
     assert report.figures({records.digest("another")}) == {}
 
 
-def earlier(report: AgentReport) -> dict[str, object]:
-    """The same as a release wrote it that called the agent before its RL `untrained`."""
-    told = report.model_dump(mode="json", exclude={"base"})
-    untrained = told.pop("imitated")
-    return {**told, "untrained": untrained}
-
-
-def test_an_agents_report_of_an_earlier_release_is_read_and_keeps_its_digest(tmp_path):
-    now = records.agent_report()
-    told = earlier(now)
-    (tmp_path / "report.json").write_text(json.dumps(told))
-    report = read_report(tmp_path / "report.json")
-    assert report == parse_report(json.dumps(told).encode())
-    assert report.digest == digest_json(told) != now.digest
-    assert report.scores == {"imitated": now.imitated, "trained": now.trained}
-
-
 def test_an_agents_report_tells_each_stage_of_its_training_in_order():
     assert list(records.agent_report().scores) == ["base", "imitated", "trained"]
-
-
-def test_an_evaluation_of_an_earlier_release_keeps_its_digest():
-    told = records.world_report().model_dump(mode="json", exclude={"rl_gain", "lead"})
-    assert parse_report(json.dumps(told).encode()).digest == digest_json(told)
 
 
 def test_a_report_in_which_files_and_transcripts_agree_has_the_digest_that_it_had_before():
