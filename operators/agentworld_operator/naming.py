@@ -25,7 +25,7 @@ from agentworld_operator.policy.alias import (
     resolved,
     settling,
 )
-from agentworld_operator.policy.conditions import ConditionState
+from agentworld_operator.policy.conditions import ConditionState, timestamp
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
@@ -97,7 +97,7 @@ class Names:
             return
         self._live_names.add(name)
         before = AliasStatus.model_validate(alias.get("status") or {})
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        now = timestamp(datetime.now(UTC))
         meaning = self._meaning(alias)
         condition = await self._recorded(alias, meaning)
         after = build_status(

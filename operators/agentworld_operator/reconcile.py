@@ -16,6 +16,7 @@ from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Manifest, Pinned
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.identities import Identities
+from agentworld_operator.policy.conditions import timestamp
 from agentworld_operator.policy.engine import observe_engine
 from agentworld_operator.policy.identity import Identified, Refused, servable
 from agentworld_operator.policy.rivals import rival
@@ -67,7 +68,7 @@ class Reconciler:
             self._scaled.pop(name, None)  # its children go with it
             return
         before = SimulatorStatus.model_validate(simulator.get("status") or {})
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        now = timestamp(datetime.now(UTC))
         try:
             status, problem = await self._round(simulator, before, now)
         except (StoreError, NotFound) as error:  # tried again, and told meanwhile

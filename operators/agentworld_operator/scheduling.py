@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from agentworld.errors import AgentworldError
 from agentworld.records.base import first_problem
 from agentworld_operator.cluster import Cluster
+from agentworld_operator.policy.conditions import timestamp
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
@@ -98,7 +99,7 @@ class Schedules:
             await self._remove(name)
             return
         before = ScheduleStatus.model_validate(schedule.get("status") or {})
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        now = timestamp(datetime.now(UTC))
         server, failed = None, None
         try:
             problem = await self._ensure_run(schedule)

@@ -1,6 +1,7 @@
 """Conditions: what is said now, with the moment at which it became so."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agentworld_operator.resources.base import Condition, ConditionStatus
@@ -13,6 +14,11 @@ class ConditionState(NamedTuple):
     status: ConditionStatus
     reason: str
     message: str = ""
+
+
+def timestamp(moment: datetime) -> str:
+    """As Kubernetes writes a time."""
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def conditions(

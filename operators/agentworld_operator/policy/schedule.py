@@ -1,11 +1,10 @@
 """What becomes of a TrainingSchedule: what the server told in, status out."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agentworld.errors import AgentworldError, InputError, PipelineError
-from agentworld_operator.policy.conditions import ConditionState, conditions
+from agentworld_operator.policy.conditions import ConditionState, conditions, timestamp
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_pipelines.cron import Cron
@@ -61,11 +60,11 @@ def refusal(error: AgentworldError) -> Refused:
 
 def last_run(run: PipelineRun) -> LastRun:
     """A run as a status tells it."""
-    finished = _moment(run.finished) if run.finished else None
+    finished = timestamp(run.finished) if run.finished else None
     return LastRun(
         id=run.id,
         state=run.state,
-        started=_moment(run.started),
+        started=timestamp(run.started),
         finished=finished,
         failure=run.failure[:_FAILURE_LETTERS] or None,
     )
@@ -89,7 +88,7 @@ def build_status(about: ScheduleState, now: str) -> ScheduleStatus:
     if about.server:
         schedule, last = about.server
         run_id = schedule.id if schedule else None
-        due = _moment(schedule.next_run) if schedule and schedule.next_run else None
+        due = timestamp(schedule.next_run) if schedule and schedule.next_run else None
     states = [_scheduled(about.problem), _degraded(last)]
     return ScheduleStatus(
         observed_generation=about.generation,
@@ -112,7 +111,3 @@ def _degraded(last: LastRun | None) -> ConditionState:
         message = f"run {last.id} failed: {why}; look at its page, or at the store's history"
         return ConditionState("Degraded", "True", "RunFailed", message)
     return ConditionState("Degraded", "False", "AsWanted")
-
-
-def _moment(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

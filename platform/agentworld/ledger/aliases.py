@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -15,7 +14,7 @@ from agentworld.ledger.database import translated
 from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ALIASES
 from agentworld.records.alias import AliasChange, Canary, gets_canary
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.declaration import Declare, alias_entries
 from agentworld.records.garbled import reading
 from agentworld.records.gate import Judged
@@ -59,7 +58,7 @@ class Aliases:
         has: its canary, and what let it move.
         """
         change = AliasChange(
-            alias=checked(alias), simulator=simulator, set_by=set_by, at=_now(), **details
+            alias=checked(alias), simulator=simulator, set_by=set_by, at=now(), **details
         )
         return self._add(change, key, declare)
 
@@ -71,7 +70,7 @@ class Aliases:
             return change
         current = self._newest(alias)
         return self._add(
-            AliasChange(alias=alias, simulator=current.simulator, set_by=by, at=_now(), ended=True),
+            AliasChange(alias=alias, simulator=current.simulator, set_by=by, at=now(), ended=True),
             key,
             declare,
         )
@@ -138,10 +137,6 @@ def checked(alias: str) -> str:
     if not _NAME.fullmatch(alias):
         raise InputError(f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes")
     return alias
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _read(connection: Connection, conditions: list[ColumnElement[bool]]) -> list[AliasChange]:

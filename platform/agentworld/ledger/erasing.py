@@ -3,8 +3,6 @@
 Both can be repeated: whoever was killed between the two erases once more.
 """
 
-from datetime import UTC, datetime
-
 from sqlalchemy import Connection, ScalarSelect, func, select, update
 
 from agentworld.errors import Conflict, NotFound
@@ -13,7 +11,7 @@ from agentworld.ledger.lost import is_lost
 from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ATTESTATIONS, EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.declaration import Declare, Erasure
 
 # Each text, its digest, and the key of the episode that it belongs to.
@@ -66,7 +64,7 @@ def declare_erasure(connection: Connection, episode: str, by: str, declare: Decl
     query = select(EPISODES.c.run, EPISODES.c.opening_digest, RUNS.c.simulator)
     joined = query.join(RUNS, RUNS.c.id == EPISODES.c.run).where(EPISODES.c.id == episode)
     run, opening, simulator = connection.execute(joined).one()
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    at = now()
     erasure = Erasure(episode=episode, run=run, simulator=simulator, opening=opening, by=by, at=at)
     keep(connection, declare(erasure))
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.records.attestation import Attestation, AttestationKind
-from agentworld.records.base import digest_bytes
+from agentworld.records.base import digest_bytes, now
 from agentworld.records.declaration import Declaration, Declare
 from agentworld.records.edge import Claim, Edge, SignedEdge
 from agentworld.records.log import opening_problem
@@ -20,7 +20,6 @@ from agentworld.signing.declaration import attested
 from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.agent_use import Deployer
-from agentworld.statements.genesis import now
 from agentworld.statements.steps import Files
 
 _MANY = 100

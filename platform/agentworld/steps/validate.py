@@ -28,7 +28,7 @@ from agentworld.operations.serving import reached
 from agentworld.operations.simulators import resolve_simulator
 from agentworld.operations.statements import hand_in, sign
 from agentworld.recipes import Recipe, load_recipe, recipe_path
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.progress import Tick, one_after_another, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
@@ -45,7 +45,6 @@ from agentworld.runner.folders import (
 )
 from agentworld.runner.remote import anywhere, fetch
 from agentworld.runner.step import output_of, run_step
-from agentworld.statements.genesis import now
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.simulators import SimulatorStore
 from agentworld.storage.trajectories import write_trajectories

@@ -87,7 +87,8 @@ def schema(engine):
 def test_the_migrated_schema_is_the_one_of_the_tables(engine):
     migrate.migrate(engine)
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        assert compare_metadata(context, METADATA) == []
 
 
 def test_a_second_migration_changes_nothing(engine, ledger):
