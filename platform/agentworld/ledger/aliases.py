@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, insert, s
 from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
 from agentworld.ledger.attestations import keep
 from agentworld.ledger.database import translated
-from agentworld.ledger.rows import change_rows
+from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ALIASES
 from agentworld.records.alias import AliasChange, Canary, gets_canary
 from agentworld.records.base import Digest, now
@@ -21,9 +21,6 @@ from agentworld.records.gate import Judged
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _GATE = TypeAdapter(tuple[Judged, ...])
-
-# One change after the other: each names the one before it.
-_HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE aliases IN EXCLUSIVE MODE"}
 
 
 class History(NamedTuple):
@@ -112,7 +109,7 @@ class Aliases:
     def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:
         try:
             with translated(self._url), self._engine.begin() as connection:
-                connection.exec_driver_sql(_HOLD[connection.dialect.name])
+                hold(connection, ALIASES)  # each change names the one before it
                 change_rows(connection, insert(ALIASES).values(**_row(change), key=key))
                 if declare:
                     history = _read(connection, [ALIASES.c.alias == change.alias])
