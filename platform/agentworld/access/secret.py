@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from agentworld.errors import InputError, NotFound
-from agentworld.storage.disk import sync_folder
+from agentworld.storage.disk import draft
 from agentworld.storage.private import read_private
 
 RUN_TOKENS = "run-tokens"
@@ -22,29 +22,15 @@ def ensure_secret(path: Path) -> bytes:
     """
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-        try:
-            _write(draft, new_secret())
-            # A link is made whole or not at all, and never in place of another's.
-            with contextlib.suppress(FileExistsError):
-                os.link(draft, path)
-            sync_folder(path.parent)
-        finally:
-            draft.unlink(missing_ok=True)
+        # A link is made whole or not at all, and never in place of another's.
+        with draft(path, new_secret(), 0o600) as file, contextlib.suppress(FileExistsError):
+            os.link(file, path)
     return read_secret(path)
 
 
 def new_secret() -> bytes:
     """What such a file holds, made now."""
     return secrets.token_bytes(_NUM_BYTES)
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(handle)
 
 
 def read_secret(path: Path) -> bytes:

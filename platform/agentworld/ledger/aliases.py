@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -12,19 +11,16 @@ from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, insert, s
 from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
 from agentworld.ledger.attestations import keep
 from agentworld.ledger.database import translated
-from agentworld.ledger.rows import change_rows
+from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ALIASES
 from agentworld.records.alias import AliasChange, Canary, gets_canary
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.declaration import Declare, alias_entries
 from agentworld.records.garbled import reading
 from agentworld.records.gate import Judged
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _GATE = TypeAdapter(tuple[Judged, ...])
-
-# One change after the other: each names the one before it.
-_HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE aliases IN EXCLUSIVE MODE"}
 
 
 class History(NamedTuple):
@@ -59,7 +55,7 @@ class Aliases:
         has: its canary, and what let it move.
         """
         change = AliasChange(
-            alias=checked(alias), simulator=simulator, set_by=set_by, at=_now(), **details
+            alias=checked(alias), simulator=simulator, set_by=set_by, at=now(), **details
         )
         return self._add(change, key, declare)
 
@@ -71,7 +67,7 @@ class Aliases:
             return change
         current = self._newest(alias)
         return self._add(
-            AliasChange(alias=alias, simulator=current.simulator, set_by=by, at=_now(), ended=True),
+            AliasChange(alias=alias, simulator=current.simulator, set_by=by, at=now(), ended=True),
             key,
             declare,
         )
@@ -113,7 +109,7 @@ class Aliases:
     def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:
         try:
             with translated(self._url), self._engine.begin() as connection:
-                connection.exec_driver_sql(_HOLD[connection.dialect.name])
+                hold(connection, ALIASES)  # each change names the one before it
                 change_rows(connection, insert(ALIASES).values(**_row(change), key=key))
                 if declare:
                     history = _read(connection, [ALIASES.c.alias == change.alias])
@@ -138,10 +134,6 @@ def checked(alias: str) -> str:
     if not _NAME.fullmatch(alias):
         raise InputError(f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes")
     return alias
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _read(connection: Connection, conditions: list[ColumnElement[bool]]) -> list[AliasChange]:

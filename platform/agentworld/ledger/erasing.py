@@ -3,17 +3,15 @@
 Both can be repeated: whoever was killed between the two erases once more.
 """
 
-from datetime import UTC, datetime
-
 from sqlalchemy import Connection, ScalarSelect, func, select, update
 
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger.attestations import keep
 from agentworld.ledger.lost import is_lost
-from agentworld.ledger.rows import change_rows
+from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ATTESTATIONS, EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.declaration import Declare, Erasure
 
 # Each text, its digest, and the key of the episode that it belongs to.
@@ -22,9 +20,6 @@ _TEXTS = (
     (STEPS.c.action, STEPS.c.action_digest, STEPS.c.episode),
     (STEPS.c.observation, STEPS.c.observation_digest, STEPS.c.episode),
 )
-
-# Every writer changes a row of `runs` first, so that who holds it all waits for nobody in turn.
-_HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE"}
 
 
 def texts_elsewhere(connection: Connection, episode: str) -> set[Digest]:
@@ -66,7 +61,7 @@ def declare_erasure(connection: Connection, episode: str, by: str, declare: Decl
     query = select(EPISODES.c.run, EPISODES.c.opening_digest, RUNS.c.simulator)
     joined = query.join(RUNS, RUNS.c.id == EPISODES.c.run).where(EPISODES.c.id == episode)
     run, opening, simulator = connection.execute(joined).one()
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    at = now()
     erasure = Erasure(episode=episode, run=run, simulator=simulator, opening=opening, by=by, at=at)
     keep(connection, declare(erasure))
 
@@ -76,7 +71,8 @@ def erase_object(connection: Connection, digest: Digest, texts: Texts) -> None:
 
     Until the transaction ends nobody adds a row, which could name it.
     """
-    connection.exec_driver_sql(_HOLD[connection.dialect.name])
+    # Every writer changes a row of `runs` first, so that this one waits for all of them.
+    hold(connection, RUNS)
     if not _is_referenced(connection, digest):
         texts.erase(digest)
 

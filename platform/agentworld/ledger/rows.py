@@ -37,6 +37,14 @@ def change_rows(connection: Connection, statement: Insert | Update, num_rows: in
         raise dropped_rows_error(statement.table, result.rowcount, num_rows)
 
 
+def hold(connection: Connection, table: Table) -> None:
+    """Lets nobody else write to the table until the transaction ends; readers go on."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.exec_driver_sql(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+
+
 def dropped_rows_error(table: FromClause, num_stored: int, num_rows: int) -> StoreError:
     """What is said where a trigger or a rule of the database dropped rows without an error."""
     return StoreError(

@@ -3,7 +3,6 @@
 Who may write here may add a key. An auditor who trusts nobody holds the public keys himself.
 """
 
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from sqlalchemy import Connection, Engine, insert, select
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, Engine, insert, select
 from agentworld.ledger.database import translated
 from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import SIGNING_KEYS
+from agentworld.records.base import now
 from agentworld.records.signing_key import SigningKey
 
 
@@ -26,8 +26,7 @@ class SigningKeys:
         with translated(self._url), self._engine.begin() as connection:
             history = _history(connection)
             if not history or history[-1].key != key:
-                now = datetime.now(UTC).isoformat(timespec="milliseconds")
-                row = {"key": key, "public": public, "since": now}
+                row = {"key": key, "public": public, "since": now()}
                 change_rows(connection, insert(SIGNING_KEYS).values(row))
 
     def all(self) -> list[SigningKey]:

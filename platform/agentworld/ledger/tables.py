@@ -90,7 +90,7 @@ STEPS = Table(
     Column("mean_logprob", Float),
     Column("agreement", Float),
     Column("low_confidence", Boolean, nullable=False),
-    # What a step cost shapes no observation and is in no head, whose form older records have.
+    # What a step cost shapes no observation and is in no head.
     Column("input_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
     Column("cached_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
     Column("output_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agentworld.ledger.rows import Row
 from agentworld.records import log
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.episode import CloseReason, Episode, EpisodeStep
 from agentworld.records.log import LogEntry
 
@@ -92,7 +91,7 @@ class Writes(NamedTuple):
 
 def log_entries(run: str, first: int, all_fields: Sequence[log.Fields]) -> list[LogEntry]:
     """Entries from the sequence number `first` on."""
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    at = now()
     return [LogEntry.of(run, first + place, at, fields) for place, fields in enumerate(all_fields)]
 
 

@@ -11,10 +11,9 @@ from agentworld.audit.checks.withdrawals import MissingVersions, missing_version
 from agentworld.errors import InputError
 from agentworld.operations.audit_sources import open_sources
 from agentworld.operations.ledger import existing_ledger, open_evidence
-from agentworld.records.base import first_problem
+from agentworld.records.base import first_problem, now
 from agentworld.records.declaration import Declaration
 from agentworld.serving.setup import notary_of
-from agentworld.statements.genesis import now
 from agentworld.storage.stores import Stores
 
 

@@ -9,9 +9,9 @@ from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, 
 from agentworld.operations.keys import registering_signer
 from agentworld.operations.ledger import trusted_steps
 from agentworld.operations.statements import sign
+from agentworld.records.base import now
 from agentworld.records.step_statement import Registered
 from agentworld.signing.registration import check_registration, sign_registration
-from agentworld.statements.genesis import now
 
 
 def registered(

@@ -9,6 +9,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -94,6 +95,11 @@ class Record(BaseModel):
             return cls.model_validate_json(data)
         except ValidationError as error:
             raise InputError(f"{path} is no {cls.__name__}: {first_problem(error)}") from error
+
+
+def now() -> str:
+    """The time as records and statements have it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def digest_bytes(data: bytes) -> str:

@@ -7,7 +7,7 @@ it lies with the ledger, so that it is missed.
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
@@ -88,12 +88,10 @@ class Validation(SaidOnce):
     predicate_type: ClassVar[str] = "urn:agentworld:validation:v1"
     folder: ClassVar[str] = "live-validations"
 
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
-
     artifact: Digest
     """The agent's, after its RL."""
-    imitated: Digest = Field(alias="untrained")
-    """Before its RL, by the name that v1 of the statement has for it."""
+    imitated: Digest
+    """Before its RL."""
     step: str
     """The name of the step's folder, which is of what it read."""
     report: AgentReport

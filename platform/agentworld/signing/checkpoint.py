@@ -20,16 +20,8 @@ class RunCheckpoint(Record):
     simulator: Digest
     length: int
     root: Digest
-    traffic: Traffic | None = None
-    """What these entries tell; null for one that was signed before it was counted."""
-
-    def tells(self, counted: Traffic) -> bool:
-        """Whether its traffic is what was counted of these entries.
-
-        An earlier release told none, or took the steps that forks copied for answered ones.
-        """
-        together = {"num_steps": counted.num_steps + counted.num_copied, "num_copied": 0}
-        return self.traffic in (None, counted, counted.model_copy(update=together))
+    traffic: Traffic
+    """What these entries tell."""
 
 
 def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
@@ -56,5 +48,5 @@ def _statement(checkpoint: RunCheckpoint) -> Statement:
     return Statement(
         subject=(Subject.of(f"run {checkpoint.run}", checkpoint.root),),
         predicate_type=PREDICATE_TYPE,
-        predicate=checkpoint.model_dump(mode="json", exclude_none=True),
+        predicate=checkpoint.model_dump(mode="json"),
     )

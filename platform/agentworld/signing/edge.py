@@ -42,7 +42,7 @@ def join(claim: Claim, evidence: Observed, at: str) -> Edge:
         run=run.id,
         tenant=run.tenant,
         simulator=run.simulator,
-        traffic=checkpoint.traffic or Traffic() if checkpoint else Traffic(),
+        traffic=checkpoint.traffic if checkpoint else Traffic(),
         log_length=checkpoint.length if checkpoint else 0,
         root=checkpoint.root if checkpoint else None,
         grade="disputed" if reasons else "proven" if signed else "observed",
@@ -92,8 +92,6 @@ def _of_record(evidence: Observed) -> Iterator[str]:
     checkpoint = evidence.checkpoint
     if checkpoint is None or checkpoint.length < evidence.run.log_length:
         yield "the end of the run's log is not signed"
-    elif checkpoint.traffic is None:
-        yield "the run's log was signed before its traffic was"
     elif checkpoint.traffic.num_steps == 0:
         yield "the simulator answered no step of the run"
     yield from evidence.contradicting

@@ -12,8 +12,6 @@ A key's id is the sha256 of its public key in DER form. Whoever takes a public k
 import contextlib
 import hashlib
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -30,7 +28,7 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from agentworld.errors import InputError, NotFound
 from agentworld.records.file import input_errors, read_regular
-from agentworld.storage.disk import sync_folder
+from agentworld.storage.disk import draft
 from agentworld.storage.private import read_private
 from agentworld.storage.working_copy import copy_of
 
@@ -75,8 +73,11 @@ def ensure_signer(folder: Path) -> Signer:
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A link is made whole or not at all, and never in place of another's signer.
-        with _draft(folder / SIGNER, new_signer()) as draft, contextlib.suppress(FileExistsError):
-            os.link(draft, folder / SIGNER)
+        with (
+            draft(folder / SIGNER, new_signer(), 0o600) as file,
+            contextlib.suppress(FileExistsError),
+        ):
+            os.link(file, folder / SIGNER)
     return load_signer(folder)
 
 
@@ -88,8 +89,8 @@ def put_signer(folder: Path, pem: str) -> None:
             return
     _private_key(data, KEY_VARIABLES[folder.name])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _draft(path, data) as draft:
-        draft.replace(path)
+    with draft(path, data, 0o600) as file:
+        file.replace(path)
     load_signer(folder)
 
 
@@ -104,8 +105,8 @@ def rotate(folder: Path) -> Signer:
         raise
     except InputError:
         pass
-    with _draft(folder / SIGNER, new_signer()) as draft:
-        draft.replace(folder / SIGNER)
+    with draft(folder / SIGNER, new_signer(), 0o600) as file:
+        file.replace(folder / SIGNER)
     return load_signer(folder)
 
 
@@ -169,24 +170,9 @@ def _trust(folder: Path, public: SSlibKey) -> None:
     if path.exists():
         return
     path.parent.mkdir(exist_ok=True)
-    with _draft(path, public_pem(public)) as draft:
-        draft.chmod(0o644)
-        draft.replace(path)
-
-
-@contextlib.contextmanager
-def _draft(path: Path, data: bytes) -> Iterator[Path]:
-    """A file on disk beside `path`, mode 0600, to be given that name; both survive a power loss."""
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(handle)
-        yield Path(name)
-        sync_folder(path.parent)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    with draft(path, public_pem(public), 0o600) as file:
+        file.chmod(0o644)
+        file.replace(path)
 
 
 def new_signer() -> bytes:

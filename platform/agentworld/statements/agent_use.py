@@ -5,12 +5,12 @@ from contextlib import suppress
 
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.records.attestation import Attestation
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Edge
 from agentworld.signing.deployment import deployments_under, read_deployment, sign_deployment
 from agentworld.signing.edge import verify_edge
-from agentworld.statements.genesis import Adopter, now
+from agentworld.statements.genesis import Adopter
 
 
 class Deployer(Adopter):

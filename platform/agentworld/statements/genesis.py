@@ -6,12 +6,12 @@ ledger, and refuses another one, whose names and moves would look like what the 
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
+from agentworld.records.base import now
 from agentworld.records.declaration import ADOPTION, DECLARATIONS, Adoption
 from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.signing.declaration import attested, check_attested, verify_declared
@@ -113,11 +113,6 @@ def _copy_of_adoption(second_store: WriteOnce) -> bytes | None:
         return second_store.get(ADOPTION)
     except NotFound:
         return None
-
-
-def now() -> str:
-    """The time as statements tell it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _check_own(attestation: Attestation, keys: TrustedKeys, steps: TrustedKeys) -> None:

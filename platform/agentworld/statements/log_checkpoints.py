@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 from agentworld.errors import Conflict, EvidenceError, InputError, StoreError
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
-from agentworld.records.edge import Traffic
 from agentworld.records.run import AgentRun, RunClosing
 from agentworld.signing.checkpoint import (
     RunCheckpoint,
@@ -154,8 +153,7 @@ def _check_same(checkpoint: RunCheckpoint, envelope: bytes, keys: TrustedKeys) -
             f"{checkpoint.length} entries of run {checkpoint.run} cannot be signed, for what the"
             f" second store holds of them does not verify: {error}"
         ) from error
-    alike = stored.model_copy(update={"traffic": checkpoint.traffic}) == checkpoint
-    if not alike or not stored.tells(checkpoint.traffic or Traffic()):
+    if stored != checkpoint:
         raise EvidenceError(
             f"the log of run {checkpoint.run} has forked: of {checkpoint.length} entries the second"
             f" store holds {stored.root} of run {stored.run}, and the ledger has {checkpoint.root};"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.records.attestation import Attestation, AttestationKind
-from agentworld.records.base import digest_bytes
+from agentworld.records.base import digest_bytes, now
 from agentworld.records.declaration import Declaration, Declare
 from agentworld.records.edge import Claim, Edge, SignedEdge
 from agentworld.records.log import opening_problem
@@ -18,11 +18,8 @@ from agentworld.records.step_statement import StepStatement
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.signing.declaration import attested
 from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
-from agentworld.signing.merkle import MerkleTree
-from agentworld.signing.traffic import TrafficCount
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.agent_use import Deployer
-from agentworld.statements.genesis import now
 from agentworld.statements.steps import Files
 
 _MANY = 100
@@ -120,7 +117,7 @@ class Notary(Deployer):
         if not stored:
             return None
         length = max(stored)
-        checkpoint = self._counted(verify_checkpoint(stored[length], self._trusted()))
+        checkpoint = verify_checkpoint(stored[length], self._trusted())
         if (checkpoint.run, checkpoint.simulator, checkpoint.length) != (
             run.id,
             run.simulator,
@@ -130,18 +127,6 @@ class Notary(Deployer):
         if self._second_store.get(checkpoint_name(run.id, length)) != stored[length]:
             raise EvidenceError("the second store holds another one; find out which is true")
         return checkpoint
-
-    def _counted(self, checkpoint: RunCheckpoint) -> RunCheckpoint:
-        """With its traffic, also where an earlier service signed it without."""
-        if checkpoint.traffic is not None:
-            return checkpoint
-        tree, count = MerkleTree(), TrafficCount()
-        for entry in self._ledger.log(checkpoint.run)[: checkpoint.length]:
-            tree.append(entry.body)
-            count.add(entry.readable_fields)
-        if (len(tree), tree.root) != (checkpoint.length, checkpoint.root):
-            raise EvidenceError("the log is not the one that was signed; restore it")
-        return checkpoint.model_copy(update={"traffic": count.total})
 
 
 def edge_name(run: str, envelope: bytes) -> str:

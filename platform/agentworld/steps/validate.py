@@ -29,7 +29,7 @@ from agentworld.operations.serving import reached
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.operations.statements import hand_in, sign
 from agentworld.recipes import Recipe
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, now
 from agentworld.records.progress import Tick, one_after_another, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
@@ -46,7 +46,6 @@ from agentworld.runner.folders import (
 )
 from agentworld.runner.remote import fetch
 from agentworld.runner.task import Plan, Task
-from agentworld.statements.genesis import now
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.simulators import SimulatorStore
 from agentworld.storage.trajectories import write_trajectories

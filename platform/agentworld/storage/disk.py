@@ -22,12 +22,14 @@ class Disk:
         self._folders: set[Path] = set()
 
     def write(self, name: str, data: bytes) -> None:
-        with self._draft(name, data) as (draft, path):
-            draft.replace(path)
+        path = self._path(name)
+        with draft(path, data) as file:
+            file.replace(path)
 
     def create(self, name: str, data: bytes) -> None:
-        with self._draft(name, data) as (draft, path):
-            path.hardlink_to(draft)  # unlike a rename, refuses a name that is taken
+        path = self._path(name)
+        with draft(path, data) as file:
+            path.hardlink_to(file)  # unlike a rename, refuses a name that is taken
 
     def read(self, name: str) -> bytes:
         return read_regular(self._root / name)
@@ -48,21 +50,10 @@ class Disk:
         names = (path.relative_to(self._root).as_posix() for path in files)
         return sorted(name for name in names if name.startswith(prefix))
 
-    @contextmanager
-    def _draft(self, name: str, data: bytes) -> Iterator[tuple[Path, Path]]:
+    def _path(self, name: str) -> Path:
         path = self._root / name
         self._make(path.parent)
-        draft = path.with_name(f".{uuid.uuid4().hex}.draft")
-        try:
-            with draft.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            yield draft, path
-        finally:
-            draft.unlink(missing_ok=True)
-            # Even where the name was taken: who took it may not have come to this.
-            sync_folder(path.parent)
+        return path
 
     def _make(self, folder: Path) -> None:
         """Makes a folder that a power cut does not take away, even one that another just made."""
@@ -73,6 +64,22 @@ class Disk:
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
         self._folders.add(folder)
+
+
+@contextmanager
+def draft(path: Path, data: bytes, mode: int = 0o666) -> Iterator[Path]:
+    """A synced file beside `path`, to be renamed or linked to it; the name outlives a power cut."""
+    file = path.with_name(f".{uuid.uuid4().hex}.draft")
+    try:
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
+        # Even where the name was taken: who took it may not have come to this.
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

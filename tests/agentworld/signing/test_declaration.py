@@ -11,11 +11,8 @@ from agentworld.records.declaration import (
     Restore,
     alias_entries,
 )
-from agentworld.records.step_statement import Validation
 from agentworld.signing.declaration import attested, check_attested, verify_declared
-from agentworld.signing.envelope import sign
 from agentworld.signing.keys import ensure_signer, load_signer, load_trusted, rotate
-from agentworld.signing.statement import Statement, Subject
 from make import records
 
 AT = "2026-03-01T00:00:00.000+00:00"
@@ -82,17 +79,3 @@ def test_equal_changes_of_an_alias_have_places_of_their_own():
         None,
         entries[1].digest,
     ]
-
-
-def test_a_validation_says_of_the_agent_before_its_rl_by_the_name_of_v1(keys):
-    artifact, imitated = records.digest("trained"), records.digest("imitated")
-    told = {"artifact": artifact, "untrained": imitated, "step": "0" * 16, "at": AT}
-    report = records.agent_report()
-    statement = Statement(
-        subject=(Subject.of(artifact, artifact),),
-        predicate_type="urn:agentworld:validation:v1",
-        predicate={**told, "report": report.model_dump(mode="json")},
-    )
-    read = verify_declared(sign(statement, load_signer(keys)), Validation, load_trusted(keys))
-    assert read.imitated == imitated
-    assert read.report == report

@@ -66,7 +66,6 @@ def test_weights_that_are_a_trainers_word_are_observed():
         (WHOLE._replace(run=run(closing=None)), {}, "the run is open"),
         (WHOLE._replace(run=run(log_length=6)), {}, "end of the run's log is not signed"),
         (WHOLE._replace(checkpoint=None), {}, "end of the run's log is not signed"),
-        (WHOLE._replace(checkpoint=checkpoint(traffic=None)), {}, "before its traffic"),
         (WHOLE._replace(checkpoint=checkpoint(traffic=Traffic())), {}, "answered no step"),
         (
             WHOLE._replace(checkpoint=checkpoint(traffic=Traffic(num_copied=2))),

@@ -78,7 +78,9 @@ def _checkpoint(draw: Draw) -> Mutation:
     run, length = row["id"], draw.chance.randrange(1, row["length"] + 1)
     entries = "SELECT body FROM log WHERE run = ? AND sequence <= ? ORDER BY sequence"
     root = merkle_root(bytes(each["body"]) for each in draw.hand.rows(entries, run, length))
-    made = RunCheckpoint(run=run, simulator=row["simulator"], length=length, root=root)
+    made = RunCheckpoint(
+        run=run, simulator=row["simulator"], length=length, root=root, traffic=Traffic()
+    )
     own = {"run": run, "length": length, "envelope": sign_checkpoint(made, stranger())}
     return executed(run, removed("checkpoints", own), inserted("checkpoints", own))
 

@@ -169,8 +169,7 @@ def _differences(
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
         return
     first = episode.first_head
-    # An earlier release told no number of copied steps.
-    beginning = bounds.opening.get("head"), bounds.opening.get("num_copied", episode.num_copied)
+    beginning = bounds.opening.get("head"), bounds.opening.get("num_copied", 0)
     if beginning != (first, episode.num_copied) or not episode.begins_whole:
         yield f"episode {episode.id} did not begin as the log says"
     if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):

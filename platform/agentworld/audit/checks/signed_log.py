@@ -219,6 +219,6 @@ def _checkpoint_problems(
         if tree.root != checkpoint.root:
             yield f"the first {checkpoint.length} entries of the log are not those that were signed"
             return
-        if not checkpoint.tells(traffic.total):
+        if checkpoint.traffic != traffic.total:
             yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
             return

@@ -19,7 +19,6 @@ from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.signing.keys import STEP_KEYS, current_key, ensure_signer, rotate
 from agentworld.signing.weights import RunWeights, sign_weights
-from agentworld.statements import log_checkpoints
 from agentworld.storage.stores import Stores
 from make import records
 
@@ -122,19 +121,6 @@ def test_an_edge_whose_run_lost_its_signature_is_disputed(tmp_path):
     told = scene(tmp_path)
     told.change("UPDATE runs SET signature = NULL")
     assert told.audit().reasons == ("the signature that its run was closed with is gone",)
-
-
-def test_a_log_that_an_earlier_service_signed_is_counted_when_its_edge_is_made(
-    tmp_path, monkeypatch
-):
-    signed = log_checkpoints.sign_checkpoint
-
-    def untold(checkpoint, signer):
-        return signed(checkpoint.model_copy(update={"traffic": None}), signer)
-
-    monkeypatch.setattr(log_checkpoints, "sign_checkpoint", untold)
-    found = scene(tmp_path).audit()
-    assert (found.grade, found.edge and found.edge.traffic.num_steps) == ("proven", 1)
 
 
 def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):

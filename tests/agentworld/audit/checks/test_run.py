@@ -10,6 +10,7 @@ import pytest
 from agentworld.audit.checks.run import verify_run
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.writes import Closed
+from agentworld.records.edge import Traffic
 from agentworld.records.run import RunClosing
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, sign_checkpoint
 from agentworld.signing.keys import ensure_signer, rotate
@@ -204,7 +205,13 @@ def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):
 )
 def test_a_checkpoint_that_was_signed_for_something_else_is_found(scene, fields, words):
     log = [entry.body for entry in scene.ledger.log(scene.run)]
-    known = {"run": scene.run, "simulator": SIMULATOR, "length": 4, "root": merkle_root(log[:4])}
+    known = {
+        "run": scene.run,
+        "simulator": SIMULATOR,
+        "length": 4,
+        "root": merkle_root(log[:4]),
+        "traffic": Traffic(),
+    }
     signed = sign_checkpoint(
         RunCheckpoint(**{**known, **fields}), ensure_signer(scene.folder / "keys")
     )

@@ -1,1 +1,1 @@
-"""One file for each revision; what is here is never changed, and never imports the tables."""
+"""One file per revision; a released file never changes, and never imports the tables."""
