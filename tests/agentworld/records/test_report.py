@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from agentworld.errors import InputError
