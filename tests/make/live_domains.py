@@ -54,7 +54,7 @@ class ScriptedDomain:
     def check_available(self) -> None:
         pass
 
-    def task(self, seed: int, *, held_out: bool) -> Task:
+    def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:  # noqa: ARG002
         return records.task(domain="text", seed=seed, id=f"{seed} {held_out}")
 
     def explorer(self, *_: object, num_turns: int, **__: object) -> Explorer:

@@ -65,7 +65,7 @@ def _plan(recipe: CollectRecipe, name: str, number: int, *, held_out: bool) -> _
     rng = random.Random(f"explorer {seed} {held_out}")
     live = live_domain(name)
     pursues_task = rng.random() < recipe.task_share
-    task = live.task(seed, held_out=held_out)
+    task = live.task(seed, held_out=held_out, has_goal=pursues_task)
     explorer = live.explorer(
         rng,
         task,

@@ -71,8 +71,11 @@ class LiveDomain(Protocol):
     def check_available(self) -> None:
         """Raises SandboxUnavailable where no environment can be opened on this machine."""
 
-    def task(self, seed: int, *, held_out: bool) -> Task:
-        """The task of a seed: always the same. Held-out ones use what no training episode may."""
+    def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
+        """The task of a seed: always the same. Held-out ones use what no training episode may.
+
+        Without a goal it is a start to explore from, which no action closes.
+        """
 
     def explorer(
         self, rng: Random, task: Task, *, held_out: bool, pursues_task: bool, num_turns: int

@@ -70,15 +70,15 @@ class LiveShells:
         """Raises SandboxUnavailable where no sandbox can be made."""
         check_sandbox()
 
-    def task(self, seed: int, *, held_out: bool) -> Task:
+    def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
         """See `tasks`."""
-        return solved_task(seed, held_out=held_out).task
+        return solved_task(seed, held_out=held_out, has_goal=has_goal).task
 
     def explorer(
         self, rng: Random, task: Task, *, held_out: bool, pursues_task: bool, num_turns: int
     ) -> Explorer:
         """See `explorers`."""
-        solved = solved_task(task.seed, held_out=held_out)
+        solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
         return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
 
     @asynccontextmanager

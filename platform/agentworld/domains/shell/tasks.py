@@ -34,13 +34,16 @@ class _Goal(NamedTuple):
     steps: tuple[str, ...]
 
 
-def solved_task(seed: int, *, held_out: bool) -> SolvedTask:
-    """The task of a seed: always the same."""
+_NO_GOAL = _Goal("", SuccessRule(closing="(?!)", output=""), ())
+
+
+def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> SolvedTask:
+    """The task of a seed: always the same. Without a goal it has files, and nothing closes it."""
     rng = random.Random(f"task {seed} {held_out}")
     words = episode_words(rng, held_out=held_out)
     files = make_files(rng, words)
-    family = rng.choice(list(_MAKERS))
-    goal = _MAKERS[family](rng, words, files)
+    family = rng.choice(list(_MAKERS)) if has_goal else "explore"
+    goal = _MAKERS[family](rng, words, files) if has_goal else _NO_GOAL
     task = Task(
         domain=NAME,
         id=f"{NAME}-{family}-{'held-out-' if held_out else ''}{seed}",

@@ -82,3 +82,12 @@ def test_the_task_of_a_seed_is_always_the_same_and_of_the_shell():
     assert solved_task(3, held_out=False) == solved_task(3, held_out=False)
     assert solved_task(3, held_out=False).task.domain == "shell"
     assert solved_task(3, held_out=True).task.id != solved_task(3, held_out=False).task.id
+
+
+def test_a_task_without_a_goal_is_a_start_that_nothing_closes():
+    solved = solved_task(3, held_out=False, has_goal=False)
+    assert solved == solved_task(3, held_out=False, has_goal=False)
+    assert (solved.task.family, solved.steps) == ("explore", ())
+    assert parse_files(solved.task.initial_state) == solved.files
+    closings = [outcome(solved.task, action, "[0] ~") for action in ("", "ls", "echo kolu")]
+    assert closings == [None] * 3
