@@ -19,7 +19,7 @@ from agentworld.http.protection import Fault, Guard
 
 # A hundred and some of the shortest frames: a millisecond of work.
 _SLICE_BYTES = 1_024
-# Up to here what is unfinished is not counted among what is held, as in guarded_http.py.
+# Up to here what is unfinished is not counted among what is held, as in protected_http.py.
 _SMALL_BYTES = 2**16
 # A message may come in parts, and an empty part is one too; some clients cut it after every 4 KiB.
 # So many parts have to hold so many bytes each on average.
@@ -50,7 +50,7 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         if isinstance(exc, TimeoutError):
             self.guard.note("unread")
         super().connection_lost(exc)
-        # Objects that hold each other stay for long: listening.py lets the collector seldom run.
+        # Objects that hold each other stay for long: server.py lets the collector seldom run.
         self.conn.parser.close()
         _let_frames_go(self.conn.parser_exc)
         _let_frames_go(self.conn.handshake_exc)

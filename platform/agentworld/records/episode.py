@@ -51,7 +51,7 @@ class EpisodeOpening(Record):
     simulation_instruction: str = ""
     """In place of the simulator's own control text."""
     seed: int | None = Field(None, ge=0, lt=2**53)
-    """NewStep by a simulator whose policy is `seeded`; any other refuses it."""
+    """Taken by a simulator whose policy is `seeded`; any other refuses it."""
     tools: Tools = ()
     """What an agent may call; a part of what the world reads."""
     fork: Source | None = None

@@ -21,7 +21,7 @@ _CONSONANTS = "bdfgjklmnprstvz"
 @cache
 def all_words() -> tuple[str, ...]:
     """The whole vocabulary, always the same and in the same order: `kolmir`, `tanbes`, ..."""
-    rng = random.Random("agentworld terminal words")  # the words stay as they were
+    rng = random.Random("agentworld terminal words")
     syllables = [a + vowel + b for a in _CONSONANTS for vowel in "aeiou" for b in _CONSONANTS]
     halves = rng.sample(syllables, 2 * _NUM_HALVES)
     words = [first + last for first in halves[:_NUM_HALVES] for last in halves[_NUM_HALVES:]]
