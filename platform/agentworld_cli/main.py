@@ -14,6 +14,7 @@ from agentworld_cli import (
     cost,
     data,
     demo,
+    domain,
     episode,
     evaluate,
     key,
@@ -42,6 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo.demo)
+app.add_typer(domain.app, name="domain")
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(evaluate.app, name="evaluate")

@@ -26,6 +26,7 @@ COMMANDS = {
     "data collect": "as_json recipe store",
     "data prepare": "as_json collected recipe store",
     "data show": "as_json folder",
+    "domain list": "as_json",
     "train cpt": "as_json data recipe store",
     "train sft": "as_json data parent recipe store",
     "train rl": "as_json data parent recipe store",

@@ -158,6 +158,11 @@ def domain_of(name: str) -> Domain:
     return _KINDS.find(name)
 
 
+def domain_names() -> list[str]:
+    """All that are installed, in alphabetical order."""
+    return _KINDS.names
+
+
 def verdict_of(domain: Domain, predicted: str, truth: str) -> bool | None:
     """Whether every rule of the domain agrees; null where none has anything to say."""
     verdicts = [each for each in domain.verify(predicted, truth).values() if each is not None]

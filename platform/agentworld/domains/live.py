@@ -10,9 +10,10 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from agentworld.domains import guard
-from agentworld.domains.base import Start
+from agentworld.domains.base import Start, domain_names, domain_of
 from agentworld.domains.guard import Guard
 from agentworld.kinds import Kinds
+from agentworld.records.base import Record
 from agentworld.records.task import Task
 
 
@@ -102,6 +103,36 @@ def live_domain(name: str) -> LiveDomain:
 def live_domain_modules(names: Iterable[str]) -> list[str]:
     """The modules of those of these domains that have environments."""
     return [_KINDS.module_of(name) for name in names if name in _KINDS.names]
+
+
+class DomainSummary(Record):
+    """An installed domain at a glance."""
+
+    name: str
+    version: str = ""
+    has_environments: bool = False
+    tools: tuple[str, ...] = ()
+    """What an agent may call in an episode that names no tools."""
+    problem: str = ""
+    """Why it cannot be loaded; then nothing else is known of it."""
+
+
+def domain_summaries() -> list[DomainSummary]:
+    """Of all domains; one that cannot be loaded hides no other."""
+    return [_summary(name) for name in domain_names()]
+
+
+def _summary(name: str) -> DomainSummary:
+    try:
+        domain = domain_of(name)
+    except Exception as error:  # noqa: BLE001 - whatever somebody's package raises on import
+        return DomainSummary(name=name, problem=f"cannot be loaded: {error!r:.200}")
+    return DomainSummary(
+        name=name,
+        version=domain.version,
+        has_environments=name in _KINDS.names,
+        tools=tuple(tool.name for tool in domain.tools),
+    )
 
 
 def no_environment() -> AbstractContextManager[Guard]:

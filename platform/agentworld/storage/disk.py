@@ -71,7 +71,8 @@ def draft(path: Path, data: bytes, mode: int = 0o666) -> Iterator[Path]:
     """A synced file beside `path`, to be renamed or linked to it; the name outlives a power cut."""
     file = path.with_name(f".{uuid.uuid4().hex}.draft")
     try:
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
