@@ -9,16 +9,19 @@ here, as it does in the demo.
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentworld.domains.shell.copy_warmup import drills
+from agentworld.domains.base import domain_of
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.progress import no_tick
-from agentworld.train.next_token import lists_to_copy, model_of_texts
+from agentworld.train.next_token import new_tiny_model, warm_up_rows
 from agentworld.train.trainer import train_rows
 
 _ONE_BATCH = {"epochs": 1e-9}
 
 recipe = load_recipe(recipe_path("demo"))
-model = model_of_texts(recipe.model, drills(recipe.model.num_warmup_texts, recipe.model.seed))
+tiny = domain_of(recipe.collect.domain).tiny
+texts = tiny.warm_up(recipe.model.num_warmup_texts, recipe.model.seed)
+model = new_tiny_model(recipe.model, [tiny], texts)
 with TemporaryDirectory() as scratch:
     once = recipe.cpt.model_copy(update=_ONE_BATCH)
-    train_rows(model, once, lists_to_copy(model, recipe.model), Path(scratch), no_tick)
+    rows = warm_up_rows(model, recipe.model, [tiny])
+    train_rows(model, once, rows, Path(scratch), no_tick)

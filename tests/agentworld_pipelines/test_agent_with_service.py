@@ -19,7 +19,7 @@ import make.cluster
 from agentworld.audit.questions.agent import AgentChain
 from agentworld.audit.questions.join import join_run
 from agentworld.client.trajectory import read_trajectory
-from agentworld.domains.shell.pretokenizer import pieces
+from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
 from agentworld.domains.shell.words import all_words
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.pinning import pin_model
@@ -59,7 +59,7 @@ def tiny_world(folder: Path) -> Path:
     from agentworld.train.model import new_model
     from agentworld.train.tokenizer import train_tokenizer
 
-    new_model(MODEL, train_tokenizer(all_words()[:200], pieces(), 400)).save(folder)
+    new_model(MODEL, train_tokenizer(all_words()[:200], pretokenizer_pattern(), 400)).save(folder)
     return folder
 
 

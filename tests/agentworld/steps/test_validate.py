@@ -31,8 +31,8 @@ def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
     weights = records.digest("weights")
     agent = _Agent("imitated", weights, Policy(FakeEngine(lambda _: "ls"), Sampling(), weights))
     chosen = Recipe(name="r", validation={"num_tasks": 2, "num_resamples": 10})
-    live = LiveWorld()
-    found = _try(agent, _Worlds(asked, live), chosen, tmp_path, no_tick)
+    live = LiveWorld("shell")
+    found = _try(agent, _Worlds(asked, live), "shell", chosen, tmp_path, no_tick)
     asyncio.run(live.close())
     assert {each.turns[0].observation for each in found.simulated} == {"second: ls\n[0] ~"}
     (run,) = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").runs()

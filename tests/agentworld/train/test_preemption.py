@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agentworld.domains.live import live_domain
 from agentworld.errors import Preempted
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest
@@ -56,12 +58,14 @@ def train(
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
     records.dataset(rl=pool).write(tmp_path / "dataset.json")
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
+    task_of = partial(live_domain("shell").task, held_out=False)
 
     def of_world(out: Path, tick: Tick) -> str:
         return world_rl.run(WORLD, tmp_path, parent, out, tick).artifact
 
     def of_agent(out: Path, tick: Tick) -> str:
-        return agent_rl.run(AGENT, parent, world, records.digest("s"), out, tick).artifact
+        practice = agent_rl.Practice(world, records.digest("s"), task_of)
+        return agent_rl.run(AGENT, parent, practice, out, tick).artifact
 
     def of_tokens(out: Path, tick: Tick) -> str:
         return paused_training.train(parent, out, tick)
