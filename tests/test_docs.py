@@ -22,8 +22,8 @@ def contract(name: str) -> list[str]:
 
 
 def test_the_architecture_tells_every_room_in_the_order_of_the_contract():
-    top = contract("the house stands on agentworld")[:-1]
-    rooms = [f"agentworld.{room}" for room in contract("rooms are stacked")]
+    top = contract("programs stand on the library")[:-1]
+    rooms = [f"agentworld.{room}" for room in contract("packages are stacked")]
     text = (ROOT / "docs/architecture.md").read_text()
     assert re.findall(r"^\*\*([\w.]+)\*\*", text, re.M) == [*top, *rooms]
 
@@ -42,7 +42,7 @@ def test_every_test_that_the_architecture_names_exists():
 def test_the_readmes_tree_shows_every_room():
     text = (ROOT / "README.md").read_text()
     shown = re.findall(r"^\s+(\w+)(?:/|\.py)", text, re.M)
-    assert set(contract("rooms are stacked")) <= set(shown)
+    assert set(contract("packages are stacked")) <= set(shown)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return called
 
 
-class Played(NamedTuple):
+class EpisodeResult(NamedTuple):
     """A store with a run that was played: its episode, and its agent's own log."""
 
     store: Path
@@ -76,7 +76,7 @@ class Played(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def first_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+def first_played(tmp_path_factory: pytest.TempPathFactory) -> EpisodeResult:
     """What the tests are given copies of."""
     store = tmp_path_factory.mktemp("played")
     served = make.service.service(store, parrot)
@@ -92,11 +92,11 @@ def first_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
     run, episode = asyncio.run(work())
     served.seal()
-    return Played(store, "", run, episode, store / "log")
+    return EpisodeResult(store, "", run, episode, store / "log")
 
 
 @pytest.fixture
-def played(first_played: Played, tmp_path: Path) -> Iterator[Played]:
+def played(first_played: EpisodeResult, tmp_path: Path) -> Iterator[EpisodeResult]:
     """An episode of three steps of an open run, in a store whose logs are signed."""
     make.ledger.copy_store(first_played.store, tmp_path)
     with make.service.listening(make.service.service(tmp_path, parrot).app) as url:

@@ -12,7 +12,7 @@ import make.service
 from agentworld.ledger import Ledger
 from agentworld.signing.checkpoint import checkpoint_name
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 
 
@@ -23,7 +23,7 @@ def restored(call, played, tmp_path_factory):
     with sqlite3.connect(played.store / "ledger.db") as database:
         database.execute(f"VACUUM INTO '{backup}'")
     played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, "later")
-    make.service.sealer(played.store).seal_all()
+    make.service.log_signer(played.store).seal_all()
     assert call(f"episode erase {played.episode} --yes --store {played.store}").code == 0
     for file in played.store.glob("ledger.db*"):
         file.unlink()
@@ -96,7 +96,7 @@ def test_a_restore_of_a_server_is_declared_through_the_environment(
     signer = partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS)
     lost = Ledger(f"sqlite:///{tmp_path}/lost.db")
     lost.open_run(make.service.OPENING, make.service.SIMULATOR, "gone")
-    Sealer(lost, make.service.SIMULATOR, signer, copies).seal_all()
+    LogCheckpointSigner(lost, make.service.SIMULATOR, signer, copies).seal_all()
     lost.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
     monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", f"file://{tmp_path}/copies")

@@ -8,7 +8,7 @@ import pytest
 import make.service
 from agentworld.ledger import Ledger
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 
 
@@ -23,7 +23,7 @@ def test_a_run_on_a_server_is_found_through_the_environment(
     ledger, copies = Ledger(postgres_url), f"file://{tmp_path}/copies"
     run = ledger.open_run(make.service.OPENING, make.service.SIMULATOR)
     signer = partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS)
-    Sealer(ledger, make.service.SIMULATOR, signer, WriteOnce(copies)).seal_all()
+    LogCheckpointSigner(ledger, make.service.SIMULATOR, signer, WriteOnce(copies)).seal_all()
     ledger.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
     monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", copies)

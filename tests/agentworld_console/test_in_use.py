@@ -46,8 +46,10 @@ def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
 
 def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
     auditor, own = auditor_of
-    notary = make.console.sealer(tmp_path, own.library.ledger, own.simulator).notary
-    notary.end_deployment(own.agent.name, "shop", "jo", None)
+    statement_signer = make.console.log_signer(
+        tmp_path, own.library.ledger, own.simulator
+    ).statement_signer
+    statement_signer.end_deployment(own.agent.name, "shop", "jo", None)
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
 

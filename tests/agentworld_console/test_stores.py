@@ -41,7 +41,7 @@ def place(bucket, tmp_path_factory):
         told = make.console.library(store, ledger, MlflowRegistry(address))
         run = ledger.open_run(make.console.opening("acme"), told.simulator, tenant="acme").id
         long = make.console.play(ledger, run, told.simulator, LONG)
-        make.console.sealer(store, ledger, told.simulator).seal_all()
+        make.console.log_signer(store, ledger, told.simulator).seal_all()
         put(store, url)
         for name, value in (
             ("AGENTWORLD_LEDGER_URL", ledger_url),

@@ -15,11 +15,11 @@ from agentworld.http.protection import Limits, most_connections
 from agentworld.http.server import listen
 from agentworld.ledger import Ledger
 from agentworld.serving.app import create_app
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.setup import guard_of
 from agentworld.serving.simulators.single import OneSimulator
 from agentworld.signing.keys import ensure_signer
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from make import records
 from make.service import ACCESS, of_one
@@ -41,21 +41,23 @@ class Parts(NamedTuple):
     """What a service is made of."""
 
     simulators: OneSimulator
-    keeper: Keeper
-    sealer: Sealer
+    episode_store: EpisodeStore
+    log_signer: LogCheckpointSigner
 
 
 def parts_in(folder: str, text: str) -> Parts:
     """With its stores in a folder."""
     ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
     manifest, signer = records.manifest(), partial(ensure_signer, Path(folder) / "keys")
-    sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints"))
-    return Parts(*of_one(manifest, InstantEngine(text), ledger), sealer)
+    log_signer = LogCheckpointSigner(
+        ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints")
+    )
+    return Parts(*of_one(manifest, InstantEngine(text), ledger), log_signer)
 
 
 def main(port: str, folder: str, text: str) -> None:
     app = create_app(*parts_in(folder, text), ACCESS)
-    guard = guard_of(app.state.house, Limits(connections=most_connections()))
+    guard = guard_of(app.state.app_state, Limits(connections=most_connections()))
     listen(app, guard, LOOPBACK, int(port))
 
 

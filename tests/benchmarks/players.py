@@ -248,11 +248,11 @@ def _session() -> aiohttp.ClientSession:
 async def _core(folder: Path, num_players: int, stack: AsyncExitStack) -> list[CorePlayer]:
     """Over a ledger of their own."""
     folder.mkdir(parents=True)
-    simulators, keeper, sealer = parts_in(str(folder), OBSERVATION)
-    stack.push_async_callback(asyncio.to_thread, sealer.seal_all)
-    stack.push_async_callback(keeper.close)
+    simulators, episode_store, log_signer = parts_in(str(folder), OBSERVATION)
+    stack.push_async_callback(asyncio.to_thread, log_signer.seal_all)
+    stack.push_async_callback(episode_store.close)
     (service,) = simulators.connected.values()
-    run = (await Runs(keeper, simulators, sealer).open(OPENING)).id
+    run = (await Runs(episode_store, simulators, log_signer).open(OPENING)).id
     return [CorePlayer(service, run) for _ in range(num_players)]
 
 

@@ -11,9 +11,9 @@ from agentworld.errors import Preempted
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import Tick, no_tick
+from agentworld.train.distributed import process_group, rank
 from agentworld.train.encode import encode, whole_episode
 from agentworld.train.model import load_model
-from agentworld.train.together import joined, rank
 from agentworld.train.trainer import train_rows
 from make import training
 
@@ -63,7 +63,7 @@ def train_with_one_warned(parent: Path, out: Path) -> None:
         return ask(tensor, *how)
 
     dist.all_reduce = hear_and_ask
-    with joined():
+    with process_group():
         try:
             train(parent, out)
         except Preempted as preempted:

@@ -14,10 +14,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import no_tick
+from agentworld.train.distributed import on_rank_zero, process_group, rank
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.preemption import train_to_end
-from agentworld.train.together import from_first, joined, rank
 from agentworld.train.trainer import NextTokenTrainer
 
 _VOCABULARY = 50
@@ -60,8 +60,8 @@ def train(out: Path, zero_stage: int | None = None) -> None:
         train_to_end(trainer)
         losses += [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     (out / f"state-{rank()}").write_text(str(_state_bytes(trainer)))
-    from_first(lambda: (out / "losses.json").write_text(json.dumps(losses)))
-    from_first(lambda: torch.save(model.state_dict(), out / "weights.pt"))
+    on_rank_zero(lambda: (out / "losses.json").write_text(json.dumps(losses)))
+    on_rank_zero(lambda: torch.save(model.state_dict(), out / "weights.pt"))
 
 
 def _state_bytes(trainer: NextTokenTrainer) -> int:
@@ -74,7 +74,7 @@ def _state_bytes(trainer: NextTokenTrainer) -> int:
     )
 
 
-@joined()
+@process_group()
 def train_in_each(folders: Sequence[Path]) -> None:
     """One training after the other; the name of a folder may end in a `zero_stage`."""
     for folder in folders:

@@ -20,7 +20,7 @@ from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
 from agentworld.statements.agent_use import now
-from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
 from make.statement import file
@@ -42,8 +42,8 @@ class Made(NamedTuple):
         return make.service.ledger(self.store)
 
     @property
-    def notary(self):
-        return make.service.sealer(self.store, self.simulator.digest).notary
+    def statement_signer(self):
+        return make.service.log_signer(self.store, self.simulator.digest).statement_signer
 
     @property
     def sources(self) -> Sources:
@@ -56,7 +56,7 @@ class Made(NamedTuple):
 
     def use(self, alias: str = "production") -> Deployment:
         """Signed, and mirrored."""
-        made = self.notary.deploy(self.ref.name, alias, self.move())
+        made = self.statement_signer.deploy(self.ref.name, alias, self.move())
         self.registry.set_alias(self.ref, alias)
         return made
 
@@ -64,7 +64,9 @@ class Made(NamedTuple):
         """A name for simulators means these, one after the other."""
         for simulator in simulators:
             move = AliasMove(simulator=simulator, by="ada")
-            AliasBook(self.ledger, self.notary).move(alias, move, None, new_name(), dry_run=False)
+            AliasMoveSigner(self.ledger, self.statement_signer).move(
+                alias, move, None, new_name(), dry_run=False
+            )
 
     def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:
         """In a live shell beside this simulator; the folder of the step."""
@@ -89,10 +91,10 @@ def registered(
     begun = make.ledger.open_episode(ledger, run.id, simulator.digest)
     ledger.write([NewStep(run.id, step) for step in make.ledger.steps(begun, "a", "b")])
     run = ledger.close_run(run.id, RunClosing(final_weights=weights))
-    sealer = make.service.sealer(store, simulator.digest)
-    sealer.seal(run.id)
+    log_signer = make.service.log_signer(store, simulator.digest)
+    log_signer.seal(run.id)
     told = {"starting_weights": STARTED, "simulator": simulator.digest}
-    edge = sealer.notary.edge(run, Claim(agent=name, artifact=weights, **told))
+    edge = log_signer.statement_signer.edge(run, Claim(agent=name, artifact=weights, **told))
     trained = records.checkpoint(
         "agent", artifact=weights, parents=[STARTED], simulator=simulator.digest
     )

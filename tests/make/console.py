@@ -25,8 +25,8 @@ from agentworld.records.episode import (
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.usage import Usage
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
-from agentworld.statements.alias_moves import AliasBook
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.alias_moves import AliasMoveSigner
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld_console.access import Callers
 from agentworld_console.app import create_app
@@ -59,7 +59,9 @@ class Told(NamedTuple):
     def move_on(self) -> None:
         """The name of its simulator means the next one."""
         ledger, move = self.library.ledger, AliasMove(simulator=records.digest("next"), by="jo")
-        book = AliasBook(ledger, sealer(self.library.store, ledger, self.simulator).notary)
+        book = AliasMoveSigner(
+            ledger, log_signer(self.library.store, ledger, self.simulator).statement_signer
+        )
         book.move("shell-stable", move, None, new_name(), dry_run=False)
 
     @property
@@ -102,11 +104,11 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     hidden = play(ledger, rival, pinned.digest, "the secret of the rival")
     play(ledger, open_, pinned.digest, "ls", close=False)
     refs = [register(ledger, registry, run, store) for run in (acme, rival)]
-    sealing = sealer(store, ledger, pinned.digest)
+    sealing = log_signer(store, ledger, pinned.digest)
     sealing.seal_all()
     use(sealing, registry, refs[0], "shop")
     use(sealing, registry, refs[1], "robot")
-    with sealing.notary.declaring("erasure", erased) as declare:
+    with sealing.statement_signer.declaring("erasure", erased) as declare:
         ledger.erase_texts(erased, "office/jo", declare)
     told = Library(registry, ledger, store)
     return Told(told, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
@@ -152,9 +154,9 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
     claim = Claim(
         agent="shell-agent", artifact=weights, starting_weights=STARTED, simulator=simulator
     )
-    sealing = sealer(store, ledger, simulator)
+    sealing = log_signer(store, ledger, simulator)
     sealing.seal(run)
-    edge = sealing.notary.edge(ledger.run(run), claim)
+    edge = sealing.statement_signer.edge(ledger.run(run), claim)
     made = records.checkpoint("agent", artifact=weights, parents=[STARTED], simulator=simulator)
     read = {"agent": weights, "simulator": simulator}
     validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
@@ -164,20 +166,26 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
 
 
 def use(
-    sealing: Sealer, registry: Registry, ref: VersionRef, alias: str, by: str = "office/jo"
+    sealing: LogCheckpointSigner,
+    registry: Registry,
+    ref: VersionRef,
+    alias: str,
+    by: str = "office/jo",
 ) -> None:
     """Puts an agent to use, and says so to the registry."""
     agent = registry.agent(ref)
     told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
-    sealing.notary.deploy(ref.name, alias, DeploymentMove(by=by, **told))
+    sealing.statement_signer.deploy(ref.name, alias, DeploymentMove(by=by, **told))
     registry.set_alias(ref, alias)
 
 
-def sealer(store: Path, ledger: Ledger, simulator: str) -> Sealer:
+def log_signer(store: Path, ledger: Ledger, simulator: str) -> LogCheckpointSigner:
     """What signs the store's runs."""
     own = store / "keys" / SIMULATOR_KEYS
     copies, trusted = WriteOnce(str(store / "checkpoints")), partial(load_trusted, own)
-    return Sealer(ledger, simulator, partial(ensure_signer, own), copies, trusted=trusted)
+    return LogCheckpointSigner(
+        ledger, simulator, partial(ensure_signer, own), copies, trusted=trusted
+    )
 
 
 def app(told: Library, folder: Path, **settings: object):

@@ -12,11 +12,11 @@ from agentworld.errors import AgentworldError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.serving.app import create_app
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.simulators.base import SimulatorRequest
 from agentworld.serving.simulators.many import ConnectedSimulator, OnDemand
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 from make.service import ACCESS
@@ -71,8 +71,8 @@ class Parts(NamedTuple):
     """What a service is made of."""
 
     simulators: OnDemand
-    keeper: Keeper
-    sealer: Sealer
+    episode_store: EpisodeStore
+    log_signer: LogCheckpointSigner
     access: Access
 
 
@@ -90,11 +90,18 @@ def parts(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger) 
     keys, steps = (folder / "keys" / whose for whose in (SIMULATOR_KEYS, STEP_KEYS))
     signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
     ensure_signer(steps)
-    keeper = Keeper(ledger)
+    episode_store = EpisodeStore(ledger)
     copies = WriteOnce(str(folder / "checkpoints"))
     step_keys = partial(load_trusted, steps)
-    sealer = Sealer(ledger, None, signer, copies, trusted=trusted, step_keys=step_keys)
-    return Parts(OnDemand(keeper, catalogue.find, catalogue.resolve), keeper, sealer, access)
+    log_signer = LogCheckpointSigner(
+        ledger, None, signer, copies, trusted=trusted, step_keys=step_keys
+    )
+    return Parts(
+        OnDemand(episode_store, catalogue.find, catalogue.resolve),
+        episode_store,
+        log_signer,
+        access,
+    )
 
 
 def app(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger):

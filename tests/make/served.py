@@ -21,7 +21,7 @@ from agentworld.ledger import Ledger
 from agentworld.records.run import RunOpening
 from agentworld.serving.app import create_app
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 from make.service import ACCESS
@@ -84,7 +84,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
         ledgers.append(opened)
         pinned = records.manifest(**manifest)
         ensure_signer(tmp_path / "keys" / STEP_KEYS)
-        sealer = Sealer(
+        log_signer = LogCheckpointSigner(
             opened,
             pinned.digest,
             partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS),
@@ -93,7 +93,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
         alone = make.service.of_one(pinned, engine, opened, states, accelerators)
-        app = create_app(*alone, sealer, access)
+        app = create_app(*alone, log_signer, access)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
     url = make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -119,11 +119,11 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 def told(caplog) -> Iterator[Callable[[], list[str]]]:
     """What the service's process has logged until now; a stack belongs to its line."""
 
-    def hear(record: logging.LogRecord) -> bool:
+    def append_observation(record: logging.LogRecord) -> bool:
         caplog.handler.emit(record)
         return True
 
     wire = logging.getLogger("uvicorn.error")
-    wire.addFilter(hear)  # uvicorn takes every handler off its logger when it begins
+    wire.addFilter(append_observation)  # uvicorn takes every handler off its logger when it begins
     yield lambda: list(map(caplog.handler.format, caplog.records))
-    wire.removeFilter(hear)
+    wire.removeFilter(append_observation)

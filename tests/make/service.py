@@ -28,7 +28,7 @@ from agentworld.records.base import Digest
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunOpening
 from agentworld.serving.app import create_app
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import SimulatorService
 from agentworld.serving.setup import guard_of
 from agentworld.serving.simulators.single import OneSimulator
@@ -39,7 +39,7 @@ from agentworld.signing.keys import (
     load_signer,
     load_trusted,
 )
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
 from make import records
@@ -74,7 +74,7 @@ class Service(NamedTuple):
         return SimulatorClient("http://simulator", transport=transport, **settings)
 
     def seal(self) -> None:
-        sealer(self.store, self.simulator).seal_all()
+        log_signer(self.store, self.simulator).seal_all()
 
 
 def ledger(store: Path) -> Ledger:
@@ -83,13 +83,13 @@ def ledger(store: Path) -> Ledger:
     return open_ledger(store)
 
 
-def sealer(store: Path, simulator: Digest = SIMULATOR) -> Sealer:
+def log_signer(store: Path, simulator: Digest = SIMULATOR) -> LogCheckpointSigner:
     """What signs the logs of a store's simulator."""
     stores = Stores.of(store)
     own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
     for folder in (own, steps):
         ensure_signer(folder)
-    return Sealer(
+    return LogCheckpointSigner(
         ledger(store),
         simulator,
         partial(load_signer, own),
@@ -104,7 +104,7 @@ def service(
 ) -> Service:
     manifest, engine = pinned or records.manifest(), FakeEngine(answer)
     alone = of_one(manifest, engine, ledger(store))
-    app = create_app(*alone, sealer(store, manifest.digest), access, **intervals)
+    app = create_app(*alone, log_signer(store, manifest.digest), access, **intervals)
     return Service(store, engine, app, manifest.digest)
 
 
@@ -112,14 +112,16 @@ class Alone(NamedTuple):
     """A simulator alone in its process."""
 
     simulators: OneSimulator
-    keeper: Keeper
+    episode_store: EpisodeStore
 
 
 def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) -> Alone:
     """As a service of one machine has it."""
-    keeper = Keeper(ledger, only=manifest.digest)
-    service = SimulatorService(manifest, engine, keeper, states=states, accelerators=accelerators)
-    return Alone(OneSimulator(service, ledger.aliases), keeper)
+    episode_store = EpisodeStore(ledger, only=manifest.digest)
+    service = SimulatorService(
+        manifest, engine, episode_store, states=states, accelerators=accelerators
+    )
+    return Alone(OneSimulator(service, ledger.aliases), episode_store)
 
 
 class PromptServer(uvicorn.Server):
@@ -149,7 +151,7 @@ def listening(
 ) -> Iterator[str]:
     """The address of a service that listens while the block runs."""
     port = free_port()
-    guard = guard_of(app.state.house, limits)
+    guard = guard_of(app.state.app_state, limits)
     server = kind(listening_server(app, guard, LOOPBACK, port).config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -21,7 +21,7 @@ from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.signing.keys import Signer, ensure_signer, load_trusted
 from agentworld.signing.registration import sign_registration
 from agentworld.signing.weights import RunWeights, sign_weights
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 from make.statement import registered
@@ -133,7 +133,7 @@ def _play(ledger: Ledger, run: AgentRun) -> None:
 
 def _sealed(store: Path, ledger: Ledger, simulator: Digest) -> Evidence:
     keys, copies = store / "keys/simulator", WriteOnce(str(store / "checkpoints"))
-    Sealer(ledger, simulator, partial(ensure_signer, keys), copies).seal_all()
+    LogCheckpointSigner(ledger, simulator, partial(ensure_signer, keys), copies).seal_all()
     return Evidence(load_trusted(keys), copies, load_trusted(store / "keys/steps"))
 
 

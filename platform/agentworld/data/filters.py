@@ -19,7 +19,7 @@ class FilteredTrajectory(NamedTuple):
     trajectory: Trajectory
 
 
-class Sieve:
+class TrajectoryFilter:
     """Lets a trajectory through, without its empty turns, once; `removed` counts the rest."""
 
     def __init__(self, min_turns: int) -> None:
@@ -27,7 +27,7 @@ class Sieve:
         self._hashes: set[int] = set()
         self.removed: Counter[str] = Counter()
 
-    def pass_on(self, trajectories: Iterable[Trajectory]) -> Iterator[FilteredTrajectory]:
+    def apply(self, trajectories: Iterable[Trajectory]) -> Iterator[FilteredTrajectory]:
         """What is neither short nor a second copy; raises InputError for an unknown domain."""
         for trajectory in trajectories:
             turns = self._useful(domain_of(trajectory.domain), trajectory.turns)

@@ -8,7 +8,7 @@ in the history of later ones.
 import re
 from typing import Literal, NamedTuple
 
-from agentworld.data.chance import chance
+from agentworld.data.hash_uniform import hash_uniform
 from agentworld.recipes.data import MaskRecipe
 
 TurnClass = Literal["echo", "boilerplate", "transform", "retrieval", "expansion", "action", "other"]
@@ -62,4 +62,4 @@ def turn_class(action: str, observation: str) -> TurnClass:
 def is_kept(recipe: MaskRecipe, kind: TurnClass, seed: int, trajectory: str, turn: int) -> bool:
     """Whether the loss counts a turn of this class: one throw for each turn of a trajectory."""
     share: float = getattr(recipe, kind)
-    return share >= 1 or chance(seed, "mask", trajectory, turn) < share
+    return share >= 1 or hash_uniform(seed, "mask", trajectory, turn) < share

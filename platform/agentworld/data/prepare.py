@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from agentworld.data.cut import cut, pool_of
-from agentworld.data.filters import Sieve
+from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.masking import turn_class
+from agentworld.data.samples import make_sample, pool_of
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
@@ -29,10 +29,10 @@ def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> Da
     source = read_collected(collected)
     out.mkdir(parents=True, exist_ok=True)
     files = [collected / name for name in source.chunks]
-    sieve, domains = Sieve(recipe.min_turns), Counter[str]()
+    trajectory_filter, domains = TrajectoryFilter(recipe.min_turns), Counter[str]()
     with ExitStack() as stack:
         writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
-        for pool, sample in _samples(recipe, files, sieve, tick):
+        for pool, sample in _samples(recipe, files, trajectory_filter, tick):
             writers[pool].add(sample)
             domains[sample.domain] += 1
     dataset = DataSet(
@@ -40,7 +40,7 @@ def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> Da
         trajectories=source.digest,
         recipe=recipe.digest,
         pools={pool: writer.summary() for pool, writer in writers.items()},
-        filtered=dict(sorted(sieve.removed.items())),
+        filtered=dict(sorted(trajectory_filter.removed.items())),
     )
     _check_pools(dataset)
     dataset.write(out / MANIFEST)
@@ -48,18 +48,18 @@ def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> Da
 
 
 def _samples(
-    recipe: PrepareRecipe, files: Sequence[Path], sieve: Sieve, tick: Tick
+    recipe: PrepareRecipe, files: Sequence[Path], trajectory_filter: TrajectoryFilter, tick: Tick
 ) -> Iterator[tuple[Pool, Sample]]:
     for number, file in enumerate(files, start=1):
-        for digest, trajectory in sieve.pass_on(read_trajectories(file)):
+        for digest, trajectory in trajectory_filter.apply(read_trajectories(file)):
             pool = pool_of(recipe, trajectory, digest)
-            sample = cut(recipe, trajectory, digest, pool)
+            sample = make_sample(recipe, trajectory, digest, pool)
             if pool != "held_out" and _is_leak(sample):
-                sieve.removed["held-out content in training"] += 1
+                trajectory_filter.removed["held-out content in training"] += 1
             elif not sample.targets:
-                sieve.removed["no target left"] += 1
+                trajectory_filter.removed["no target left"] += 1
             else:
-                sieve.removed.update(_masked(pool, sample))
+                trajectory_filter.removed.update(_masked(pool, sample))
                 yield pool, sample
         tick(number, len(files))
 

@@ -31,7 +31,7 @@ class Policy(NamedTuple):
     weights: Digest | None = None
 
 
-class Played(NamedTuple):
+class EpisodeResult(NamedTuple):
     """An episode of an agent."""
 
     task: Task
@@ -51,7 +51,7 @@ def held_out_tasks(recipe: ValidateRecipe, task_of: Callable[[int], Task]) -> li
     return [task_of(first + number) for number in range(recipe.num_tasks)]
 
 
-async def play(policy: Policy, domain: Domain, world: World, task: Task) -> Played:
+async def play(policy: Policy, domain: Domain, world: World, task: Task) -> EpisodeResult:
     """One episode; its domain says which action is in what the policy says.
 
     A policy that says nothing, is cut off, or breaks its sandbox with a command has failed
@@ -62,22 +62,24 @@ async def play(policy: Policy, domain: Domain, world: World, task: Task) -> Play
     try:
         episode = await world.reset(task)
     except (EngineError, SimulatorError, SandboxBroken) as error:
-        return Played(task, (), None, str(error))
+        return EpisodeResult(task, (), None, str(error))
     for _ in range(task.turn_limit):
         try:
             text = await _say(policy, task, turns)
             action = domain.parse_action(text)
             step = await world.step(episode, action, Sampled(text, policy.weights))
         except (ActionError, SandboxBroken) as error:
-            return Played(task, tuple(turns), False, str(error))
+            return EpisodeResult(task, tuple(turns), False, str(error))
         except (EngineError, SimulatorError) as error:
-            return Played(task, tuple(turns), None, str(error))
+            return EpisodeResult(task, tuple(turns), None, str(error))
         turns.append(Turn(action=action, observation=step.observation))
         if step.done and step.low_confidence:
-            return Played(task, tuple(turns), None, "the world is not sure of its last observation")
+            return EpisodeResult(
+                task, tuple(turns), None, "the world is not sure of its last observation"
+            )
         if step.done:
-            return Played(task, tuple(turns), bool(step.reward))
-    return Played(task, tuple(turns), False, "the turn limit")
+            return EpisodeResult(task, tuple(turns), bool(step.reward))
+    return EpisodeResult(task, tuple(turns), False, "the turn limit")
 
 
 async def play_all(
@@ -88,12 +90,12 @@ async def play_all(
     tick: Tick,
     *,
     concurrency: int = 16,
-) -> list[Played]:
+) -> list[EpisodeResult]:
     """An episode for each task, so many at once; raises EngineError if all of them are holes."""
     turnstile = asyncio.Semaphore(concurrency)
     done = 0
 
-    async def one(task: Task) -> Played:
+    async def one(task: Task) -> EpisodeResult:
         nonlocal done
         async with turnstile:
             played = await play(policy, domain, world, task)
@@ -108,7 +110,7 @@ async def play_all(
 
 
 def agent_score(
-    simulated: Sequence[Played], live: Sequence[Played], recipe: ValidateRecipe
+    simulated: Sequence[EpisodeResult], live: Sequence[EpisodeResult], recipe: ValidateRecipe
 ) -> AgentScore:
     """Success in the simulator and live, and live by family of tasks."""
     families = {each.task.family for each in live if each.success is not None}
@@ -122,7 +124,9 @@ def agent_score(
     )
 
 
-def gain(after: Sequence[Played], before: Sequence[Played], recipe: ValidateRecipe) -> Estimate:
+def gain(
+    after: Sequence[EpisodeResult], before: Sequence[EpisodeResult], recipe: ValidateRecipe
+) -> Estimate:
     """What a training changed, task by task; both played the same tasks in the same order."""
     if [each.task for each in after] != [each.task for each in before]:
         raise ValueError("the two agents were asked different tasks")
@@ -145,5 +149,5 @@ async def _say(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
         raise
 
 
-def _rate(played: Sequence[Played], recipe: ValidateRecipe) -> Estimate:
+def _rate(played: Sequence[EpisodeResult], recipe: ValidateRecipe) -> Estimate:
     return estimate([[each.success] for each in played], recipe.num_resamples, recipe.seed)

@@ -131,7 +131,7 @@ def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], Js
 
 def count(scope: Scope, error: Exception) -> None:
     """Among what the service was asked in vain."""
-    scope["app"].state.house.keeper.metrics.count_problem(problem_of(error).kind)
+    scope["app"].state.app_state.episode_store.metrics.count_problem(problem_of(error).kind)
 
 
 def problem_of(error: Exception) -> Problem:

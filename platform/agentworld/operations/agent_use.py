@@ -22,8 +22,8 @@ from agentworld.operations.serving import deployed_operator
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Record, first_problem
 from agentworld.records.deployment import AgentAlias, AgentName, Deployment, DeploymentMove
-from agentworld.serving.setup import notary_of
-from agentworld.statements.signer import Notary
+from agentworld.serving.setup import statement_signer_of
+from agentworld.statements.signer import StatementSigner
 from agentworld.storage.stores import Stores
 
 _MARK = "revalidate"
@@ -117,17 +117,17 @@ class _Desk(Protocol):
 
 
 class _Here(NamedTuple):
-    """A store's own notary."""
+    """A store's own signer of statements."""
 
-    notary: Notary
+    statement_signer: StatementSigner
 
     async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
-        return self.notary.deploy(name, alias, move)
+        return self.statement_signer.deploy(name, alias, move)
 
     async def end_deployment(
         self, name: str, alias: str, by: str, reason: str | None
     ) -> Deployment:
-        return self.notary.end_deployment(name, alias, by, reason)
+        return self.statement_signer.end_deployment(name, alias, by, reason)
 
 
 async def _done(store: Path, work: Callable[[_Desk], Awaitable[Deployment]]) -> Deployment:
@@ -138,4 +138,4 @@ async def _done(store: Path, work: Callable[[_Desk], Awaitable[Deployment]]) -> 
         finally:
             await operator.close()
     with closing(existing_ledger(store)) as ledger:
-        return await work(_Here(notary_of(Stores.of(store), ledger)))
+        return await work(_Here(statement_signer_of(Stores.of(store), ledger)))

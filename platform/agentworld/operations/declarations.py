@@ -13,7 +13,7 @@ from agentworld.operations.audit_sources import open_sources
 from agentworld.operations.ledger import existing_ledger, open_evidence
 from agentworld.records.base import first_problem, now
 from agentworld.records.declaration import Declaration
-from agentworld.serving.setup import notary_of
+from agentworld.serving.setup import statement_signer_of
 from agentworld.storage.stores import Stores
 
 
@@ -24,8 +24,8 @@ def erase_episode(episode: str, store: Path, by: str) -> None:
     interrupted.
     """
     with closing(existing_ledger(store)) as ledger:
-        notary = notary_of(Stores.of(store), ledger)
-        with notary.declaring("erasure", episode) as declare:
+        statement_signer = statement_signer_of(Stores.of(store), ledger)
+        with statement_signer.declaring("erasure", episode) as declare:
             ledger.erase_texts(episode, by, declare)
 
 
@@ -40,11 +40,11 @@ def restored(store: Path, reason: str, by: str) -> Missing:
         evidence = open_evidence(store, ledger)
         if not reason:
             return missing(ledger, evidence.second_store, evidence.trusted)
-        notary = notary_of(Stores.of(store), ledger)
-        notary.adopt(restored=True)
-        losses = missing(ledger, evidence.second_store, notary.known_keys())
+        statement_signer = statement_signer_of(Stores.of(store), ledger)
+        statement_signer.adopt(restored=True)
+        losses = missing(ledger, evidence.second_store, statement_signer.known_keys())
         for lost in _declared(losses.declarations, reason, by):
-            notary.declare(lost)
+            statement_signer.declare(lost)
         return losses
 
 
@@ -60,9 +60,9 @@ def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> Missi
         evidence = open_evidence(store, ledger)
         report = missing_versions(sources._replace(ledger=ledger, evidence=evidence), refs)
         if reason:
-            notary = notary_of(Stores.of(store), ledger)
+            statement_signer = statement_signer_of(Stores.of(store), ledger)
             for each in _declared(report.withdrawals, reason, by):
-                notary.declare(each)
+                statement_signer.declare(each)
         return report
 
 

@@ -15,10 +15,10 @@ from agentworld.operations.ledger import open_ledger
 from agentworld.operations.serving import deployed_service
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.runs import Runs
 from agentworld.serving.service import SimulatorService
-from agentworld.serving.setup import sealer_of
+from agentworld.serving.setup import log_signer_of
 from agentworld.serving.simulators.single import OneSimulator
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.stores import Stores
@@ -55,13 +55,13 @@ async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
             await client.close()
         return
     with closing(open_ledger(store)) as ledger:
-        keeper = Keeper(ledger, only=simulator.digest)
-        service = SimulatorService(simulator.manifest, _NotStarted(), keeper)
-        sealer = sealer_of(Stores.of(store), ledger, simulator.digest)
+        episode_store = EpisodeStore(ledger, only=simulator.digest)
+        service = SimulatorService(simulator.manifest, _NotStarted(), episode_store)
+        log_signer = log_signer_of(Stores.of(store), ledger, simulator.digest)
         try:
-            yield Runs(keeper, OneSimulator(service, ledger.aliases), sealer)
+            yield Runs(episode_store, OneSimulator(service, ledger.aliases), log_signer)
         finally:
-            await keeper.close()
+            await episode_store.close()
 
 
 class _AtService(NamedTuple):

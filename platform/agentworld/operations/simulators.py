@@ -24,10 +24,10 @@ from agentworld.records.gate import Gate
 from agentworld.records.report import Report
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.runner.remote import keep
-from agentworld.serving.setup import notary_of
+from agentworld.serving.setup import statement_signer_of
 from agentworld.signing.model_signing import model_statement
 from agentworld.signing.statement import Statement
-from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld.storage.stores import Stores
@@ -165,7 +165,7 @@ def set_alias(
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
-        book = AliasBook(ledger, notary_of(Stores.of(store), ledger))
+        book = AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
         artifact = simulator.manifest.artifact
         return book.move(alias, move, artifact, key or new_name(), dry_run=False)
 

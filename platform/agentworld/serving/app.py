@@ -14,24 +14,24 @@ from agentworld.errors import AgentworldError
 from agentworld.http.auth import Gate
 from agentworld.http.errors import add_handlers
 from agentworld.http.naming import SimulatorHeader
-from agentworld.serving.entrance import House
-from agentworld.serving.episodes.quota import Allowance
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.authorized_service import AppState
+from agentworld.serving.episodes.quota import Quota
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.housekeeping import again_and_again
 from agentworld.serving.protocols import aliases, deployments, native
 from agentworld.serving.protocols.base import open_protocol
 from agentworld.serving.runs import Runs
 from agentworld.serving.simulators.base import Simulators
 from agentworld.serving.telemetry.counts import PROTOCOLS
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 
 _log = logging.getLogger(__name__)
 
 
 def create_app(
     simulators: Simulators,
-    keeper: Keeper,
-    sealer: Sealer,
+    episode_store: EpisodeStore,
+    log_signer: LogCheckpointSigner,
     access: Access,
     *,
     idle_seconds: float = 3600.0,
@@ -40,39 +40,39 @@ def create_app(
     loopback_only: bool = False,
     protocols: Sequence[str] = PROTOCOLS,
 ) -> FastAPI:
-    """The service of these simulators; in the end it lets go of them and of the keeper's ledger.
+    """The service of these simulators; in the end it lets go of them and of the store's ledger.
 
     Who may come is for `access` to say; `loopback_only` also turns away pages of other sites.
     An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`
     and when the service ends. A socket hears within `answer_seconds` what became of its step, or
     that nobody knows.
     """
-    runs = Runs(keeper, simulators, sealer)
+    runs = Runs(episode_store, simulators, log_signer)
 
     @asynccontextmanager
     async def working(_app: FastAPI) -> AsyncIterator[None]:
         async with (
             again_and_again(runs.seal, seal_seconds),
-            again_and_again(lambda: keeper.expire(idle_seconds), idle_seconds / 10),
+            again_and_again(lambda: episode_store.expire(idle_seconds), idle_seconds / 10),
             AsyncExitStack() as working_protocols,
         ):
             for protocol in opened:
                 await working_protocols.enter_async_context(protocol.working())
             yield
         try:
-            await keeper.close()
+            await episode_store.close()
             await runs.seal()
         except AgentworldError as error:
             _log.warning("%s; what was answered last is chained and not signed", error)
         finally:
             await simulators.close()
-            keeper.ledger.close()
+            episode_store.ledger.close()
 
     app = FastAPI(
         title="agentworld simulator", version=__version__, lifespan=working, openapi_url=None
     )
-    allowance = Allowance(access, keeper.owners)
-    app.state.house = House(simulators, keeper, runs, access, allowance)
+    quota = Quota(access, episode_store.owners)
+    app.state.app_state = AppState(simulators, episode_store, runs, access, quota)
     app.state.answer_seconds = answer_seconds
     opened = [open_protocol(name, app) for name in protocols]
     # As they are: to include a router makes its routes anew, which takes a tenth of a second.

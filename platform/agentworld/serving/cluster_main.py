@@ -17,8 +17,8 @@ from agentworld.ledger import Ledger
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.serving.app import create_app
-from agentworld.serving.episodes.store import Keeper
-from agentworld.serving.setup import access_on_cluster, guard_of, sealer_on_cluster
+from agentworld.serving.episodes.store import EpisodeStore
+from agentworld.serving.setup import access_on_cluster, guard_of, log_signer_on_cluster
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.serving.simulators.engines import Secrets, connect_engines, discover_engines
 from agentworld.serving.simulators.many import ConnectedSimulator, OnDemand
@@ -57,18 +57,18 @@ def serve(settings: Settings) -> None:
     access = access_on_cluster(settings.keys, settings.access)
     objects = ObjectStore(settings.objects_url)
     ledger = Ledger(settings.ledger_url, objects)
-    keeper, spans = Keeper(ledger), Spans(TracingSettings())
+    episode_store, spans = EpisodeStore(ledger), Spans(TracingSettings())
     read = cluster_reader(settings.namespace, settings.kubeconfig)
     cluster = ClusterSimulators(read, objects, partial(_connect, settings, spans))
     app = create_app(
-        OnDemand(keeper, cluster.find, cluster.resolve),
-        keeper,
-        sealer_on_cluster(settings, ledger),
+        OnDemand(episode_store, cluster.find, cluster.resolve),
+        episode_store,
+        log_signer_on_cluster(settings, ledger),
         access,
         idle_seconds=settings.idle_seconds,
         protocols=settings.protocols,
     )
-    guard = guard_of(app.state.house, Limits(connections=most_connections()))
+    guard = guard_of(app.state.app_state, Limits(connections=most_connections()))
     listen(spans.joined(app), guard, settings.host, settings.port)
 
 

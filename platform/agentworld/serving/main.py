@@ -17,9 +17,9 @@ from agentworld.pinning.seed_probe import prove_seeds
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.serving.app import create_app
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import SimulatorService
-from agentworld.serving.setup import access_of, guard_of, sealer_of
+from agentworld.serving.setup import access_of, guard_of, log_signer_of
 from agentworld.serving.simulators.engines import Secrets, connect_engines
 from agentworld.serving.simulators.single import OneSimulator
 from agentworld.serving.telemetry.counts import PROTOCOLS
@@ -73,19 +73,19 @@ def serve(settings: Settings) -> None:
     )
     prove_seeds(manifest, connect, settings.engine_concurrency * len(urls), briefly=True)
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
-    keeper = Keeper(ledger, only=manifest.digest)
+    episode_store = EpisodeStore(ledger, only=manifest.digest)
     engine, spans = connect(), Spans(TracingSettings(), only=manifest.digest)
     service = SimulatorService(
         manifest,
         spans.of(engine, manifest, model),
-        keeper,
+        episode_store,
         states=engine.states,
         accelerators=lambda: settings.accelerators,
     )
     app = create_app(
         OneSimulator(service, ledger.aliases),
-        keeper,
-        sealer_of(settings, ledger, manifest.digest),
+        episode_store,
+        log_signer_of(settings, ledger, manifest.digest),
         access,
         loopback_only=settings.access == "local",
         idle_seconds=settings.idle_seconds,
@@ -93,7 +93,7 @@ def serve(settings: Settings) -> None:
         answer_seconds=settings.answer_seconds,
         protocols=settings.protocols,
     )
-    guard = guard_of(app.state.house, Limits(connections=most_connections()))
+    guard = guard_of(app.state.app_state, Limits(connections=most_connections()))
     listen(spans.joined(app), guard, settings.host, settings.port)
 
 

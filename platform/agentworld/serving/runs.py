@@ -9,20 +9,22 @@ from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.records.step_statement import StepStatement
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.simulators.base import SimulatorRequest, Simulators
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 
 
 class Runs:
     """The runs of all simulators that a process serves."""
 
-    def __init__(self, keeper: Keeper, simulators: Simulators, sealer: Sealer) -> None:
-        self._keeper = keeper
-        self._ledger = keeper.ledger
+    def __init__(
+        self, episode_store: EpisodeStore, simulators: Simulators, log_signer: LogCheckpointSigner
+    ) -> None:
+        self._episode_store = episode_store
+        self._ledger = episode_store.ledger
         self._simulators = simulators
-        self._sealer = sealer
-        self.notary = sealer.notary
+        self._log_signer = log_signer
+        self.statement_signer = log_signer.statement_signer
         """Signs what is declared beside the runs."""
 
     async def open(
@@ -52,41 +54,41 @@ class Runs:
     async def close(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run with its open episodes and signs its log; the same again changes nothing."""
         record = await self.get(run)
-        self._sealer.check_closing(record, closing)
+        self._log_signer.check_closing(record, closing)
         num_open = await asyncio.to_thread(self._ledger.num_open_episodes_in, run)
         closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
-        self._keeper.metrics.of(record.simulator).end("closed", num_open)
-        await asyncio.to_thread(self._sealer.seal, run)
+        self._episode_store.metrics.of(record.simulator).end("closed", num_open)
+        await asyncio.to_thread(self._log_signer.seal, run)
         return closed
 
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
         """Which simulator made an agent, as far as it can be told; signed, and kept."""
         record = await self.get(run)
         if record.closing:  # who closed it may have been killed before it was signed
-            await asyncio.to_thread(self._sealer.seal_end, run)
-        return await asyncio.to_thread(self._sealer.notary.edge, record, claim)
+            await asyncio.to_thread(self._log_signer.seal_end, run)
+        return await asyncio.to_thread(self._log_signer.statement_signer.edge, record, claim)
 
     async def file(self, statement: StepStatement) -> str:
         """Keeps what a step signed of its own work; returns its name."""
-        return await asyncio.to_thread(self.notary.file, statement)
+        return await asyncio.to_thread(self.statement_signer.file, statement)
 
     async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
         """From now on an agent is in use so; signed, and kept."""
-        return await asyncio.to_thread(self._sealer.notary.deploy, name, alias, move)
+        return await asyncio.to_thread(self._log_signer.statement_signer.deploy, name, alias, move)
 
     async def end_deployment(
         self, name: str, alias: str, by: str, reason: str | None
     ) -> Deployment:
         """From now on no agent of this name is; signed, and kept."""
-        ended = self._sealer.notary.end_deployment
+        ended = self._log_signer.statement_signer.end_deployment
         return await asyncio.to_thread(ended, name, alias, by, reason)
 
     async def seal(self) -> int:
         """Signs the logs that grew, and copies what was declared; returns how many logs."""
         try:
-            return await asyncio.to_thread(self._sealer.seal_all)
+            return await asyncio.to_thread(self._log_signer.seal_all)
         finally:  # a log that forked keeps nothing else from being copied
-            await asyncio.to_thread(self.notary.keep_up)
+            await asyncio.to_thread(self.statement_signer.keep_up)
 
     async def _opened(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
         """The run that was opened so under this name, whatever its alias means by now."""

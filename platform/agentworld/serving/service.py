@@ -27,7 +27,7 @@ from agentworld.serving.episodes import session
 from agentworld.serving.episodes.observing import Observer
 from agentworld.serving.episodes.open_episodes import OpenEpisode
 from agentworld.serving.episodes.session import Observed
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.telemetry.counts import Timings
 from agentworld.serving.telemetry.metrics import States
 
@@ -50,7 +50,7 @@ class SimulatorService:
         self,
         manifest: SimulatorManifest,
         engine: Engine,
-        keeper: Keeper,
+        episode_store: EpisodeStore,
         *,
         states: States = dict,
         accelerators: Accelerators = tuple,
@@ -64,10 +64,10 @@ class SimulatorService:
         self.manifest = manifest
         self.digest: Digest = manifest.digest
         self.states = states
-        self.counts = keeper.metrics.serve(self.digest, states)
+        self.counts = episode_store.metrics.serve(self.digest, states)
         self._engine = engine
         self._observer = Observer(manifest, engine)
-        self._keeper = keeper
+        self._episode_store = episode_store
         self._accelerators = accelerators
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
@@ -81,7 +81,7 @@ class SimulatorService:
             raise InputError("accelerators are recorded by the service; leave them out")
         episode, record = await self._begin(opening, name or new_name())
         try:
-            await self._keeper.begin(episode)
+            await self._episode_store.begin(episode)
         except Conflict:
             if not await self._is_recorded(episode):
                 raise
@@ -103,7 +103,7 @@ class SimulatorService:
 
     async def load_open(self, episode: str, *, anew: bool = False) -> OpenEpisode:
         """An episode as this replica goes on with it, or `anew` as the ledger has it."""
-        open_episode = None if anew else self._keeper.find_open(episode)
+        open_episode = None if anew else self._episode_store.find_open(episode)
         if open_episode is None:
             return await self._load(episode, anew=anew)
         self._check_ours(open_episode.simulator)
@@ -122,7 +122,7 @@ class SimulatorService:
             observed = await self._observe(episode, request.action)
             step = session.next_step(episode, request.action, observed)
             observed_at = time.perf_counter()
-            await self._keeper.record(episode, step)
+            await self._episode_store.record(episode, step)
         now = time.perf_counter()
         engine_seconds = step.usage.engine_seconds or None
         queued = waited + observed.queued_seconds
@@ -140,11 +140,11 @@ class SimulatorService:
         replay = episode.opened_with.replay
         record = await self._steps_of(replay) if replay else ()
         if anew:
-            self._keeper.drop(name)
+            self._episode_store.drop(name)
         return self._keep(episode, record)
 
     def _keep(self, episode: Episode, record: tuple[EpisodeStep, ...]) -> OpenEpisode:
-        return self._keeper.keep(
+        return self._episode_store.keep(
             episode.id,
             lambda: OpenEpisode(episode, episode_messages(self.manifest, episode), record),
         )
@@ -181,7 +181,7 @@ class SimulatorService:
         return there.first_head == Episode.new(episode.id, self.digest, opening).first_head
 
     async def _episode(self, name: str) -> Episode:
-        episode = await self._keeper.episode(name)
+        episode = await self._episode_store.episode(name)
         self._check_ours(episode.simulator)
         return episode
 

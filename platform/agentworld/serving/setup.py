@@ -14,7 +14,7 @@ from agentworld.errors import InputError
 from agentworld.http.protection import Guard, Limits
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
-from agentworld.serving.entrance import House
+from agentworld.serving.authorized_service import AppState
 from agentworld.signing.keys import (
     SIMULATOR_KEYS,
     STEP_KEYS,
@@ -24,9 +24,9 @@ from agentworld.signing.keys import (
     load_signer,
     load_trusted,
 )
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.statements.mounted_keys import MountedKeys, told_keys
-from agentworld.statements.signer import Notary
+from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
 
@@ -55,43 +55,43 @@ def access_with(tokens: RunTokens, access: Literal["local"] | Path, host: str) -
     return LocalAccess(tokens)
 
 
-def sealer_of(stores: Stores, ledger: Ledger, only: Digest | None) -> Sealer:
+def log_signer_of(stores: Stores, ledger: Ledger, only: Digest | None) -> LogCheckpointSigner:
     """Signs the logs of one simulator's runs, or of all."""
     own = stores.keys / SIMULATOR_KEYS
     ensure_signer(own)
-    return _sealer(stores, ledger, only, partial(load_signer, own), partial(load_trusted, own))
+    return _log_signer(stores, ledger, only, partial(load_signer, own), partial(load_trusted, own))
 
 
-def sealer_on_cluster(stores: Stores, ledger: Ledger) -> Sealer:
+def log_signer_on_cluster(stores: Stores, ledger: Ledger) -> LogCheckpointSigner:
     """Signs the logs of all runs with a key that is mounted; raises NotFound where it is not."""
     own = MountedKeys(stores.keys / SIMULATOR_KEYS, ledger.signing_keys)
     own.signer()
-    return _sealer(stores, ledger, None, own.signer, partial(told_keys, ledger.signing_keys))
+    return _log_signer(stores, ledger, None, own.signer, partial(told_keys, ledger.signing_keys))
 
 
-def notary_of(stores: Stores, ledger: Ledger) -> Notary:
+def statement_signer_of(stores: Stores, ledger: Ledger) -> StatementSigner:
     """Signs what is declared of a ledger where no service is asked to.
 
     A ledger that a cluster's services sign tells their keys: only one of those makes sense there.
     """
     if ledger.signing_keys.all():
-        return sealer_on_cluster(stores, ledger).notary
+        return log_signer_on_cluster(stores, ledger).statement_signer
     own = stores.keys / SIMULATOR_KEYS
     ensure_signer(own)
-    return _sealer(
+    return _log_signer(
         stores, ledger, None, partial(load_signer, own), partial(load_trusted, own)
-    ).notary
+    ).statement_signer
 
 
-def _sealer(
+def _log_signer(
     stores: Stores,
     ledger: Ledger,
     only: Digest | None,
     signer: Callable[[], Signer],
     trusted: Callable[[], TrustedKeys],
-) -> Sealer:
+) -> LogCheckpointSigner:
     steps = stores.keys / STEP_KEYS
-    return Sealer(
+    return LogCheckpointSigner(
         ledger,
         only,
         signer,
@@ -101,6 +101,6 @@ def _sealer(
     )
 
 
-def guard_of(house: House, limits: Limits) -> Guard:
+def guard_of(app_state: AppState, limits: Limits) -> Guard:
     """Names the house's simulator, where it has one, and counts among what it refused."""
-    return Guard(house.simulators.only, limits, house.keeper.metrics.count_problem)
+    return Guard(app_state.simulators.only, limits, app_state.episode_store.metrics.count_problem)

@@ -10,10 +10,10 @@ from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Edge
 from agentworld.signing.deployment import deployments_under, read_deployment, sign_deployment
 from agentworld.signing.edge import verify_edge
-from agentworld.statements.genesis import Adopter
+from agentworld.statements.genesis import LedgerGenesis
 
 
-class Deployer(Adopter):
+class AgentUseSigner(LedgerGenesis):
     """Signs with the keys of a service. Calls block."""
 
     def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:

@@ -9,16 +9,16 @@ from agentworld.records.alias import AliasChange, AliasMove, Use
 from agentworld.records.base import Digest
 from agentworld.records.report import Report, parse_report
 from agentworld.statements.alias_gate import check_about, check_may_move, judged
-from agentworld.statements.signer import Notary
+from agentworld.statements.signer import StatementSigner
 
 _DRY = "not recorded"
 
 
-class AliasBook(NamedTuple):
+class AliasMoveSigner(NamedTuple):
     """What is asked for, and the ledger's word on it."""
 
     ledger: Ledger
-    notary: Notary
+    statement_signer: StatementSigner
 
     def move(
         self, alias: str, move: AliasMove, artifact: Digest | None, key: str, *, dry_run: bool
@@ -42,7 +42,7 @@ class AliasBook(NamedTuple):
         if dry_run:
             fields = {"alias": checked(alias), "simulator": move.simulator, "set_by": move.by}
             return AliasChange.model_validate(fields | terms | {"at": _DRY})
-        with self.notary.declaring("alias", alias) as declare:
+        with self.statement_signer.declaring("alias", alias) as declare:
             arguments: dict[str, Any] = {"key": key, "declare": declare, **terms}
             return self.ledger.aliases.set(alias, move.simulator, move.by, **arguments)
 
@@ -51,7 +51,7 @@ class AliasBook(NamedTuple):
         if dry_run:
             last = self.history(alias)[-1]
             return last.model_copy(update={"ended": True, "set_by": by, "at": _DRY})
-        with self.notary.declaring("alias", alias) as declare:
+        with self.statement_signer.declaring("alias", alias) as declare:
             return self.ledger.aliases.end(alias, by, key=key, declare=declare)
 
     def history(self, alias: str | None = None) -> list[AliasChange]:

@@ -20,7 +20,7 @@ from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
 
-class Adopter:
+class LedgerGenesis:
     """Signs with the keys of a service. Calls block."""
 
     def __init__(

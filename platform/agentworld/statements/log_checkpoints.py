@@ -24,13 +24,13 @@ from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.merkle import MerkleTree
 from agentworld.signing.traffic import TrafficCount
 from agentworld.signing.weights import RunWeights, check_weights
-from agentworld.statements.signer import Notary
+from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 
 _Keys = TypeVar("_Keys")
 
 
-class Sealer:
+class LogCheckpointSigner:
     """Signs the logs of one simulator, or of all. Calls block; several replicas may seal the same
     run.
     """
@@ -53,7 +53,7 @@ class Sealer:
         self._step_keys = step_keys
         self._read: dict[str, _Read] = {}
         self._turn = Lock()
-        self.notary = Notary(
+        self.statement_signer = StatementSigner(
             ledger,
             partial(_read, signer),
             second_store,
@@ -93,7 +93,7 @@ class Sealer:
 
         Raises Conflict where the second store is of another ledger.
         """
-        self.notary.check_own()
+        self.statement_signer.check_own()
         checkpoint = self._checkpoint(run)
         envelope = self._copied(checkpoint)
         with suppress(Conflict):  # another replica was faster, with the same copy

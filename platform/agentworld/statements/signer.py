@@ -19,7 +19,7 @@ from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify
 from agentworld.signing.declaration import attested
 from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
 from agentworld.signing.weights import closing_problem
-from agentworld.statements.agent_use import Deployer
+from agentworld.statements.agent_use import AgentUseSigner
 from agentworld.statements.steps import Files
 
 _MANY = 100
@@ -27,7 +27,7 @@ EDGES = "agent-edges"
 """Where the copies of edges are: a run's name has no dash, so that no checkpoint is there."""
 
 
-class Notary(Deployer):
+class StatementSigner(AgentUseSigner):
     """Of one ledger. Calls block; several replicas may sign the same, which is kept once."""
 
     _copied = 0

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from agentworld.data.collect import collect
 from agentworld.data.explore import collected_domain
+from agentworld.data.imported import import_trajectories
 from agentworld.data.importers import importer_of
-from agentworld.data.recorded import take_in
 from agentworld.domains.live import live_domain
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
@@ -25,6 +25,6 @@ def plan(task: Task) -> Plan:
     source = Path(part.trajectories)
 
     def work(out: Path, tick: Tick) -> Digest:
-        return take_in(part, source, out, tick)
+        return import_trajectories(part, source, out, tick)
 
     return Plan(work, {"trajectories": importer_of(part.format).digest(source)})

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
-from agentworld.data.cut import cut
 from agentworld.data.explore import collected_domain, explore
-from agentworld.data.filters import Sieve
+from agentworld.data.filters import TrajectoryFilter
+from agentworld.data.samples import make_sample
 from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
 from agentworld.evaluate.judging import Judge
@@ -43,7 +43,7 @@ _REPLAYED = "replayed"
 _NUM_SEEDS = 2**29
 
 
-class _Night(NamedTuple):
+class _Measurement(NamedTuple):
     """What is measured, and where."""
 
     job: str
@@ -79,7 +79,7 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, tick: Tick) -> Digest:
         if not (out / REPORT).is_file():
-            night = _Night(job, pinned, settings, home, out)
+            night = _Measurement(job, pinned, settings, home, out)
             samples = _live(night)
             replayed = _replayed(night, samples, tick)
             _report(night, samples, replayed).write(out / REPORT)
@@ -96,7 +96,7 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs, live_domain(domain).check_available, domains=[domain])
 
 
-def _live(night: _Night) -> list[Sample]:
+def _live(night: _Measurement) -> list[Sample]:
     """Held-out episodes as a data set would hold them."""
     path, recipe = night.out / LIVE, night.recipe
     if not path.is_file():
@@ -104,16 +104,19 @@ def _live(night: _Night) -> list[Sample]:
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
-    trajectories = list(Sieve(recipe.prepare.min_turns).pass_on(read_trajectories(path)))
+    trajectories = list(TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path)))
     if not trajectories:
         raise InputError(
             f"no live episode has the {recipe.prepare.min_turns} turns of prepare.min_turns; raise"
             " nightly.num_episodes"
         )
-    return [cut(recipe.prepare, each.trajectory, each.digest, "held_out") for each in trajectories]
+    return [
+        make_sample(recipe.prepare, each.trajectory, each.digest, "held_out")
+        for each in trajectories
+    ]
 
 
-def _replayed(night: _Night, samples: Sequence[Sample], tick: Tick) -> list[Replayed]:
+def _replayed(night: _Measurement, samples: Sequence[Sample], tick: Tick) -> list[Replayed]:
     """Every episode; those that a killed step had replayed are read."""
     folder = night.out / _REPLAYED
     replays = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
@@ -127,7 +130,7 @@ def _replayed(night: _Night, samples: Sequence[Sample], tick: Tick) -> list[Repl
 
 
 async def _replay(
-    night: _Night, client: SimulatorClient, samples: Mapping[int, Sample], tick: Tick
+    night: _Measurement, client: SimulatorClient, samples: Mapping[int, Sample], tick: Tick
 ) -> dict[int, Replayed]:
     """One run of these episodes; an episode without any verdict is not kept for a later try.
 
@@ -162,7 +165,7 @@ async def _replay(
     return dict(zip(samples, episodes, strict=True))
 
 
-async def _opened(night: _Night, client: SimulatorClient) -> AgentRun:
+async def _opened(night: _Measurement, client: SimulatorClient) -> AgentRun:
     """A new run, or the one that a killed step had opened."""
     opening = RunOpening(
         agent="nightly",
@@ -173,7 +176,9 @@ async def _opened(night: _Night, client: SimulatorClient) -> AgentRun:
     return await client.open_run(opening, run_name(night.out))
 
 
-def _report(night: _Night, samples: Sequence[Sample], replayed: Sequence[Replayed]) -> ServedReport:
+def _report(
+    night: _Measurement, samples: Sequence[Sample], replayed: Sequence[Replayed]
+) -> ServedReport:
     score = free_running_score(samples, replayed, night.recipe.nightly)
     registered = night.pinned.world_report
     before = registered.figures(registered.subjects).get("free_running") if registered else None

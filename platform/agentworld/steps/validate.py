@@ -16,7 +16,7 @@ from agentworld.domains.live import live_domain
 from agentworld.engine.server import serve
 from agentworld.errors import InputError
 from agentworld.evaluate.agent import (
-    Played,
+    EpisodeResult,
     Policy,
     agent_score,
     gain,
@@ -56,8 +56,8 @@ _IMITATED, _TRAINED = "imitated", "trained"
 class _Episodes(NamedTuple):
     """What one agent did in both worlds."""
 
-    simulated: list[Played]
-    live: list[Played]
+    simulated: list[EpisodeResult]
+    live: list[EpisodeResult]
 
 
 class _Weights(NamedTuple):
@@ -217,7 +217,7 @@ def _try(
         simulator=worlds.simulated.simulator,
     )
 
-    async def play(world: World, part: Tick) -> list[Played]:
+    async def play(world: World, part: Tick) -> list[EpisodeResult]:
         return await play_all(agent.policy, domain_of(domain), world, tasks, part)
 
     async def play_in_both() -> _Episodes:
@@ -235,7 +235,9 @@ def _try(
     return episodes
 
 
-def _trajectories(domain: str, episodes: Sequence[Played], artifact: Digest) -> list[Trajectory]:
+def _trajectories(
+    domain: str, episodes: Sequence[EpisodeResult], artifact: Digest
+) -> list[Trajectory]:
     """Live episodes in the form that the next data set can be made of."""
     return [
         Trajectory(

@@ -19,7 +19,7 @@ from agentworld.records.task import Task
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.preemption import train_to_end
-from agentworld.train.rollout import Attempt, Policy, roll_out
+from agentworld.train.rollout import Policy, Rollout, roll_out_all
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import Ticking
 
@@ -49,7 +49,7 @@ def run(recipe: AgentRecipe, parent: Path, practice: Practice, out: Path, tick: 
         def play(prompts: Sequence[Sequence[Message]], trainer: GRPOTrainer) -> dict[str, object]:
             batch = [tasks[prompt[0]["content"]] for prompt in prompts]
             acting = replace(policy, step=trainer.state.global_step)
-            return _columns(runner.run(roll_out(acting, practice.world, batch)))
+            return _columns(runner.run(roll_out_all(acting, practice.world, batch)))
 
         trainer = GRPOTrainer(
             model=language_model.model,
@@ -90,7 +90,7 @@ def _longest(recipe: AgentRlRecipe, tasks: Iterable[Task]) -> int:
     return most_turns * (recipe.max_tokens + _MAX_OBSERVATION_TOKENS)
 
 
-def _columns(attempts: Sequence[Attempt]) -> dict[str, object]:
+def _columns(attempts: Sequence[Rollout]) -> dict[str, object]:
     return {
         "prompt_ids": [attempt.prompt_ids for attempt in attempts],
         "completion_ids": [attempt.completion_ids for attempt in attempts],

@@ -7,8 +7,8 @@ from trl import GRPOConfig, GRPOTrainer
 from agentworld.errors import InputError
 from agentworld.recipes.train import GroupRlRecipe
 from agentworld.train.algorithms import algorithm_of
+from agentworld.train.distributed import num_ranks
 from agentworld.train.resume import CHECKPOINTS
-from agentworld.train.together import num_ranks
 from agentworld.train.zero import computing, on_one_device
 
 

@@ -12,6 +12,7 @@ from agentworld.records.progress import Tick, share_of
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
+from agentworld.train.distributed import on_rank_zero, process_group
 from agentworld.train.encode import (
     Conversation,
     Row,
@@ -24,7 +25,6 @@ from agentworld.train.model import LanguageModel, load_model, new_model
 from agentworld.train.reasoner import REASONERS
 from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
-from agentworld.train.together import from_first, joined
 from agentworld.train.tokenizer import train_tokenizer
 from agentworld.train.trainer import train_rows
 from agentworld.train.zero import check_zero
@@ -33,7 +33,7 @@ _TOKENIZER_SAMPLES = 3_000
 _WARM_UP = "warm-up"
 
 
-@joined()
+@process_group()
 def run(
     recipe: NextTokenRecipe,
     model: ModelRecipe,
@@ -50,9 +50,9 @@ def run(
     language_model = load_model(parent) if parent else new_tiny_model(model, tiny, _texts(samples))
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
-    rows = from_first(lambda: list(encode(language_model.tokenizer, conversations)))
+    rows = on_rank_zero(lambda: list(encode(language_model.tokenizer, conversations)))
     # A killed run that has a checkpoint of the episodes has learned to copy before.
-    is_warm = parent or from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
+    is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
     texts = [] if is_warm else warm_up_rows(language_model, model, tiny)
     share = 0.0
     if texts:
@@ -60,7 +60,7 @@ def run(
         share = _num_tokens(texts) / (_num_tokens(texts) + recipe.epochs * _num_tokens(rows))
         train_rows(language_model, once, texts, out / _WARM_UP, share_of(tick, 0, share))
     metrics = train_rows(language_model, recipe, rows, out, share_of(tick, share, 1))
-    from_first(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
+    on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     return save_checkpoint(
         language_model,
         out,

@@ -17,8 +17,8 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from agentworld.errors import Preempted
+from agentworld.train.distributed import any_rank, on_rank_zero
 from agentworld.train.resume import newer_checkpoints, newest_checkpoint, seal
-from agentworld.train.together import any_of, from_first
 from agentworld.train.zero import check_parts, make_whole
 
 _NOTICES = (signal.SIGTERM, signal.SIGUSR1)
@@ -30,7 +30,7 @@ def train_to_end(trainer: Trainer) -> None:
     trainer.add_callback(_Sealing())
     trainer.add_callback(notice)
     # By its name: working copies of a bucket may lie elsewhere on each machine.
-    name = from_first(lambda: newest_checkpoint(folder))
+    name = on_rank_zero(lambda: newest_checkpoint(folder))
     newest = name and str(folder / name)
     check_parts(trainer, newest)
     with notice.listen():
@@ -91,6 +91,6 @@ class _Notice(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """After each optimizer step; whichever process was told, all of them end after the same."""
-        self.is_preempted = any_of(self._is_signalled)
+        self.is_preempted = any_rank(self._is_signalled)
         if self.is_preempted:
             control.should_save = control.should_training_stop = True

@@ -27,7 +27,7 @@ from agentworld.rendering.messages import agent_messages
 
 
 @dataclass
-class Attempt:
+class Rollout:
     """One episode as the trainer needs it."""
 
     task: Task
@@ -81,12 +81,12 @@ class Policy:
     step: int | None = None
     """Optimizer steps since then."""
 
-    def begin(self, attempt: Attempt) -> None:
+    def begin(self, attempt: Rollout) -> None:
         """The prompt of an episode: the task's words."""
         text = self._text(agent_messages(attempt.task.instruction, ()), prompted=True)
         attempt.prompt_ids = self.tokenizer.encode(text, add_special_tokens=False)
 
-    def act(self, attempts: Sequence[Attempt]) -> list[Act]:
+    def act(self, attempts: Sequence[Rollout]) -> list[Act]:
         """Samples an action for each; its tokens are appended, the end token among them."""
         batch = self.tokenizer.pad(
             {"input_ids": [attempt.token_ids for attempt in attempts]},
@@ -105,7 +105,7 @@ class Policy:
             self._take(attempt, row) for attempt, row in zip(attempts, completions, strict=True)
         ]
 
-    def hear(self, attempt: Attempt) -> None:
+    def append_observation(self, attempt: Rollout) -> None:
         """Appends the last observation as the chat template renders it.
 
         Only what is new is tokenized: the policy's own tokens stay those that it sampled.
@@ -114,7 +114,7 @@ class Policy:
         new = self._text(messages, prompted=True).removeprefix(self._text(messages[:-1]))
         attempt.add(self.tokenizer.encode(new, add_special_tokens=False), is_target=False)
 
-    def _take(self, attempt: Attempt, row: torch.Tensor) -> Act:
+    def _take(self, attempt: Rollout, row: torch.Tensor) -> Act:
         end = self.tokenizer.eos_token_id
         ids = row.tolist()
         ids = ids[: ids.index(end) + 1] if end in ids else ids
@@ -130,9 +130,9 @@ class Policy:
         return str(text)
 
 
-async def roll_out(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Attempt]:
+async def roll_out_all(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Rollout]:
     """Plays every task to its end; raises SimulatorError when half of them are holes."""
-    attempts = [Attempt(task) for task in tasks]
+    attempts = [Rollout(task) for task in tasks]
     await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))
     while going := [attempt for attempt in attempts if not attempt.done]:
         pairs = zip(going, policy.act(going), strict=True)
@@ -147,7 +147,7 @@ async def roll_out(policy: Policy, world: World, tasks: Sequence[Task]) -> list[
     return attempts
 
 
-async def _begin(policy: Policy, world: World, attempt: Attempt) -> None:
+async def _begin(policy: Policy, world: World, attempt: Rollout) -> None:
     policy.begin(attempt)
     try:
         attempt.episode = await world.reset(attempt.task)
@@ -157,7 +157,7 @@ async def _begin(policy: Policy, world: World, attempt: Attempt) -> None:
         attempt.add([policy.tokenizer.eos_token_id], is_target=False)
 
 
-async def _step(policy: Policy, world: World, attempt: Attempt, act: Act) -> None:
+async def _step(policy: Policy, world: World, attempt: Rollout, act: Act) -> None:
     try:
         result = await world.step(attempt.episode, act.action, act.sampled)
     except SimulatorError:
@@ -169,4 +169,4 @@ async def _step(policy: Policy, world: World, attempt: Attempt, act: Act) -> Non
         attempt.mask_last(act.num_tokens)
         attempt.reward = None
     if not attempt.done:
-        policy.hear(attempt)
+        policy.append_observation(attempt)

@@ -11,9 +11,9 @@ from agentworld.errors import InputError
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, Stage
 from agentworld.records.dataset import DataSet
+from agentworld.train.distributed import on_rank_zero
 from agentworld.train.model import LanguageModel
 from agentworld.train.resume import CHECKPOINTS
-from agentworld.train.together import from_first
 
 MODEL = "model"
 RECORD = "checkpoint.json"
@@ -57,7 +57,7 @@ def save_checkpoint(
         shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
         return checkpoint
 
-    return from_first(save)
+    return on_rank_zero(save)
 
 
 def _domains(parent: Path | None, dataset: DataSet | None) -> tuple[str, ...]:

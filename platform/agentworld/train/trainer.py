@@ -20,12 +20,12 @@ from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import Tick
 from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
+from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.optimizer import make_optimizer
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
-from agentworld.train.together import num_ranks, rank
 from agentworld.train.zero import computing, on_one_device
 
 

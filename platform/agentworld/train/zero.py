@@ -18,7 +18,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 from agentworld.storage.working_copy import copy_of
-from agentworld.train.together import num_ranks
+from agentworld.train.distributed import num_ranks
 
 
 def check_zero(stage: int | None, out: Path) -> None:

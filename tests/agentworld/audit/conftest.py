@@ -16,7 +16,7 @@ from agentworld.ledger.writes import Closed, NewStep, Opened
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.signing.keys import ensure_signer, load_trusted
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 
@@ -47,7 +47,7 @@ class Scene(NamedTuple):
 
     def seal(self):
         signer = partial(ensure_signer, self.folder / "keys")
-        return Sealer(self.ledger, SIMULATOR, signer, self.second_store).seal_all()
+        return LogCheckpointSigner(self.ledger, SIMULATOR, signer, self.second_store).seal_all()
 
     def play(self, name, *observations, close=True):
         """An episode with these steps, written one by one."""

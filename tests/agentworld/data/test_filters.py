@@ -1,6 +1,6 @@
 import pytest
 
-from agentworld.data.filters import Sieve
+from agentworld.data.filters import TrajectoryFilter
 from agentworld.errors import InputError
 from make import records
 
@@ -9,8 +9,8 @@ LS = ("ls", "rimo.txt\n[0] ~")
 
 
 def passed(*trajectories, min_turns=2):
-    sieve = Sieve(min_turns)
-    return list(sieve.pass_on(trajectories)), +sieve.removed
+    trajectory_filter = TrajectoryFilter(min_turns)
+    return list(trajectory_filter.apply(trajectories)), +trajectory_filter.removed
 
 
 def actions(kept):

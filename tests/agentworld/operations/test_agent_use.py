@@ -40,11 +40,11 @@ def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_us
 
 
 def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(made):
-    made.notary.deploy(made.ref.name, "production", made.move())
+    made.statement_signer.deploy(made.ref.name, "production", made.move())
     assert len(problems(made)) == 1
     assert use(made.ref, "production", made.store, "ada").number == 1
     assert problems(made) == []
-    made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
     assert len(problems(made)) == 1
     assert unuse("shell-agent", "production", made.store, "ada").number == 2
     assert problems(made) == []

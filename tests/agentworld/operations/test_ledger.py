@@ -33,7 +33,7 @@ def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
     assert not has_keys(tmp_path)
     with pytest.raises(NotFound, match="holds no public key"):
         open_evidence(tmp_path)
-    make.service.sealer(tmp_path)
+    make.service.log_signer(tmp_path)
     assert has_keys(tmp_path)
     evidence = open_evidence(tmp_path)
     assert len(evidence.trusted) == len(evidence.step_keys or {}) == 1

@@ -9,7 +9,7 @@ from agentworld.engine.fake import FakeEngine
 from agentworld.http.schemas import Request
 from agentworld.ledger import Ledger
 from agentworld.records.episode import EpisodeOpening
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import SimulatorService
 from make import records
 from make.service import OPENING
@@ -38,14 +38,14 @@ def ledger(tmp_path):
 
 
 @pytest.fixture
-def keeper(ledger):
-    return Keeper(ledger)
+def episode_store(ledger):
+    return EpisodeStore(ledger)
 
 
 @pytest.fixture
-def service(keeper):
+def service(episode_store):
     engine = FakeEngine(lambda messages: f"{len(messages)}\n[0] ~")
-    return SimulatorService(records.manifest(), engine, keeper)
+    return SimulatorService(records.manifest(), engine, episode_store)
 
 
 async def cancel_while_written(service, ledger, episode, number):
@@ -62,11 +62,11 @@ async def begun(service, ledger):
     return (await service.reset(EpisodeOpening(run=run, turn_limit=2))).episode
 
 
-def test_it_is_there_for_who_reads_the_episode_next(service, keeper, ledger):
+def test_it_is_there_for_who_reads_the_episode_next(service, episode_store, ledger):
     async def work():
         episode = await begun(service, ledger)
         await cancel_while_written(service, ledger, episode, 1)
-        reading = asyncio.create_task(keeper.episode(episode))
+        reading = asyncio.create_task(episode_store.episode(episode))
         await asyncio.sleep(0.05)
         assert not reading.done()
         ledger.free.set()
@@ -75,14 +75,16 @@ def test_it_is_there_for_who_reads_the_episode_next(service, keeper, ledger):
     assert [step.action for step in asyncio.run(work()).steps] == ["ls"]
 
 
-def test_it_is_answered_again_from_the_record_and_the_next_one_follows_it(service, keeper, ledger):
+def test_it_is_answered_again_from_the_record_and_the_next_one_follows_it(
+    service, episode_store, ledger
+):
     async def work():
         episode = await begun(service, ledger)
         await cancel_while_written(service, ledger, episode, 1)
         ledger.free.set()
         again = await service.step(episode, Request(1, "ls"))
         after = await service.step(episode, Request(2, "pwd"))
-        await keeper.close()
+        await episode_store.close()
         return again, after
 
     again, after = asyncio.run(work())
@@ -90,13 +92,13 @@ def test_it_is_answered_again_from_the_record_and_the_next_one_follows_it(servic
     assert (after.step.number, after.step.done) == (2, True)
 
 
-def test_an_end_that_nobody_waited_for_is_counted_once(service, keeper, ledger):
+def test_an_end_that_nobody_waited_for_is_counted_once(service, episode_store, ledger):
     async def work():
         episode = await begun(service, ledger)
         await service.step(episode, Request(1, "ls"))
         await cancel_while_written(service, ledger, episode, 2)
         ledger.free.set()
-        assert (await keeper.episode(episode)).closed == "limit"
+        assert (await episode_store.episode(episode)).closed == "limit"
         await asyncio.sleep(0)
 
     asyncio.run(work())

@@ -271,7 +271,7 @@ def test_a_wrong_access_file_is_one_sentence(folder, apps, monkeypatch, capsys):
 
 def test_replicas_with_the_same_keys_know_each_others_run_tokens(apps):
     assert (main.main(), main.main()) == (0, 0)
-    one, other = (app.state.house.access for app in apps)
+    one, other = (app.state.app_state.access for app in apps)
     token = one.run_token("0" * 32, "local")
     assert asyncio.run(other.caller(token)).run == "0" * 32
 

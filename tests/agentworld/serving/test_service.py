@@ -286,8 +286,8 @@ def test_an_idle_episode_expires_and_one_that_goes_on_does_not(serve):
     run = served.run()
     idle, ended = served.reset(run), served.reset(run)
     served.http("POST", f"/episodes/{ended}/close")
-    keeper = served.transport.app.state.house.keeper
-    assert asyncio.run(keeper.expire(3600)) == 0
-    assert asyncio.run(keeper.expire(-1)) == 1
+    episode_store = served.transport.app.state.app_state.episode_store
+    assert asyncio.run(episode_store.expire(3600)) == 0
+    assert asyncio.run(episode_store.expire(-1)) == 1
     assert served.ledger.episode(idle).closed == "expired"
     assert problem(served.step(idle, "ls", 1)) == (409, "conflict")

@@ -81,7 +81,7 @@ def test_a_tenant_that_a_simulator_is_not_for_is_told_so_and_opens_no_run(http, 
     assert "Simulator stable" in told["message"]
     assert "acme" in told["message"]
     assert not {"rival", "third"} & set(told["message"].replace(",", " ").split())
-    assert http.app.state.house.keeper.ledger.runs() == []
+    assert http.app.state.app_state.episode_store.ledger.runs() == []
     assert opened(http, name, "rival-agent").status_code == 200
 
 
@@ -168,7 +168,7 @@ def test_an_api_that_hangs_keeps_no_step_waiting(http, cluster):
     cluster.answers.clear()
     asked = [http.portal.start_task_soon(wanting, http) for _ in range(40)]
     for number in range(1, 4):
-        http.app.state.house.keeper.drop(first)  # so that the ledger is read, too
+        http.app.state.app_state.episode_store.drop(first)  # so that the ledger is read, too
         assert step(http, first, number).status_code == 200
     assert not any(each.done() for each in asked)
     cluster.answers.set()
@@ -179,7 +179,7 @@ async def wanting(http):
     """A run's opening, as far as the cluster is asked."""
     from agentworld.serving.simulators.base import SimulatorRequest
 
-    return await http.app.state.house.simulators.resolve(
+    return await http.app.state.app_state.simulators.resolve(
         SimulatorRequest(STABLE.digest, "run", "acme")
     )
 

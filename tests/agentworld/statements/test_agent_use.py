@@ -10,7 +10,7 @@ from agentworld.errors import Conflict, NotFound
 from agentworld.records.edge import Claim
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.signing.keys import SIMULATOR_KEYS, load_signer, load_trusted
-from agentworld.statements.signer import Notary
+from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
 from make import records
@@ -38,7 +38,9 @@ def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
 
 def test_the_same_again_is_signed_once_whoever_says_it(made):
     first = made.use()
-    again = made.notary.deploy(made.ref.name, "production", made.move(by="bob", reason="again"))
+    again = made.statement_signer.deploy(
+        made.ref.name, "production", made.move(by="bob", reason="again")
+    )
     assert again == first
     assert len(kept(made)) == 1
 
@@ -51,16 +53,16 @@ def test_what_is_used_again_after_another_is_signed_again(made):
 
 def test_what_is_taken_out_of_use_was_this_version_and_stays_so(made):
     made.use()
-    ended = made.notary.end_deployment(made.ref.name, "production", "bob", "an outage")
+    ended = made.statement_signer.end_deployment(made.ref.name, "production", "bob", "an outage")
     assert (ended.version, ended.number, ended.ended, ended.by) == (1, 2, True, "bob")
-    again = made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    again = made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
     assert again == ended
     assert made.use().number == 3
 
 
 def test_what_was_never_in_use_is_not_taken_out_of_it(made):
     with pytest.raises(NotFound, match="no shell-agent was ever in use as 'production'"):
-        made.notary.end_deployment(made.ref.name, "production", "ada", None)
+        made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +76,16 @@ def test_what_was_never_in_use_is_not_taken_out_of_it(made):
 )
 def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
     with pytest.raises(NotFound, match="nobody signed which simulator made"):
-        made.notary.deploy(name, "production", made.move(**told))
+        made.statement_signer.deploy(name, "production", made.move(**told))
     assert kept(made) == copies(made) == []
 
 
 def test_names_that_differ_by_their_case_are_two(made):
     other = make.agent.registered(made.store, made.registry, name=make.agent.NAME.upper())
     assert (made.use().number, other.use().number) == (1, 1)
-    assert other.notary.end_deployment(other.ref.name, "production", "ada", None).number == 2
+    assert (
+        other.statement_signer.end_deployment(other.ref.name, "production", "ada", None).number == 2
+    )
     assert made.use().number == 1
 
 
@@ -93,7 +97,7 @@ def test_a_copy_that_a_kill_left_out_is_made_by_who_comes_next(made, follows):
     if follows == "the same":
         made.use()
     else:
-        made.notary.end_deployment(made.ref.name, "production", "ada", None)
+        made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
     assert kept(made) == copies(made)
 
 
@@ -116,7 +120,7 @@ def test_of_two_replicas_that_sign_the_same_number_one_is_told_so(made):
     slow = Overtaken(Stores.of(made.store).checkpoints_url)
     keys = Stores.of(made.store).keys / SIMULATOR_KEYS
     signer, trusted = partial(load_signer, keys), partial(load_trusted, keys)
-    slower = Notary(made.ledger, signer, slow, trusted=trusted, step_keys=dict)
+    slower = StatementSigner(made.ledger, signer, slow, trusted=trusted, step_keys=dict)
     with pytest.raises(Conflict):
         slower.deploy(made.ref.name, "production", made.move())
     assert len(kept(made)) == len(copies(made)) == 1
@@ -130,7 +134,7 @@ def test_an_evaluation_in_another_simulator_contradicts_no_edge(made):
     ledger.close_run(elsewhere.id, RunClosing(final_weights=made.agent.artifact))
     told = {"starting_weights": make.agent.STARTED, "simulator": made.simulator.digest}
     claim = Claim(agent=made.ref.name, artifact=made.agent.artifact, **told)
-    assert made.notary.edge(ledger.run(made.agent.run), claim).edge.grade == "observed"
+    assert made.statement_signer.edge(ledger.run(made.agent.run), claim).edge.grade == "observed"
 
 
 def test_a_training_in_another_simulator_contradicts_it(made):
@@ -140,7 +144,7 @@ def test_a_training_in_another_simulator_contradicts_it(made):
     ledger.close_run(elsewhere.id, RunClosing(final_weights=made.agent.artifact))
     told = {"starting_weights": make.agent.STARTED, "simulator": made.simulator.digest}
     claim = Claim(agent=made.ref.name, artifact=made.agent.artifact, **told)
-    edge = made.notary.edge(ledger.run(made.agent.run), claim).edge
+    edge = made.statement_signer.edge(ledger.run(made.agent.run), claim).edge
     assert (edge.grade, edge.reasons) == (
         "disputed",
         (f"run {elsewhere.id} made the same weights in another simulator",),

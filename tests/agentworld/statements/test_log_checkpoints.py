@@ -18,7 +18,7 @@ from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
 from agentworld.signing.keys import ensure_signer, load_signer, load_trusted, rotate
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 
@@ -37,10 +37,12 @@ class Scene(NamedTuple):
     def copies(self) -> WriteOnce:
         return WriteOnce(str(self.folder / "checkpoints"))
 
-    def sealer(self, keys="keys", ledger=None) -> Sealer:
+    def log_signer(self, keys="keys", ledger=None) -> LogCheckpointSigner:
         own = self.folder / keys
         signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-        return Sealer(ledger or self.ledger, SIMULATOR, signer, self.copies, trusted=trusted)
+        return LogCheckpointSigner(
+            ledger or self.ledger, SIMULATOR, signer, self.copies, trusted=trusted
+        )
 
     def copy(self, length: int) -> bytes:
         return self.copies.get(checkpoint_name(self.run, length))
@@ -52,7 +54,7 @@ class Scene(NamedTuple):
         """What a service leaves behind that was killed after the copy."""
         killed = Killed(f"sqlite:///{self.folder}/ledger.db")
         with pytest.raises(StoreError):
-            self.sealer(keys, killed).seal(self.run)
+            self.log_signer(keys, killed).seal(self.run)
         killed.close()
         return self.copy(1)
 
@@ -83,11 +85,11 @@ def key_of(envelope: bytes) -> str:
 
 
 def test_a_rotated_key_signs_from_the_next_checkpoint_on_and_both_verify(scene):
-    sealer, keys = scene.sealer(), scene.folder / "keys"
-    sealer.seal_all()
+    log_signer, keys = scene.log_signer(), scene.folder / "keys"
+    log_signer.seal_all()
     rotate(keys)
     grow(scene.ledger, scene.run, "e")
-    sealer.seal_all()
+    log_signer.seal_all()
     first, second = map(key_of, scene.ledger.checkpoints(scene.run).values())
     assert (first != second, second) == (True, ensure_signer(keys).public_key.keyid)
     found = verify_run(scene.run, scene.ledger, Evidence(load_trusted(keys), scene.copies))
@@ -95,11 +97,11 @@ def test_a_rotated_key_signs_from_the_next_checkpoint_on_and_both_verify(scene):
 
 
 def test_what_a_rotated_key_finds_signed_stays_as_it_was_signed(scene):
-    sealer = scene.sealer()
-    sealer.seal(scene.run)
+    log_signer = scene.log_signer()
+    log_signer.seal(scene.run)
     before = scene.copy(1)
     rotate(scene.folder / "keys")
-    sealer.seal(scene.run)
+    log_signer.seal(scene.run)
     assert scene.ledger.checkpoints(scene.run) == {1: before} == {1: scene.copy(1)}
 
 
@@ -107,9 +109,9 @@ def test_what_a_rotated_key_finds_signed_stays_as_it_was_signed(scene):
 def test_the_ledger_keeps_the_copy_that_another_replica_signed(scene, keys):
     copy = scene.seal_and_die()
     rotate(scene.folder / "keys")
-    scene.sealer(keys).seal_all()
+    scene.log_signer(keys).seal_all()
     assert scene.ledger.checkpoints(scene.run) == {1: copy} == {1: scene.copy(1)}
-    assert scene.sealer(keys).seal_all() == 0
+    assert scene.log_signer(keys).seal_all() == 0
 
 
 @pytest.mark.parametrize("keys", ["keys", "keys of its own"])
@@ -117,12 +119,12 @@ def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
     with sqlite3.connect(scene.folder / "ledger.db") as database:
         database.execute(f"VACUUM INTO '{scene.folder}/forked.db'")
     grow(scene.ledger, scene.run, "true")
-    scene.sealer().seal_all()
+    scene.log_signer().seal_all()
     forked = Ledger(f"sqlite:///{scene.folder}/forked.db")
     grow(forked, scene.run, "false")
     other = forked.open_run(OPENING, SIMULATOR).id
     with pytest.raises(EvidenceError, match=f"log of run {scene.run} has forked: of 2 entries"):
-        scene.sealer(keys, forked).seal_all()
+        scene.log_signer(keys, forked).seal_all()
     assert forked.checkpoints(scene.run) == {}
     assert list(forked.checkpoints(other)) == [1]
     forked.close()
@@ -130,13 +132,13 @@ def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
 
 def test_a_copy_that_counts_other_traffic_is_of_a_forked_log(scene):
     grow(scene.ledger, scene.run, "true")
-    sealer, signer = scene.sealer(), ensure_signer(scene.folder / "keys")
-    ours = sealer._checkpoint(scene.run)
+    log_signer, signer = scene.log_signer(), ensure_signer(scene.folder / "keys")
+    ours = log_signer._checkpoint(scene.run)
     other = ours.traffic.model_copy(update={"num_steps": ours.traffic.num_steps + 1})
     theirs = sign_checkpoint(ours.model_copy(update={"traffic": other}), signer)
     scene.copies.put(checkpoint_name(scene.run, ours.length), theirs)
     with pytest.raises(EvidenceError, match="has forked"):
-        sealer.seal(scene.run)
+        log_signer.seal(scene.run)
 
 
 def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
@@ -144,7 +146,7 @@ def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
     copy = scene.seal_and_die("keys of another")
     scene.replace_copy(1, copy.replace(key_of(copy).encode(), own.encode()))
     with pytest.raises(EvidenceError, match=f"1 entries of run {scene.run} cannot be signed"):
-        scene.sealer().seal_all()
+        scene.log_signer().seal_all()
     assert scene.ledger.checkpoints(scene.run) == {}
 
 
@@ -152,13 +154,13 @@ def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
     scene.seal_and_die()
     scene.replace_copy(1, b"{}")
     with pytest.raises(EvidenceError, match="this is no envelope of ours"):
-        scene.sealer().seal_all()
+        scene.log_signer().seal_all()
     assert scene.ledger.checkpoints(scene.run) == {}
 
 
 def test_trouble_with_its_own_keys_is_no_mistake_of_who_asks_a_service(scene):
     signer = partial(load_signer, scene.folder / "gone")
-    sealer = Sealer(scene.ledger, SIMULATOR, signer, scene.copies)
+    log_signer = LogCheckpointSigner(scene.ledger, SIMULATOR, signer, scene.copies)
     with pytest.raises(StoreError, match="cannot read its keys") as told:
-        sealer.seal(scene.run)
+        log_signer.seal(scene.run)
     assert told.value.retryable

@@ -13,12 +13,12 @@ from agentworld.records.alias import AliasMove
 from agentworld.records.declaration import ADOPTION, Adoption, AliasEntry, alias_entries
 from agentworld.records.edge import Claim
 from agentworld.records.step_statement import StepStatement
-from agentworld.serving.setup import notary_of
+from agentworld.serving.setup import statement_signer_of
 from agentworld.signing.declaration import attested, verify_declared
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
-from agentworld.statements.alias_moves import AliasBook
-from agentworld.statements.log_checkpoints import Sealer
-from agentworld.statements.signer import Notary
+from agentworld.statements.alias_moves import AliasMoveSigner
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
+from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
 from make import records
@@ -45,14 +45,16 @@ class Scene(NamedTuple):
     def copies(self):
         return WriteOnce(str(self.folder / "checkpoints"))
 
-    def notary(self, store=WriteOnce, ledger=None, keys="keys"):
+    def statement_signer(self, store=WriteOnce, ledger=None, keys="keys"):
         own = self.folder / keys
         signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
         second = store(str(self.folder / "checkpoints"))
-        return Notary(ledger or self.ledger, signer, second, trusted=trusted, step_keys=dict)
+        return StatementSigner(
+            ledger or self.ledger, signer, second, trusted=trusted, step_keys=dict
+        )
 
-    def move(self, simulator, key="one", **notary):
-        book = AliasBook(self.ledger, self.notary(**notary))
+    def move(self, simulator, key="one", **statement_signer):
+        book = AliasMoveSigner(self.ledger, self.statement_signer(**statement_signer))
         move = AliasMove(simulator=simulator, by="ada")
         return book.move("stable", move, None, key, dry_run=False)
 
@@ -72,7 +74,9 @@ def scene(tmp_path):
 
 def test_a_move_and_an_end_are_signed_and_copied(scene):
     scene.move(OLD)
-    AliasBook(scene.ledger, scene.notary()).end("stable", "bob", "two", dry_run=False)
+    AliasMoveSigner(scene.ledger, scene.statement_signer()).end(
+        "stable", "bob", "two", dry_run=False
+    )
     kept = scene.ledger.attestations.find("alias", subject="stable")
     assert [scene.copies.get(each.name) for each in kept] == [each.envelope for each in kept]
     trusted = load_trusted(scene.folder / "keys")
@@ -90,21 +94,21 @@ def test_a_move_that_was_killed_before_its_copy_gets_it_when_it_is_told_again(sc
 
 
 def test_a_copy_that_is_missing_is_made_at_the_services_intervals(scene):
-    notary = scene.notary()
-    notary.keep_up()
+    statement_signer = scene.statement_signer()
+    statement_signer.keep_up()
     with pytest.raises(StoreError, match="killed"):
         scene.move(OLD, store=Killed)
-    notary.keep_up()
+    statement_signer.keep_up()
     (kept,) = scene.ledger.attestations.find("alias")
     assert scene.copies.get(kept.name) == kept.envelope
 
 
 def test_a_ledger_is_adopted_once_with_what_it_held_before(scene):
     before = scene.ledger.aliases.set("stable", OLD, "ada")
-    scene.notary().keep_up()
+    scene.statement_signer().keep_up()
     scene.ledger.aliases.set("planted", OLD, "eve")
-    scene.notary().keep_up()
-    scene.notary(keys="keys of another replica").keep_up()
+    scene.statement_signer().keep_up()
+    scene.statement_signer(keys="keys of another replica").keep_up()
     assert scene.adopted.changes == (before,)
     assert len(scene.ledger.attestations.find("adoption")) == 1
 
@@ -113,8 +117,8 @@ def test_an_old_ledger_is_adopted_as_it_was(scene):
     scene.move(OLD)
     old = Ledger(make.ledger.laid(f"sqlite:///{scene.folder}/old.db"))
     old.aliases.set("stable", NEW, "eve")
-    scene.notary(ledger=old).adopt(restored=True)
-    scene.notary(ledger=old).keep_up()
+    scene.statement_signer(ledger=old).adopt(restored=True)
+    scene.statement_signer(ledger=old).keep_up()
     (kept,) = old.attestations.find("adoption")
     assert kept.envelope == scene.copies.get(ADOPTION)
     assert scene.adopted.changes == ()
@@ -132,19 +136,21 @@ def other(scene):
 
 def sign_with(scene, other):
     """All ways to sign what another ledger holds in the scene's second store."""
-    notary = partial(scene.notary, ledger=other.ledger)
+    statement_signer = partial(scene.statement_signer, ledger=other.ledger)
     run = other.ledger.open_run(make.ledger.OPENING, OLD)
     told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
-    book = AliasBook(other.ledger, notary())
+    book = AliasMoveSigner(other.ledger, statement_signer())
     move = AliasMove(simulator=OLD, by="ada")
     statement = StepStatement(kind="registration", envelope="{}")
-    sealer = Sealer(other.ledger, OLD, partial(ensure_signer, scene.folder / "keys"), scene.copies)
+    log_signer = LogCheckpointSigner(
+        other.ledger, OLD, partial(ensure_signer, scene.folder / "keys"), scene.copies
+    )
     return {
-        "intervals": lambda: notary().keep_up(),
+        "intervals": lambda: statement_signer().keep_up(),
         "a move": lambda: book.move("stable", move, None, "one", dry_run=False),
-        "an edge": lambda: notary().edge(run, Claim(agent="a", **told)),
-        "a log": sealer.seal_all,
-        "a statement": lambda: notary().file(statement),
+        "an edge": lambda: statement_signer().edge(run, Claim(agent="a", **told)),
+        "a log": log_signer.seal_all,
+        "a statement": lambda: statement_signer().file(statement),
     }
 
 
@@ -168,14 +174,14 @@ def test_a_ledger_that_has_a_second_store_takes_no_other_as_a_restored_backup(sc
     scene.move(OLD)
     other.move(NEW)
     with pytest.raises(Conflict, match="begun with another ledger"):
-        scene.notary(ledger=other.ledger).adopt(restored=True)
+        scene.statement_signer(ledger=other.ledger).adopt(restored=True)
 
 
 def test_a_second_store_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(scene, other):
     scene.copies.put("agent-edges/run/old.dsse.json", b"{}")
     scene.move(OLD)
     with pytest.raises(Conflict, match="begun with another ledger"):
-        scene.notary(ledger=other.ledger).keep_up()
+        scene.statement_signer(ledger=other.ledger).keep_up()
 
 
 class Slow(WriteOnce):
@@ -195,8 +201,8 @@ class Slow(WriteOnce):
 
 
 def test_replicas_that_come_at_once_are_of_one_ledger(scene):
-    Slow.meanwhile = scene.notary(keys="keys of another replica").keep_up
-    scene.notary(store=Slow).keep_up()
+    Slow.meanwhile = scene.statement_signer(keys="keys of another replica").keep_up
+    scene.statement_signer(store=Slow).keep_up()
     assert len(scene.ledger.attestations.find("adoption")) == 1
 
 
@@ -205,9 +211,9 @@ def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here
     key = ensure_signer(scene.folder / "pod" / "simulator").public_key
     scene.ledger.signing_keys.use(key.keyid, public_pem(key).decode())
     with pytest.raises(NotFound, match="there is no signer"):
-        notary_of(stores, scene.ledger)
+        statement_signer_of(stores, scene.ledger)
     mounted = stores.model_copy(update={"keys": scene.folder / "pod"})
-    notary_of(mounted, scene.ledger).keep_up()
+    statement_signer_of(mounted, scene.ledger).keep_up()
     assert verify_declared(scene.copies.get(ADOPTION), Adoption, {key.keyid: key}).changes == ()
 
 
@@ -217,7 +223,7 @@ def test_what_was_signed_is_not_copied_under_a_checkpoints_name(scene, kind):
     (kept,) = scene.ledger.attestations.find("alias")
     scene.ledger.attestations.add(kept._replace(name="run/000000000001.dsse.json", kind=kind))
     with pytest.raises(EvidenceError, match=r"run/000000000001.dsse.json of the ledger is not"):
-        scene.notary().keep_up()
+        scene.statement_signer().keep_up()
     assert scene.copies.names("run/") == []
 
 
@@ -228,6 +234,6 @@ def test_what_no_key_of_ours_signed_is_not_copied_and_keeps_nothing_else_back(sc
     with pytest.raises(StoreError, match="killed"):
         scene.move(OLD, store=Killed)
     with pytest.raises(EvidenceError, match="alias-changes/planted/.* is not copied"):
-        scene.notary().keep_up()
+        scene.statement_signer().keep_up()
     (name,) = scene.copies.names("alias-changes/")
     assert name.startswith("alias-changes/stable/")

@@ -148,7 +148,7 @@ async def _close_books(place: Place) -> None:
     for version in VERSIONS:
         with place.housekeeper(version) as housekeeper:
             await housekeeper.work(0.0)
-            await housekeeper.keeper.close()
+            await housekeeper.episode_store.close()
 
 
 async def _keep_house(place: Place) -> None:

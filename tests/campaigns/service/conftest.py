@@ -22,7 +22,7 @@ from agentworld.records.episode import EpisodeOpening, Source
 from agentworld.records.run import RunOpening
 from agentworld.serving.app import create_app
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from campaigns.harness.journal import Journal
 from campaigns.service import law
@@ -77,20 +77,22 @@ async def _play(folder: Path) -> None:
     told, wire = Journal(folder / "told.jsonl"), Journal(folder / "wire.jsonl")
     manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
     signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
-    sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(str(folder / "checkpoints")))
+    log_signer = LogCheckpointSigner(
+        ledger, manifest.digest, signer, WriteOnce(str(folder / "checkpoints"))
+    )
     alone = make.service.of_one(manifest, _engine(place), ledger)
-    app = create_app(*alone, sealer, ACCESS)
+    app = create_app(*alone, log_signer, ACCESS)
     transport = JournalledTransport("trainer", wire, httpx.ASGITransport(app))
     client = SimulatorClient("http://simulator", transport=transport)
     run = (await client.open_run(RunOpening(agent="a", starting_weights=records.digest("s")))).id
     first = await _episode(client, told, EpisodeOpening(run=run, task=TASK))
     await _episode(client, told, EpisodeOpening(run=run, fork=Source(episode=first, step=2)), 2)
-    await app.state.house.runs.seal()
+    await app.state.app_state.runs.seal()
     other = EpisodeOpening(run=run, initial_state="tane.txt: kolu", turn_limit=2)
     await _episode(client, told, other)
     await client.close_run(records.digest("final"))
-    await alone.keeper.close()
-    await app.state.house.runs.seal()
+    await alone.episode_store.close()
+    await app.state.app_state.runs.seal()
     ledger.close()
 
 

@@ -17,9 +17,9 @@ from agentworld.pinning.manifest import check_code
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from campaigns.harness.processes import Command
 from campaigns.harness.proxy import LOOPBACK
@@ -104,8 +104,8 @@ class Place(NamedTuple):
         simulator, copies = self.manifest(version).digest, WriteOnce(f"{self.folder}/checkpoints")
         signer = partial(ensure_signer, self.folder / "keys" / SIMULATOR_KEYS)
         with closing(self.ledger()) as ledger:
-            sealer = Sealer(ledger, simulator, signer, copies)
-            yield Housekeeper(Keeper(ledger, only=simulator), sealer)
+            log_signer = LogCheckpointSigner(ledger, simulator, signer, copies)
+            yield Housekeeper(EpisodeStore(ledger, only=simulator), log_signer)
 
     def secret(self, engine: str) -> str:
         """What an engine, and the checker, knows."""
@@ -119,13 +119,13 @@ class Place(NamedTuple):
 class Housekeeper(NamedTuple):
     """What a replica does at intervals."""
 
-    keeper: Keeper
-    sealer: Sealer
+    episode_store: EpisodeStore
+    log_signer: LogCheckpointSigner
 
     async def work(self, idle_seconds: float) -> None:
         """Ends what stood still for so long, and signs what grew."""
-        await self.keeper.expire(idle_seconds)
-        await asyncio.to_thread(self.sealer.seal_all)
+        await self.episode_store.expire(idle_seconds)
+        await asyncio.to_thread(self.log_signer.seal_all)
 
 
 def _manifest(version: str) -> SimulatorManifest:

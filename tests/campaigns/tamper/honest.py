@@ -28,7 +28,7 @@ def _life(world: World) -> Iterator[tuple[str, list[str]]]:
     player = Player(world)
     run = asyncio.run(player.train(20))
     yield "with an end that is not signed yet", _problems(world)
-    player.sealer.seal_all()
+    player.log_signer.seal_all()
     rotate(world.folder / "keys" / SIMULATOR_KEYS)
     yield "after a rotation", _problems(world)
     player.name_key()
@@ -63,7 +63,7 @@ def _restored(player: Player, world: World, backup: str = "once") -> list[str]:
     agents = world.agents.read_text()
     world.database.keep(backup)
     run = asyncio.run(player.train(40))
-    player.sealer.seal_all()
+    player.log_signer.seal_all()
     ref = player.register(player.close(run, signed=True))
     player.use(ref, "production")
     player.erase(run)
@@ -82,7 +82,7 @@ def _while_served(player: Player, world: World) -> list[str]:
     def serve() -> None:
         for number in range(30, 34):
             run = asyncio.run(player.train(number))
-            player.sealer.seal_all()
+            player.log_signer.seal_all()
             player.register(player.close(run, signed=number % 2 == 0))
             player.move("shell-stable", number, "ada")
 

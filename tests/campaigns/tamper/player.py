@@ -22,11 +22,11 @@ from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import ConfidencePolicy
 from agentworld.records.step_statement import Validation
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import SimulatorService
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, load_signer, public_pem
 from agentworld.signing.weights import RunWeights, sign_weights
-from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.genesis import now
 from campaigns.tamper.world import World
 from make import records
@@ -50,12 +50,13 @@ class Player:
     def __init__(self, world: World) -> None:
         self.world = world
         self.ledger: Ledger = make.service.ledger(world.folder)
-        self.keeper = Keeper(self.ledger)
+        self.episode_store = EpisodeStore(self.ledger)
         self.services = [
-            SimulatorService(manifest, FakeEngine(_answer), self.keeper) for manifest in MANIFESTS
+            SimulatorService(manifest, FakeEngine(_answer), self.episode_store)
+            for manifest in MANIFESTS
         ]
-        self.sealer = make.service.sealer(world.folder, None)
-        self.names = AliasBook(self.ledger, self.sealer.notary)
+        self.log_signer = make.service.log_signer(world.folder, None)
+        self.names = AliasMoveSigner(self.ledger, self.log_signer.statement_signer)
 
     async def train(self, number: int, tenant: str = "local", purpose: str = "training") -> str:
         """A run with seven episodes of different ends."""
@@ -80,7 +81,7 @@ class Player:
         replay = (await service.reset(again)).episode
         for step in range(1, 4):
             await self._step(service, replay, step)
-        await self.keeper.end(played[2])
+        await self.episode_store.end(played[2])
         return run
 
     async def go_on(self, run: str, number: int) -> None:
@@ -99,7 +100,7 @@ class Player:
         steps = load_signer(self.world.folder / "keys" / STEP_KEYS)
         signature = sign_weights(made, steps) if signed else None
         found = self.ledger.close_run(run, RunClosing(final_weights=weights, signature=signature))
-        self.sealer.seal(run)
+        self.log_signer.seal(run)
         return found
 
     def claim(self, run: AgentRun, *data: str) -> Agent:
@@ -107,7 +108,9 @@ class Player:
         assert run.final_weights
         known = {"artifact": run.final_weights, "simulator": run.simulator}
         told = {"starting_weights": STARTED, "data": tuple(map(records.digest, data))}
-        edge = self.sealer.notary.edge(run, Claim(agent=run.opening.agent, **known, **told))
+        edge = self.log_signer.statement_signer.edge(
+            run, Claim(agent=run.opening.agent, **known, **told)
+        )
         made = records.checkpoint("agent", parents=[STARTED], **known)
         return Agent(checkpoint=made, run=run.id, edge=edge)
 
@@ -129,7 +132,7 @@ class Player:
         self.world.agents.write_text(known)
         found = missing_versions(self.world.sources(self.ledger))
         for each in found.withdrawals("it was no good", "ada", now()):
-            self.sealer.notary.declare(each)
+            self.log_signer.statement_signer.declare(each)
 
     @property
     def registry(self) -> MemoryRegistry:
@@ -139,11 +142,13 @@ class Player:
         """From now on this version is in use so."""
         agent = self.registry.agent(ref)
         told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run, "by": "ada"}
-        self.sealer.notary.deploy(ref.name, alias, DeploymentMove.model_validate(told))
+        self.log_signer.statement_signer.deploy(
+            ref.name, alias, DeploymentMove.model_validate(told)
+        )
 
     def unuse(self, name: str, alias: str) -> None:
         """No version is any more."""
-        self.sealer.notary.end_deployment(name, alias, "bob", "it broke")
+        self.log_signer.statement_signer.end_deployment(name, alias, "bob", "it broke")
 
     def validate(self, ref: VersionRef, number: int) -> None:
         """In a live shell beside a service's simulator."""
@@ -164,7 +169,7 @@ class Player:
         """Retention takes away the texts of a run's episodes that are closed."""
         for episode in self.ledger.episodes(run):
             if episode.closed:
-                with self.sealer.notary.declaring("erasure", episode.id) as declare:
+                with self.log_signer.statement_signer.declaring("erasure", episode.id) as declare:
                     self.ledger.erase_texts(episode.id, "retention", declare)
 
     def move(self, alias: str, number: int, by: str, **shown: object) -> None:
@@ -195,7 +200,7 @@ class Player:
             await service.step(episode, Request(None, act))
 
     async def end(self) -> None:
-        await self.keeper.close()
+        await self.episode_store.close()
         self.ledger.close()
 
 

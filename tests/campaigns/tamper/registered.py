@@ -21,7 +21,7 @@ from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
 from agentworld.statements.agent_use import now
-from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.alias_moves import AliasMoveSigner
 from make import records
 from make.statement import file, registered
 
@@ -39,7 +39,7 @@ class Store:
         folder.mkdir(parents=True)
         self.folder = folder
         self.ledger = make.service.ledger(folder)
-        self.notary = make.service.sealer(folder, None).notary
+        self.statement_signer = make.service.log_signer(folder, None).statement_signer
         self.registry = MlflowRegistry(f"sqlite:///{folder}/mlflow.db", folder / "mlflow-artifacts")
 
     @property
@@ -64,11 +64,11 @@ class Store:
         claim = Claim(agent=name, starting_weights=STARTED, **known)
         data = records.digest(f"data of {name}")
         made = records.checkpoint("agent", parents=[STARTED], data=data, **known)
-        edge = self.notary.edge(self.ledger.run(run), claim)
+        edge = self.statement_signer.edge(self.ledger.run(run), claim)
         agent = Agent(checkpoint=made, run=run, edge=edge)
         ref = registered(name, agent, model, self.registry, self.folder)
         used = DeploymentMove(version=ref.version, artifact=artifact, run=run, by="ada")
-        self.notary.deploy(name, "production", used)
+        self.statement_signer.deploy(name, "production", used)
         self.registry.set_alias(ref, "production")
 
     def validated(self, name: str, simulator: Digest) -> None:
@@ -85,7 +85,9 @@ class Store:
         """A name for simulators means these, one after the other."""
         for simulator in simulators:
             move = AliasMove(simulator=simulator, by="ada")
-            AliasBook(self.ledger, self.notary).move(alias, move, None, new_name(), dry_run=False)
+            AliasMoveSigner(self.ledger, self.statement_signer).move(
+                alias, move, None, new_name(), dry_run=False
+            )
 
     def _run(self, agent: str, simulator: Digest, made: Digest) -> str:
         opening = RunOpening(agent=agent, starting_weights=STARTED)
@@ -93,7 +95,7 @@ class Store:
         episode = make.ledger.open_episode(self.ledger, run, simulator)
         self.ledger.write(make.ledger.taken(episode, "[0] ~"))
         self.ledger.close_run(run, RunClosing(final_weights=made))
-        make.service.sealer(self.folder, None).seal(run)
+        make.service.log_signer(self.folder, None).seal(run)
         return run
 
     def _model(self, name: str) -> tuple[Path, Digest]:

@@ -69,7 +69,7 @@ def _played(world: World) -> tuple[str, ...]:
         player.register(run, "data", "more data")
     player.validate(VersionRef(name="agent-3", version=2), _RUNS)
     player.withdraw(player.close(asyncio.run(player.train(_RUNS + 3)), signed=True), "data")
-    player.sealer.seal_all()
+    player.log_signer.seal_all()
     asyncio.run(player.end())
     return tuple(snapshots)
 
@@ -81,7 +81,7 @@ def _before_it_was_signed(player: Player) -> AgentRun:
     run = player.close(asyncio.run(player.train(_RUNS)), signed=False)
     over = (each.id for each in player.ledger.episodes(run.id) if each.closed)
     player.ledger.erase_texts(next(over))
-    player.sealer.notary.adopt()
+    player.log_signer.statement_signer.adopt()
     return run
 
 
@@ -90,7 +90,7 @@ def _run(player: Player, number: int) -> AgentRun:
     purpose = "evaluation" if number == _EVALUATION else "training"
     tenant = "acme" if number % 3 == 0 else "local"
     run = asyncio.run(player.train(number, tenant, purpose))
-    player.sealer.seal_all()
+    player.log_signer.seal_all()
     if number >= _CLOSED:
         return player.ledger.run(run)
     closed = player.close(run, signed=number % 2 == 0)
@@ -112,11 +112,11 @@ def _lost(player: Player) -> Player:
     """Runs, moves and uses that a restored backup does not have; all of it is declared."""
     world = player.world
     opened = asyncio.run(player.train(_RUNS + 1))
-    player.sealer.seal_all()
+    player.log_signer.seal_all()
     world.database.keep(_BACKUP)
     asyncio.run(player.go_on(opened, _RUNS + 1))
     run = asyncio.run(player.train(_RUNS + 2))
-    player.sealer.seal_all()
+    player.log_signer.seal_all()
     player.claim(player.close(run, signed=True))
     player.erase(run)
     player.move("shell-stable", 0, "ada")

@@ -221,7 +221,7 @@ def test_a_newest_checkpoint_that_is_gone_with_the_end_that_it_signed_is_found(w
 def test_entries_that_were_forged_in_place_of_signed_ones_are_found(world, is_signed_again):
     run, length = _forged(world)
     if is_signed_again:  # by a service, on top of the forged past
-        Player(world).sealer.seal_all()
+        Player(world).log_signer.seal_all()
     assert told(world, f"run {run}: the first {length} entries of the log are not those")
 
 

@@ -39,7 +39,7 @@ class _Room:
         self.ended = asyncio.Event()
 
 
-class Allowance:
+class Quota:
     """What each tenant may still use.
 
     Many that come at once open just as many as one after the other would.

@@ -23,7 +23,7 @@ from agentworld.serving.episodes.writer import Writer, writes_of
 from agentworld.serving.telemetry.metrics import Metrics
 
 
-class Keeper:
+class EpisodeStore:
     """What the services of a process share; `only` bounds its care to one simulator's episodes."""
 
     def __init__(

@@ -13,21 +13,21 @@ from agentworld.errors import InputError
 from agentworld.http.errors import failures
 from agentworld.records.alias import AliasChange, AliasMove, Use
 from agentworld.records.base import Digest, Words
-from agentworld.serving.entrance import Entrance
-from agentworld.serving.protocols.native import Entered
-from agentworld.statements.alias_moves import AliasBook
+from agentworld.serving.authorized_service import AuthorizedService
+from agentworld.serving.protocols.native import Authorized
+from agentworld.statements.alias_moves import AliasMoveSigner
 
 router = APIRouter(generate_unique_id_function=lambda route: route.name)
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def book(request: Request) -> AliasBook:
+async def book(request: Request) -> AliasMoveSigner:
     """The aliases of this service."""
-    house = request.app.state.house
-    return AliasBook(house.keeper.ledger, house.runs.notary)
+    app_state = request.app.state.app_state
+    return AliasMoveSigner(app_state.episode_store.ledger, app_state.runs.statement_signer)
 
 
-_Book = Annotated[AliasBook, Depends(book)]
+_Book = Annotated[AliasMoveSigner, Depends(book)]
 _Alias = Annotated[str, Path(pattern="^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
 _Key = Annotated[
     Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}$")],
@@ -40,7 +40,7 @@ _DryRun = Annotated[bool, Query(description="judges, and records nothing")]
 async def move_alias(
     alias: _Alias,
     move: AliasMove,
-    entered: Entered,
+    authorized: Authorized,
     alias_moves: _Book,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
@@ -49,8 +49,8 @@ async def move_alias(
 
     A gate that is not passed is 409, or is recorded with the reason for the override.
     """
-    entered.caller.check("operator")
-    artifact = await _artifact(entered, move.simulator) if move.report else None
+    authorized.caller.check("operator")
+    artifact = await _artifact(authorized, move.simulator) if move.report else None
     move_call = partial(alias_moves.move, alias, move, artifact, idempotency_key, dry_run=dry_run)
     return await asyncio.to_thread(move_call)
 
@@ -59,47 +59,47 @@ async def move_alias(
 async def end_alias(
     alias: _Alias,
     by: Annotated[Words, Query()],
-    entered: Entered,
+    authorized: Authorized,
     alias_moves: _Book,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
     """From now on a name means nothing, which its history tells; for operators."""
-    entered.caller.check("operator")
+    authorized.caller.check("operator")
     end_call = partial(alias_moves.end, alias, by, idempotency_key, dry_run=dry_run)
     return await asyncio.to_thread(end_call)
 
 
 @router.get("/aliases/{alias}", responses=failures(404, 422, 503))
-async def get_alias(alias: _Alias, entered: Entered, alias_moves: _Book) -> list[AliasChange]:
+async def get_alias(alias: _Alias, authorized: Authorized, alias_moves: _Book) -> list[AliasChange]:
     """What a name meant over time; the last is what it means. For operators and auditors."""
-    entered.caller.check("operator", "auditor")
+    authorized.caller.check("operator", "auditor")
     return await asyncio.to_thread(alias_moves.history, alias)
 
 
 @router.get("/aliases/{alias}/simulator", responses=failures(400, 404, 409, 422, 503))
-async def get_meaning(alias: _Alias, entered: Entered) -> Digest:
+async def get_meaning(alias: _Alias, authorized: Authorized) -> Digest:
     """The simulator that a name means now, for whoever may open runs with it."""
-    return await entered.meaning(alias)
+    return await authorized.meaning(alias)
 
 
 @router.get("/aliases", responses=failures(503))
-async def get_aliases(entered: Entered, alias_moves: _Book) -> list[AliasChange]:
+async def get_aliases(authorized: Authorized, alias_moves: _Book) -> list[AliasChange]:
     """The same of every name."""
-    entered.caller.check("operator", "auditor")
+    authorized.caller.check("operator", "auditor")
     return await asyncio.to_thread(alias_moves.history)
 
 
 @router.get("/simulators/{simulator}/use", responses=failures(422, 503))
-async def get_use(simulator: Digest, entered: Entered, alias_moves: _Book) -> Use:
+async def get_use(simulator: Digest, authorized: Authorized, alias_moves: _Book) -> Use:
     """How many runs and episodes are open with any simulator; for operators."""
-    entered.caller.check("operator")
+    authorized.caller.check("operator")
     return await asyncio.to_thread(alias_moves.use, simulator)
 
 
-async def _artifact(entered: Entrance, simulator: Digest) -> Digest | None:
+async def _artifact(authorized: AuthorizedService, simulator: Digest) -> Digest | None:
     """Of a simulator that is served here; of another one only its own digest is known."""
     try:
-        return (await entered.manifest(simulator)).artifact
+        return (await authorized.manifest(simulator)).artifact
     except InputError:
         return None

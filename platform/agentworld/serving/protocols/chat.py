@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 
 from agentworld.http.errors import failures
 from agentworld.http.openai_errors import ChatFailure
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.episodes import session
 from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.chat_answer import ChatCompletion, completion, events, to_json
@@ -32,12 +32,12 @@ EpisodeName = Annotated[str | None, Header(description="the episode that goes on
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def _entrance(request: Request) -> Entrance:
+async def _authorized(request: Request) -> AuthorizedService:
     """The service as this caller sees it."""
-    return Entrance(request.scope, "openai")
+    return AuthorizedService(request.scope, "openai")
 
 
-Entered = Annotated[Entrance, Depends(_entrance)]
+Authorized = Annotated[AuthorizedService, Depends(_authorized)]
 
 
 router = APIRouter(
@@ -65,15 +65,15 @@ _ANSWERS: dict[int | str, dict[str, object]] = {
 
 
 @router.get("/models", responses=_failures(404, 409, 422, 503))
-async def list_models(run: str, entered: Entered) -> ModelList:
+async def list_models(run: str, authorized: Authorized) -> ModelList:
     """The run's simulator, and no other."""
-    return ModelList(data=(Model(id=model_name((await entered.run(run)).simulator)),))
+    return ModelList(data=(Model(id=model_name((await authorized.run(run)).simulator)),))
 
 
 @router.get("/models/{model}", responses=_failures(404, 409, 422, 503))
-async def get_model(run: str, model: str, entered: Entered) -> Model:
+async def get_model(run: str, model: str, authorized: Authorized) -> Model:
     """The run's simulator, by its short name or by its digest."""
-    simulator = (await entered.run(run)).simulator
+    simulator = (await authorized.run(run)).simulator
     check_model(model, simulator)
     return Model(id=model_name(simulator))
 
@@ -81,7 +81,7 @@ async def get_model(run: str, model: str, entered: Entered) -> Model:
 @router.post("/chat/completions", response_model=ChatCompletion, responses=_ANSWERS)
 async def complete(
     run: str,
-    entered: Entered,
+    authorized: Authorized,
     body: ChatRequest,
     x_agentworld_episode: EpisodeName = None,
     idempotency_key: NewName = None,
@@ -90,14 +90,14 @@ async def complete(
 
     Of the one that `metadata.episode` or the header names, else of a new one with this one step.
     """
-    service = await entered.service_of(run)
+    service = await authorized.service_of(run)
     check_model(body.model, service.digest)
     check_pinned(service.manifest.sampling, body)
     episode = resolve_episode(x_agentworld_episode, body)
     if episode is None:
-        step = await take_alone(entered, run, body, idempotency_key)
+        step = await take_alone(authorized, run, body, idempotency_key)
     else:
-        step = await take_next(entered, run, body, episode)
+        step = await take_next(authorized, run, body, episode)
     answer = completion(session.to_step_result(service.digest, run, step), step)
     headers = {"x-agentworld-episode": step.episode, "x-agentworld-step": str(step.number)}
     if not body.stream:

@@ -19,7 +19,7 @@ from agentworld.records.episode import (
     Exchange,
     text_digest,
 )
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.episodes.open_episodes import OpenEpisode
 from agentworld.serving.protocols.chat_request import ChatMessage, ChatRequest
 
@@ -63,7 +63,7 @@ def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
 
 
 async def take_alone(
-    entrance: Entrance, run: str, request: ChatRequest, key: str | None
+    authorized: AuthorizedService, run: str, request: ChatRequest, key: str | None
 ) -> EpisodeStep:
     """The one step of an episode of its own, which what was told comes before.
 
@@ -72,28 +72,28 @@ async def take_alone(
     """
     conversation = parse_conversation(request.messages)
     opening = alone(run, request, conversation)
-    episode = (await entrance.reset(opening, key)).episode
+    episode = (await authorized.reset(opening, key)).episode
     try:
-        return await entrance.take(episode, Request(1, conversation.action))
+        return await authorized.take(episode, Request(1, conversation.action))
     except AgentworldError:
         if key is None:
             with suppress(AgentworldError):
-                await entrance.close_episode(episode)
+                await authorized.close_episode(episode)
         raise
 
 
 async def take_next(
-    entrance: Entrance, run: str, request: ChatRequest, episode: str
+    authorized: AuthorizedService, run: str, request: ChatRequest, episode: str
 ) -> EpisodeStep:
     """The step of an episode that a conversation asks for, now or again."""
     conversation = parse_conversation(request.messages)
     try:
-        number = step_number(await _episode(entrance, run, episode), request, conversation)
+        number = step_number(await _episode(authorized, run, episode), request, conversation)
     except Conflict:  # another replica may have gone on with it
         number = step_number(
-            await _episode(entrance, run, episode, anew=True), request, conversation
+            await _episode(authorized, run, episode, anew=True), request, conversation
         )
-    return await entrance.take(episode, Request(number, conversation.action))
+    return await authorized.take(episode, Request(number, conversation.action))
 
 
 def alone(run: str, request: ChatRequest, conversation: Conversation) -> EpisodeOpening:
@@ -141,9 +141,11 @@ def resolve_episode(header: str | None, request: ChatRequest) -> str | None:
     return header if field is None else field
 
 
-async def _episode(entrance: Entrance, run: str, name: str, *, anew: bool = False) -> OpenEpisode:
+async def _episode(
+    authorized: AuthorizedService, run: str, name: str, *, anew: bool = False
+) -> OpenEpisode:
     """Of this run; what is no name of ours names none, and no database is asked."""
-    episode = await entrance.load_open(name, anew=anew) if _NAME.fullmatch(name) else None
+    episode = await authorized.load_open(name, anew=anew) if _NAME.fullmatch(name) else None
     if episode is None or episode.opening.run != run:
         raise NotFound(f"there is no episode {name[:80]!r} in run {run}; reset to begin one")
     return episode

@@ -37,7 +37,7 @@ from agentworld.http.errors import answer_of, count
 from agentworld.http.schemas import Request
 from agentworld.records.base import Digest
 from agentworld.records.episode import StepResult
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.json_rpc import error_of, refusal
 
@@ -67,7 +67,7 @@ class ToolsEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            episode = await _entrance(scope).load_open(_episode(scope))
+            episode = await _authorized(scope).load_open(_episode(scope))
         except AgentworldError as error:
             count(scope, error)
             await _refused(error)(scope, receive, send)
@@ -109,18 +109,18 @@ async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToo
     return ListToolsResult(
         tools=[
             McpTool(name=each.name, description=each.description, input_schema=each.input_schema)
-            for each in (await _entrance(scope).toolbox(_episode(scope))).tools
+            for each in (await _authorized(scope).toolbox(_episode(scope))).tools
         ]
     )
 
 
 async def _call(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
     scope = _scope(ctx)
-    entrance, episode = _entrance(scope), _episode(scope)
-    toolbox = await entrance.toolbox(episode)
-    entrance.check_allowed()  # a comparison costs, and is no step yet
+    authorized, episode = _authorized(scope), _episode(scope)
+    toolbox = await authorized.toolbox(episode)
+    authorized.check_allowed()  # a comparison costs, and is no step yet
     action = await asyncio.to_thread(toolbox.action_of, params.name, params.arguments or {})
-    return _to_tool_result(await entrance.step(episode, Request(_number(params), action)))
+    return _to_tool_result(await authorized.step(episode, Request(_number(params), action)))
 
 
 def _number(params: CallToolRequestParams) -> int | None:
@@ -170,8 +170,8 @@ def _scope(ctx: _Context) -> Scope:
     return ctx.request.scope
 
 
-def _entrance(scope: Scope) -> Entrance:
-    return Entrance(scope, "mcp")
+def _authorized(scope: Scope) -> AuthorizedService:
+    return AuthorizedService(scope, "mcp")
 
 
 def _episode(scope: Scope) -> str:

@@ -25,7 +25,7 @@ from agentworld.records.episode import EpisodeOpening, ResetResult
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step_statement import StepStatement
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.links import OF_A_RUN, OF_AN_EPISODE
 from agentworld.serving.service import SimulatorService
@@ -50,65 +50,65 @@ _STEP_BODY = {
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def entrance(request: Request) -> Entrance:
+async def authorized(request: Request) -> AuthorizedService:
     """The service as this caller sees it."""
-    return Entrance(request.scope)
+    return AuthorizedService(request.scope)
 
 
-Entered = Annotated[Entrance, Depends(entrance)]
+Authorized = Annotated[AuthorizedService, Depends(authorized)]
 _Name = Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
 NewName = Annotated[_Name | SkipJsonSchema[None], Header(description="becomes its id")]
 
 
 @router.post("/runs", responses=failures(400, 404, 409, 422, 429, 503) | OF_A_RUN)
 async def open_run(
-    opening: RunOpening, entered: Entered, idempotency_key: NewName = None
+    opening: RunOpening, authorized: Authorized, idempotency_key: NewName = None
 ) -> OpenedRun:
     """Opens a run with a simulator, and gives its token; the run never moves to another one.
 
     A request that is sent again with its `Idempotency-Key` opens no second run.
     """
-    return await entered.open_run(opening, idempotency_key)
+    return await authorized.open_run(opening, idempotency_key)
 
 
 @router.get("/runs/{run}", responses=failures(404, 409, 422, 503))
-async def get_run(run: str, entered: Entered) -> AgentRun:
+async def get_run(run: str, authorized: Authorized) -> AgentRun:
     """A run with the number of its episodes and steps."""
-    return await entered.run(run)
+    return await authorized.run(run)
 
 
 @router.post("/runs/{run}/close", responses=failures(400, 404, 409, 422, 503))
-async def close_run(run: str, closing: RunClosing, entered: Entered) -> AgentRun:
+async def close_run(run: str, closing: RunClosing, authorized: Authorized) -> AgentRun:
     """Closes a run and its open episodes; the same again changes nothing, others are refused."""
-    return await entered.close_run(run, closing)
+    return await authorized.close_run(run, closing)
 
 
 @router.put("/runs/{run}/edge", responses=failures(400, 404, 409, 422, 503))
-async def attest(run: str, claim: Claim, entered: Entered) -> SignedEdge:
+async def attest(run: str, claim: Claim, authorized: Authorized) -> SignedEdge:
     """Which simulator made an agent: joined from the run's signed record, graded and signed.
 
     The same again is signed once; what contradicts the record is graded `disputed`.
     """
-    return await entered.attest(run, claim)
+    return await authorized.attest(run, claim)
 
 
 @router.put("/statements", responses=failures(400, 409, 422, 503))
-async def file(statement: StepStatement, entered: Entered) -> str:
+async def file(statement: StepStatement, authorized: Authorized) -> str:
     """Keeps what a step of the platform signed of its own work: a version that it registered, an
     agent that it validated. The same again is kept once.
     """
-    return await entered.file(statement)
+    return await authorized.file(statement)
 
 
 @router.post("/episodes", responses=failures(400, 404, 409, 422, 429, 503) | OF_AN_EPISODE)
 async def reset(
-    opening: EpisodeOpening, entered: Entered, idempotency_key: NewName = None
+    opening: EpisodeOpening, authorized: Authorized, idempotency_key: NewName = None
 ) -> ResetResult:
     """Begins an episode of an open run: new, forked from a recorded one, or a replay of it.
 
     A request that is sent again with its `Idempotency-Key` begins no second episode.
     """
-    return await entered.reset(opening, idempotency_key)
+    return await authorized.reset(opening, idempotency_key)
 
 
 @router.post(
@@ -117,28 +117,28 @@ async def reset(
     responses=failures(404, 409, 422, 429, 502, 503, 504) | OF_AN_EPISODE,
     openapi_extra=_STEP_BODY,
 )
-async def step(request: Request, entered: Entered) -> Response:
+async def step(request: Request, authorized: Authorized) -> Response:
     """Takes the next action; a repeated step gets the recorded answer."""
     episode, step_request = read_step(await request.body())
-    return Response(write_step(await entered.step(episode, step_request)), media_type=JSON)
+    return Response(write_step(await authorized.step(episode, step_request)), media_type=JSON)
 
 
 @router.get("/episodes/{episode}", response_model=EPISODE, responses=failures(404, 409, 422, 503))
-async def get_state(episode: str, entered: Entered) -> Response:
+async def get_state(episode: str, authorized: Authorized) -> Response:
     """Everything that an episode's answers depend on."""
-    return Response(write_episode(await entered.episode(episode)), media_type=JSON)
+    return Response(write_episode(await authorized.episode(episode)), media_type=JSON)
 
 
 @router.post("/episodes/{episode}/close", status_code=204, responses=failures(404, 409, 422, 503))
-async def close_episode(episode: str, entered: Entered) -> None:
+async def close_episode(episode: str, authorized: Authorized) -> None:
     """Ends an episode; one that is over stays as it is."""
-    await entered.close_episode(episode)
+    await authorized.close_episode(episode)
 
 
 @router.get("/manifest", response_model=SimulatorManifest, responses=failures(404, 503))
-async def get_manifest(entered: Entered) -> Response:
+async def get_manifest(authorized: Authorized) -> Response:
     """What the one simulator is pinned to: the very bytes that the header's digest is over."""
-    return Response((await entered.manifest()).canonical, media_type=JSON)
+    return Response((await authorized.manifest()).canonical, media_type=JSON)
 
 
 @router.get(
@@ -146,17 +146,17 @@ async def get_manifest(entered: Entered) -> Response:
     response_model=SimulatorManifest,
     responses=failures(404, 409, 422, 503),
 )
-async def get_manifest_of(simulator: Digest, entered: Entered) -> Response:
+async def get_manifest_of(simulator: Digest, authorized: Authorized) -> Response:
     """What a simulator is pinned to: the very bytes that the digest is over."""
-    return Response((await entered.manifest(simulator)).canonical, media_type=JSON)
+    return Response((await authorized.manifest(simulator)).canonical, media_type=JSON)
 
 
 @router.get("/metrics", responses=failures(503), response_class=PlainTextResponse)
-async def get_metrics(request: Request, entered: Entered) -> Response:
+async def get_metrics(request: Request, authorized: Authorized) -> Response:
     """What this replica counts, as Prometheus reads it; for operators."""
-    entered.caller.check("operator")
+    authorized.caller.check("operator")
     accept = request.headers.get("accept", "")
-    render = request.app.state.house.keeper.metrics.render
+    render = request.app.state.app_state.episode_store.metrics.render
     body, media_type = await asyncio.to_thread(render, accept)
     return Response(body, media_type=media_type)
 
@@ -164,7 +164,7 @@ async def get_metrics(request: Request, entered: Entered) -> Response:
 @router.get("/health")
 async def get_health(request: Request) -> Health:
     """The service listens; without an engine it answers typed refusals."""
-    simulators: Simulators = request.app.state.house.simulators
+    simulators: Simulators = request.app.state.app_state.simulators
     return health_of(simulators.only, *simulators.connected.values())
 
 

@@ -22,7 +22,7 @@ from agentworld.access import Caller
 from agentworld.errors import AccessError, AgentworldError, InputError
 from agentworld.http.errors import problem_of
 from agentworld.http.schemas import Problem
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols import openenv_http, openenv_openapi
 from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.json_rpc import INTERNAL_ERROR, RpcError, refusal
@@ -54,8 +54,8 @@ class Conversation:
 
     __slots__ = (
         "_ask_again",
+        "_authorized",
         "_checked_at",
-        "_entrance",
         "_metrics",
         "_most_seconds",
         "_patience",
@@ -67,8 +67,8 @@ class Conversation:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["app"].state
-        self._entrance = Entrance(scope, "openenv")
-        self._metrics: Metrics = state.house.keeper.metrics
+        self._authorized = AuthorizedService(scope, "openenv")
+        self._metrics: Metrics = state.app_state.episode_store.metrics
         self._ask_again: Callable[[], Awaitable[Caller]] = scope["ask_again"]
         self._checked_at = -math.inf
         self._run: str = scope["path_params"]["run"]
@@ -99,13 +99,13 @@ class Conversation:
         """This connection's own, or the one that the address names; null for a wrong name."""
         names = parse_qs(self._query).get("session_id")
         try:
-            chain = Chain(self._entrance, self._run, names[-1]) if names else None
+            chain = Chain(self._authorized, self._run, names[-1]) if names else None
         except InputError as error:
             answer = self._failed(problem_of(error), "SESSION_ERROR")
             await self._send({"type": "websocket.send", "text": answer.text})
             await self._send({"type": "websocket.close"})
             return None
-        return OpenEnvSession(self._entrance, self._run, chain)
+        return OpenEnvSession(self._authorized, self._run, chain)
 
     async def _answer_each(self, session: OpenEnvSession) -> None:
         message = await self._receive()
@@ -150,7 +150,7 @@ class Conversation:
     async def _stranger(self) -> "_Answer | None":
         """What who is not known any more is answered; null where they are."""
         try:
-            self._entrance.caller = await self._ask_again()
+            self._authorized.caller = await self._ask_again()
         except AccessError as error:
             return self._failed(problem_of(error))._replace(is_last=not error.retryable)
         self._checked_at = self._patience.since
@@ -168,7 +168,7 @@ class Conversation:
                 case "state":
                     return _Answer(to_frame("state", await session.state()))
                 case "mcp":
-                    response, error = await respond(self._entrance, self._run, data, session)
+                    response, error = await respond(self._authorized, self._run, data, session)
                     return _Answer(to_frame("mcp", response), _kind(error))
                 case "close":
                     return None
@@ -197,7 +197,7 @@ class ToolsConversation(Conversation):
     async def _answer(self, session: OpenEnvSession, text: str | None) -> "_Answer":
         if text is None or len(text) > _MOST_BYTES:
             return self._failed(problem_of(InputError(_FRAME)))
-        response, error = await respond(self._entrance, self._run, text, session)
+        response, error = await respond(self._authorized, self._run, text, session)
         return _Answer(json.dumps(response), _kind(error))
 
     def _failed(self, problem: Problem, code: str | None = None) -> "_Answer":  # noqa: ARG002

@@ -8,7 +8,7 @@ import hashlib
 import re
 
 from agentworld.errors import InputError, NotFound
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 
 _NAME = re.compile("[0-9a-f]{32}")
 
@@ -16,16 +16,16 @@ _NAME = re.compile("[0-9a-f]{32}")
 class Chain:
     """The episodes of a session in a run."""
 
-    __slots__ = ("_entrance", "_num_episodes", "_run", "name")
+    __slots__ = ("_authorized", "_num_episodes", "_run", "name")
 
-    def __init__(self, entrance: Entrance, run: str, name: object) -> None:
+    def __init__(self, authorized: AuthorizedService, run: str, name: object) -> None:
         """Raises InputError for what is no session's name."""
         if type(name) is not str or not _NAME.fullmatch(name):
             raise InputError(
                 f"there is no session {name!r:.80}; create one by openenv/session/create"
             )
         self.name = name
-        self._entrance = entrance
+        self._authorized = authorized
         self._run = run
         self._num_episodes = 0
         """So many episodes were there when they were counted last."""
@@ -53,7 +53,7 @@ class Chain:
 
     async def _is_there(self, place: int) -> bool:
         try:
-            await self._entrance.check_in(self._run, self._episode(place))
+            await self._authorized.check_in(self._run, self._episode(place))
         except NotFound:
             return False
         return True

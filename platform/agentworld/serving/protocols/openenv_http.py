@@ -17,7 +17,7 @@ from agentworld.errors import EngineError
 from agentworld.http.errors import count, failures
 from agentworld.http.schemas import Health, Request
 from agentworld.records.base import Record
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import JSON, health_of
 from agentworld.serving.protocols.openenv_mcp import RpcRequest, RpcResponse, respond
 from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, to_step_answer
@@ -112,30 +112,30 @@ class Metadata(Record):
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def _entrance(request: HttpRequest) -> Entrance:
-    return Entrance(request.scope, "openenv")
+async def _authorized(request: HttpRequest) -> AuthorizedService:
+    return AuthorizedService(request.scope, "openenv")
 
 
-Entered = Annotated[Entrance, Depends(_entrance)]
+Authorized = Annotated[AuthorizedService, Depends(_authorized)]
 
 _FAILURES = failures(400, 404, 409, 422, 429, 502, 503, 504)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @router.post("/reset", response_model=StepAnswer, responses=_FAILURES)
-async def reset(run: str, entered: Entered, body: Reset | None = None) -> Response:
+async def reset(run: str, authorized: Authorized, body: Reset | None = None) -> Response:
     """Begins an episode, or goes on with the one of this `episode_id`."""
     fields = body.model_dump(exclude_unset=True) if body else {}
-    return _answer(await OpenEnvSession(entered, run).reset(fields))
+    return _answer(await OpenEnvSession(authorized, run).reset(fields))
 
 
 @router.post("/step", response_model=StepAnswer, responses=_FAILURES)
-async def step(run: str, entered: Entered, body: Step) -> Response:
+async def step(run: str, authorized: Authorized, body: Step) -> Response:
     """Takes the next step of an episode, or repeats an earlier one by its number."""
-    await entered.check_in(run, body.episode_id)
+    await authorized.check_in(run, body.episode_id)
     try:
         async with asyncio.timeout(body.timeout_s):
-            result = await entered.step(body.episode_id, Request(body.step, body.action.action))
+            result = await authorized.step(body.episode_id, Request(body.step, body.action.action))
     except TimeoutError as error:
         raise EngineError(
             f"there is no answer after {body.timeout_s:g} s; /state says if the step was taken",
@@ -145,18 +145,18 @@ async def step(run: str, entered: Entered, body: Step) -> Response:
 
 
 @router.get("/state", responses=failures(404, 409, 422, 503))
-async def state(run: str, entered: Entered, episode_id: Annotated[str, Query()]) -> State:
+async def state(run: str, authorized: Authorized, episode_id: Annotated[str, Query()]) -> State:
     """How far an episode is."""
-    await entered.check_in(run, episode_id)
-    episode = await entered.settled(episode_id)
+    await authorized.check_in(run, episode_id)
+    episode = await authorized.settled(episode_id)
     fields = {"episode_id": episode.id, "run": episode.run, "simulator": episode.simulator}
     return State(**fields, step_count=len(episode.steps))
 
 
 @router.get("/schema", responses=failures(404, 409, 422, 503))
-async def schema(run: str, entered: Entered) -> Schemas:
+async def schema(run: str, authorized: Authorized) -> Schemas:
     """The JSON schemas of an action, an observation and a state, which are those of every run."""
-    await entered.simulator_of(run)
+    await authorized.simulator_of(run)
     return Schemas(
         action=TextAction.model_json_schema(),
         observation=Observation.model_json_schema(),
@@ -165,9 +165,9 @@ async def schema(run: str, entered: Entered) -> Schemas:
 
 
 @router.get("/metadata", responses=failures(404, 409, 422, 503))
-async def metadata(run: str, entered: Entered) -> Metadata:
+async def metadata(run: str, authorized: Authorized) -> Metadata:
     """What this environment is."""
-    manifest = (await entered.service_of(run)).manifest
+    manifest = (await authorized.service_of(run)).manifest
     domains = ", ".join(manifest.domains)
     return Metadata(
         name=f"agentworld simulator ({domains})",
@@ -177,9 +177,9 @@ async def metadata(run: str, entered: Entered) -> Metadata:
 
 
 @router.get("/health", responses=failures(404, 409, 422, 503))
-async def health(run: str, entered: Entered) -> Health:
+async def health(run: str, authorized: Authorized) -> Health:
     """As `/health` says of the run's simulator."""
-    service = await entered.service_of(run)
+    service = await authorized.service_of(run)
     return health_of(service.digest, service)
 
 
@@ -194,14 +194,14 @@ async def health(run: str, entered: Entered) -> Health:
         }
     },
 )
-async def call_tools(run: str, entered: Entered, request: HttpRequest) -> Response:
+async def call_tools(run: str, authorized: Authorized, request: HttpRequest) -> Response:
     """Lists and calls the tools of an episode, creates and closes a session, by JSON-RPC.
 
     A request that fails is answered with an error of JSON-RPC and status 200, as OpenEnv does.
     """
-    await entered.simulator_of(run)
+    await authorized.simulator_of(run)
     body = (await request.body()).decode(errors="replace")
-    response, error = await respond(entered, run, body)
+    response, error = await respond(authorized, run, body)
     if error:
         count(request.scope, error)
     return _answer(response)

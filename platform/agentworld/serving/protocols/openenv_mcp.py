@@ -16,7 +16,7 @@ from agentworld.http.schemas import Problem
 from agentworld.records.base import Record, first_problem
 from agentworld.records.episode import StepResult, new_name
 from agentworld.records.tool import Tool
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.json_rpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -65,14 +65,17 @@ class RpcAnswer(NamedTuple):
 
 
 async def respond(
-    entrance: Entrance, run: str, message: object, connection: OpenEnvSession | None = None
+    authorized: AuthorizedService,
+    run: str,
+    message: object,
+    connection: OpenEnvSession | None = None,
 ) -> RpcAnswer:
     """Answers a request, which is a text or its JSON, in the session of a connection or its own."""
     id_ = None
     try:
         request = _read(message)
         id_ = request.id
-        world = connection or _session(entrance, run, request)
+        world = connection or _session(authorized, run, request)
         result = await _result(request, world, is_connected=connection is not None)
     except AgentworldError as error:
         return RpcAnswer(refusal(error_of(error), id_), error)
@@ -121,10 +124,10 @@ async def _call(params: Fields, world: OpenEnvSession, *, is_alone: bool) -> Ste
         raise
 
 
-def _session(entrance: Entrance, run: str, request: RpcRequest) -> OpenEnvSession:
+def _session(authorized: AuthorizedService, run: str, request: RpcRequest) -> OpenEnvSession:
     """The session that a request names."""
     name = request.params.get("session_id")
-    return OpenEnvSession(entrance, run, None if name is None else Chain(entrance, run, name))
+    return OpenEnvSession(authorized, run, None if name is None else Chain(authorized, run, name))
 
 
 def _read(message: object) -> RpcRequest:

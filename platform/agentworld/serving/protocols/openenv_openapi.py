@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import JSON
 
 _RUN = "/runs/{run}"
@@ -39,7 +39,7 @@ def route(app: FastAPI) -> Route:
     document_json = cache(lambda: json.dumps(document_of_run(app)).encode())
 
     async def document(request: Request) -> Response:
-        await Entrance(request.scope, "openenv").simulator_of(request.path_params["run"])
+        await AuthorizedService(request.scope, "openenv").simulator_of(request.path_params["run"])
         return Response(document_json(), media_type=JSON)
 
     return Route(f"{_RUN}/openapi.json", document, methods=["GET"], include_in_schema=False)

@@ -15,7 +15,7 @@ from agentworld.http.schemas import Request
 from agentworld.records.base import first_problem
 from agentworld.records.episode import Episode, EpisodeOpening, ResetResult, StepResult
 from agentworld.records.tool import Tool
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.episodes import session
 from agentworld.serving.protocols.openenv_chain import Chain
 
@@ -34,10 +34,10 @@ class OpenEnvSession:
     that its steps may come from several connections, and the next one is whichever it is by then.
     """
 
-    __slots__ = ("_chain", "_entrance", "_episode", "_num_steps", "_run")
+    __slots__ = ("_authorized", "_chain", "_episode", "_num_steps", "_run")
 
-    def __init__(self, entrance: Entrance, run: str, chain: Chain | None = None) -> None:
-        self._entrance = entrance
+    def __init__(self, authorized: AuthorizedService, run: str, chain: Chain | None = None) -> None:
+        self._authorized = authorized
         self._run = run
         self._chain = chain
         self._episode: str | None = None
@@ -56,7 +56,7 @@ class OpenEnvSession:
         episode = await self._find(name) if name else None
         if episode is None:
             new = await self._chain.following() if self._chain else name
-            return self._begin(await self._entrance.reset(opening, new))
+            return self._begin(await self._authorized.reset(opening, new))
         if episode.run != run:
             raise Conflict(f"episode {episode.id} is another run's; begin one under another word")
         if self._chain and episode.id != await self._chain.current():
@@ -92,9 +92,9 @@ class OpenEnvSession:
         """Which episode, and how far it is."""
         episode, num_steps = await self._current(), self._num_steps
         if self._chain and episode:
-            num_steps = len((await self._entrance.settled(episode)).steps)
+            num_steps = len((await self._authorized.settled(episode)).steps)
         fields: Fields = {"episode_id": episode, "step_count": num_steps}
-        simulator = await self._entrance.simulator_of(self._run)
+        simulator = await self._authorized.simulator_of(self._run)
         return {**fields, "run": self._run, "simulator": simulator}
 
     async def tools(self) -> tuple[Tool, ...]:
@@ -109,7 +109,7 @@ class OpenEnvSession:
             )
         episode = await self._current()
         toolbox = await self._toolbox_in(episode)
-        self._entrance.check_allowed()  # a comparison costs, and is no step yet
+        self._authorized.check_allowed()  # a comparison costs, and is no step yet
         action = await asyncio.to_thread(toolbox.action_of, tool, arguments)
         if episode is None:
             await self.reset(opening)
@@ -120,18 +120,18 @@ class OpenEnvSession:
     async def close(self) -> None:
         """Ends the episode."""
         if episode := await self._current():
-            await self._entrance.close_episode(episode)
+            await self._authorized.close_episode(episode)
 
     async def _take(self, episode: str, action: str) -> StepResult:
         number = None if self._chain else self._num_steps + 1
-        result = await self._entrance.step(episode, Request(number, action))
+        result = await self._authorized.step(episode, Request(number, action))
         self._num_steps = result.step
         return result
 
     async def _toolbox_in(self, episode: str | None) -> Toolbox:
         if episode:
-            return await self._entrance.toolbox(episode)
-        manifest = (await self._entrance.service_of(self._run)).manifest
+            return await self._authorized.toolbox(episode)
+        manifest = (await self._authorized.service_of(self._run)).manifest
         domain = domain_of(manifest.domain_of(""))
         return Toolbox.of(domain, EpisodeOpening(run=self._run))
 
@@ -140,14 +140,14 @@ class OpenEnvSession:
 
     async def _find(self, name: str) -> Episode | None:
         try:
-            return await self._entrance.settled(name)
+            return await self._authorized.settled(name)
         except NotFound:
             return None
 
     async def _check_same(self, opening: EpisodeOpening, name: str) -> None:
         """Begun once more, it is the same or refused."""
         try:
-            await self._entrance.reset(opening, name)
+            await self._authorized.reset(opening, name)
         except Conflict as error:
             raise Conflict(
                 f"episode {name} was begun otherwise; give its episode_id alone"

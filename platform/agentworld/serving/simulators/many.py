@@ -9,7 +9,7 @@ from agentworld.engine.base import Engine
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import Accelerators, SimulatorService
 from agentworld.serving.simulators.base import SimulatorRequest
 from agentworld.serving.telemetry.metrics import States
@@ -38,13 +38,13 @@ class OnDemand:
 
     def __init__(
         self,
-        keeper: Keeper,
+        episode_store: EpisodeStore,
         find: Callable[[Digest], Awaitable[ConnectedSimulator]],
         resolve: Callable[[SimulatorRequest], Awaitable[Digest]],
     ) -> None:
         """`resolve` knows what an alias means now, and who may open runs with what it means."""
         self.connected: dict[Digest, SimulatorService] = {}
-        self._keeper = keeper
+        self._episode_store = episode_store
         self._find = find
         self._resolve = resolve
         self._connecting: dict[Digest, asyncio.Task[SimulatorService]] = {}
@@ -102,7 +102,7 @@ class OnDemand:
         return SimulatorService(
             connection.manifest,
             connection.engine,
-            self._keeper,
+            self._episode_store,
             states=connection.states,
             accelerators=connection.accelerators,
         )

@@ -16,8 +16,8 @@ from agentworld.ledger import Ledger
 from agentworld.records.alias import AliasMove, Canary
 from agentworld.records.gate import Gate
 from agentworld.signing.keys import ensure_signer, load_trusted, rotate
-from agentworld.statements.alias_moves import AliasBook
-from agentworld.statements.signer import Notary
+from agentworld.statements.alias_moves import AliasMoveSigner
+from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 
@@ -35,14 +35,18 @@ class Scene(NamedTuple):
         return WriteOnce(str(self.folder / "checkpoints"))
 
     @property
-    def notary(self):
+    def statement_signer(self):
         own = self.folder / "keys"
         signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-        return Notary(self.ledger, signer, self.second_store, trusted=trusted, step_keys=dict)
+        return StatementSigner(
+            self.ledger, signer, self.second_store, trusted=trusted, step_keys=dict
+        )
 
     def move(self, alias, simulator, **told):
         move = AliasMove(simulator=simulator, by="ada", **told)
-        AliasBook(self.ledger, self.notary).move(alias, move, None, simulator[-60:], dry_run=False)
+        AliasMoveSigner(self.ledger, self.statement_signer).move(
+            alias, move, None, simulator[-60:], dry_run=False
+        )
 
     def change(self, *statements):
         with closing(sqlite3.connect(self.folder / "ledger.db")) as database, database:
@@ -71,7 +75,7 @@ def test_a_history_that_nobody_touched_has_no_problems_also_through_a_rotation(s
     assert scene.problems() == []
     rotate(scene.folder / "keys")
     scene.move("stable", FIRST)
-    AliasBook(scene.ledger, scene.notary).end("stable", "bob", "end", dry_run=False)
+    AliasMoveSigner(scene.ledger, scene.statement_signer).end("stable", "bob", "end", dry_run=False)
     scene.move("stable", records.digest("fourth"))
     assert scene.problems() == []
 

@@ -13,7 +13,7 @@ def made(tmp_path):
     made = make.agent.registered(tmp_path)
     made.use()
     made.use("trial")
-    made.notary.end_deployment(made.ref.name, "trial", "ada", None)
+    made.statement_signer.end_deployment(made.ref.name, "trial", "ada", None)
     made.registry.remove_alias(made.ref.name, "trial")
     return made
 
@@ -140,7 +140,7 @@ def busy(tmp_path):
 
 
 def ended(made):
-    made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
     made.registry.remove_alias(made.ref.name, "production")
 
 

@@ -125,7 +125,10 @@ def test_an_edge_whose_run_lost_its_signature_is_disputed(tmp_path):
 
 def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):
     told = scene(tmp_path)
-    ledger, notary = make.service.ledger(tmp_path), make.service.sealer(tmp_path).notary
+    ledger, statement_signer = (
+        make.service.ledger(tmp_path),
+        make.service.log_signer(tmp_path).statement_signer,
+    )
     assert told.agent.edge
     claim, run = told.agent.edge.edge.claim, ledger.run(told.agent.run)
 
@@ -136,10 +139,10 @@ def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_m
         return other.id
 
     close("rival", "training")
-    assert notary.edge(run, claim).edge.grade == "proven"
+    assert statement_signer.edge(run, claim).edge.grade == "proven"
     own = close(run.tenant, "evaluation")
     close("rival", "training", "signed")
-    reasons = notary.edge(run, claim).edge.reasons
+    reasons = statement_signer.edge(run, claim).edge.reasons
     assert sorted(reasons) == [
         "a run of another tenant made the same weights in another simulator",
         f"run {own} made the same weights in another simulator",
@@ -164,8 +167,11 @@ def test_a_run_whose_row_is_not_as_its_log_has_it_is_disputed(tmp_path, statemen
     told = scene(tmp_path)
     told.change(statement)
     assert told.agent.edge
-    notary, claim = make.service.sealer(tmp_path).notary, told.agent.edge.edge.claim
-    edge = notary.edge(make.service.ledger(tmp_path).run(told.agent.run), claim).edge
+    statement_signer, claim = (
+        make.service.log_signer(tmp_path).statement_signer,
+        told.agent.edge.edge.claim,
+    )
+    edge = statement_signer.edge(make.service.ledger(tmp_path).run(told.agent.run), claim).edge
     assert edge.grade == "disputed"
     assert words in edge.reasons
 

@@ -8,20 +8,20 @@ import pytest
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.records.declaration import ADOPTION, ERASURES
 from agentworld.signing.keys import ensure_signer, load_trusted, rotate
-from agentworld.statements.signer import Notary
+from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from make.ledger import OPENING, SIMULATOR
 
 
-def notary_of(scene, store=None) -> Notary:
+def statement_signer_of(scene, store=None) -> StatementSigner:
     own = scene.folder / "keys"
     signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
     second = store or scene.second_store
-    return Notary(scene.ledger, signer, second, trusted=trusted, step_keys=dict)
+    return StatementSigner(scene.ledger, signer, second, trusted=trusted, step_keys=dict)
 
 
 def erase(scene, episode, store=None):
-    with notary_of(scene, store).declaring("erasure", episode) as declare:
+    with statement_signer_of(scene, store).declaring("erasure", episode) as declare:
         scene.ledger.erase_texts(episode, "ada", declare)
 
 
@@ -91,7 +91,7 @@ def test_texts_that_came_back_are_found(scene):
 def test_what_was_erased_before_anybody_declared_it_is_adopted(scene):
     scene.ledger.erase_texts("first")
     assert scene.verify().problems == ()
-    notary_of(scene).keep_up()
+    statement_signer_of(scene).keep_up()
     assert scene.verify().problems == ()
     scene.play("third", "d")
     scene.seal()
@@ -145,7 +145,7 @@ class Looked:
 
 @pytest.mark.parametrize("num_looks", range(1, 15))
 def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
-    notary_of(scene).keep_up()
+    statement_signer_of(scene).keep_up()
     assert scene.verify(Busy(scene, num_looks)).problems == ()
     assert scene.verify().problems == ()
 
@@ -158,7 +158,7 @@ def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_adopts_meanwhile(
     scene.ledger.open_run(OPENING, SIMULATOR)
     scene.seal()
     if is_adopted:
-        notary_of(scene).keep_up()
+        statement_signer_of(scene).keep_up()
     assert verify_ledger(Busy(scene, num_looks), scene.evidence).problems == ()
 
 
@@ -180,7 +180,7 @@ class Counted(WriteOnce):
 
 def test_an_adoption_is_read_no_more_often_for_many_runs(scene):
     scene.ledger.erase_texts("first")
-    notary_of(scene).keep_up()
+    statement_signer_of(scene).keep_up()
 
     def num_reads():
         store = Counted(str(scene.folder / "checkpoints"))
@@ -199,7 +199,7 @@ def test_the_next_audit_reads_anew_what_was_declared(scene):
     evidence = scene.evidence
     scene.ledger.erase_texts("first")
     assert verify_ledger(scene.ledger, evidence).problems == ()
-    notary_of(scene).keep_up()
+    statement_signer_of(scene).keep_up()
     scene.play("third", "d")
     scene.seal()
     scene.ledger.erase_texts("third")

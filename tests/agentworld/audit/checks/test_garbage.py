@@ -12,7 +12,7 @@ from agentworld.audit.questions.agents import audit_agents
 from agentworld.audit.questions.simulator import audit_simulator
 from agentworld.records.alias import AliasMove
 from agentworld.records.episode import new_name
-from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.alias_moves import AliasMoveSigner
 from make.story import Story, story
 
 DEEP = "[" * 200_000
@@ -24,10 +24,10 @@ NO_TEXT = "CAST(x'61ff62' AS TEXT)"
 def told(tmp_path) -> Story:
     """With a name, and a world model whose files were changed."""
     told = story(tmp_path)
-    notary = make.service.sealer(told.store, told.simulator).notary
+    statement_signer = make.service.log_signer(told.store, told.simulator).statement_signer
     ledger = told.sources.ledger
     move = AliasMove(simulator=told.simulator, by="ada")
-    AliasBook(ledger, notary).move("stable", move, None, new_name(), dry_run=False)
+    AliasMoveSigner(ledger, statement_signer).move("stable", move, None, new_name(), dry_run=False)
     assert verify_everything(told.sources).problems == ()
     (told.store / "world/model.safetensors").write_text("other")
     return told

@@ -10,7 +10,7 @@ from agentworld.lineage.base import Agent
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from make import records
 
 SIMULATOR = records.digest("simulator")
@@ -24,11 +24,11 @@ def problems(scene):
     return list(verify_ledger(scene.ledger, scene.evidence).problems)
 
 
-def sealer(scene):
+def log_signer(scene):
     keys = scene.folder / "keys"
     trusted = partial(load_trusted, keys)
     signer = partial(ensure_signer, keys)
-    return Sealer(scene.ledger, SIMULATOR, signer, scene.second_store, trusted=trusted)
+    return LogCheckpointSigner(scene.ledger, SIMULATOR, signer, scene.second_store, trusted=trusted)
 
 
 def register(scene, *data) -> SignedEdge:
@@ -36,7 +36,9 @@ def register(scene, *data) -> SignedEdge:
     run = scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
     scene.seal()
     known = {"agent": "a", "artifact": FINAL, "starting_weights": STARTED, "simulator": SIMULATOR}
-    return sealer(scene).notary.edge(run, Claim(**known, data=tuple(map(records.digest, data))))
+    return log_signer(scene).statement_signer.edge(
+        run, Claim(**known, data=tuple(map(records.digest, data)))
+    )
 
 
 def test_an_honest_ledger_has_no_problems(scene):

@@ -14,8 +14,8 @@ from agentworld.errors import Conflict, EvidenceError, NotFound
 from agentworld.records.alias import AliasMove
 from agentworld.records.run import RunOpening
 from agentworld.signing.keys import ensure_signer, load_trusted
-from agentworld.statements.alias_moves import AliasBook
-from agentworld.statements.signer import Notary
+from agentworld.statements.alias_moves import AliasMoveSigner
+from agentworld.statements.signer import StatementSigner
 from make import records
 
 SIMULATOR = records.digest("simulator")
@@ -30,20 +30,20 @@ class Place:
         self.scene = scene
 
     @property
-    def notary(self):
+    def statement_signer(self):
         own = self.scene.folder / "keys"
         signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
         second = self.scene.second_store
-        return Notary(self.scene.ledger, signer, second, trusted=trusted, step_keys=dict)
+        return StatementSigner(self.scene.ledger, signer, second, trusted=trusted, step_keys=dict)
 
     def move(self, simulator):
         move = AliasMove(simulator=records.digest(simulator), by="ada")
-        AliasBook(self.scene.ledger, self.notary).move(
+        AliasMoveSigner(self.scene.ledger, self.statement_signer).move(
             "stable", move, None, simulator, dry_run=False
         )
 
     def erase(self, episode):
-        with self.notary.declaring("erasure", episode) as declare:
+        with self.statement_signer.declaring("erasure", episode) as declare:
             self.scene.ledger.erase_texts(episode, "ada", declare)
 
     def back_up(self, name):
@@ -60,9 +60,9 @@ class Place:
         return missing(scene.ledger, scene.second_store, scene.evidence.trusted)
 
     def declare(self, at=AT):
-        self.notary.adopt(restored=True)
+        self.statement_signer.adopt(restored=True)
         for lost in self.missing().declarations("a disk", "ada", at):
-            self.notary.declare(lost)
+            self.statement_signer.declare(lost)
 
     def alias_problems(self):
         ledger = self.scene.ledger
@@ -73,7 +73,7 @@ class Place:
 def place(scene):
     """Backups of before a run, a move and an erasure (`older`), and of some while later (`old`)."""
     place = Place(scene)
-    place.notary.keep_up()
+    place.statement_signer.keep_up()
     place.back_up("older")
     place.move("old")
     scene.play("third", "d")
@@ -211,10 +211,10 @@ def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
     place = Place(scene)
     place.back_up("old")
     scene.ledger.aliases.set("stable", records.digest("unsigned"), "ada")
-    place.notary.keep_up()
+    place.statement_signer.keep_up()
     place.restore("old")
     scene.play("third", "d")
-    for sign in (place.notary.keep_up, scene.seal):
+    for sign in (place.statement_signer.keep_up, scene.seal):
         with pytest.raises(Conflict, match="begun with another ledger.* restored --reason"):
             sign()
     assert any("does not have it" in each for each in place.alias_problems())

@@ -60,7 +60,9 @@ def edge_of(told: Story) -> SignedEdge:
     """What the service signs when the agent of the story is registered."""
     known = {"artifact": told.run.final_weights, "simulator": told.simulator}
     claim = Claim.model_validate({"agent": "hero", "starting_weights": STARTED, **known})
-    return make.service.sealer(told.store, told.simulator).notary.edge(told.run, claim)
+    return make.service.log_signer(told.store, told.simulator).statement_signer.edge(
+        told.run, claim
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def edge_of(told: Story) -> SignedEdge:
 )
 def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement, problem):
     edge_of(told)
-    make.service.sealer(told.store, told.simulator).notary.keep_up()
+    make.service.log_signer(told.store, told.simulator).statement_signer.keep_up()
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         assert database.execute(statement).rowcount > 0
     problems = verify_everything(told.sources).problems
@@ -236,14 +238,14 @@ def test_how_far_it_is_is_told_to_the_end(told):
 
 
 def test_a_claim_that_was_disputed_from_the_start_is_no_version_that_is_missing(told):
-    notary = make.service.sealer(told.store, told.simulator).notary
+    statement_signer = make.service.log_signer(told.store, told.simulator).statement_signer
     claim = Claim(
         agent="nobody",
         artifact=records.digest("made up"),
         starting_weights=STARTED,
         simulator=told.simulator,
     )
-    assert notary.edge(told.run, claim).edge.grade == "disputed"
+    assert statement_signer.edge(told.run, claim).edge.grade == "disputed"
     assert verify_everything(told.sources).problems == ()
 
 

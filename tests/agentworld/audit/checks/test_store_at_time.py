@@ -110,7 +110,7 @@ def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, wh
 
 
 def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told):
-    make.service.sealer(told.made.store).notary.keep_up()
+    make.service.log_signer(told.made.store).statement_signer.keep_up()
     for found in told.made.ledger.attestations.find("alias")[::-1]:
         assert told.problems(told.then) == ()
         told.change("DELETE FROM attestations WHERE name = ?", found.name)
@@ -134,7 +134,7 @@ def test_what_was_declared_later_explains_what_is_gone_of_then(told):
     lost = told.made.ledger.attestations.find("edge", run=told.made.agent.run)[0].name
     told.change("DELETE FROM attestations WHERE name = ?", lost)
     words = {"reason": "a backup", "by": "ada", "at": late(told)}
-    told.made.notary.declare(Restore(run="", lost=(lost,), **words))
+    told.made.statement_signer.declare(Restore(run="", lost=(lost,), **words))
     (episode, *_) = told.made.ledger.episodes(told.made.agent.run)
     erase_episode(episode.id, told.made.store, "ada")
     problems = told.problems(told.then)

@@ -43,9 +43,9 @@ def withdrawals(told: Story) -> list[Withdrawal]:
 
 
 def withdraw(told: Story) -> None:
-    notary = make.service.sealer(told.store, None).notary
+    statement_signer = make.service.log_signer(told.store, None).statement_signer
     for each in withdrawals(told):
-        notary.declare(each)
+        statement_signer.declare(each)
 
 
 def other(told: Story) -> Agent:
@@ -181,7 +181,7 @@ def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdraw
     made, registries = make.agent.registered(tmp_path), [MemoryRegistry(), MemoryRegistry()]
     assert made.agent.edge
     claim = made.agent.edge.edge.claim.model_copy(update={"data": (records.digest("more"),)})
-    edge = made.notary.edge(made.ledger.run(made.agent.run), claim)
+    edge = made.statement_signer.edge(made.ledger.run(made.agent.run), claim)
     newer = made.agent.model_copy(update={"edge": edge})
     for registry in registries:
         registered(made.ref.name, made.agent, tmp_path / "model", registry, tmp_path)
@@ -200,7 +200,7 @@ def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdraw
     assert vanished.startswith("shell-agent@2: the registry does not have it")
     assert "no version in the registry has the newest edge" in unedged
     for each in missing_versions(lost).withdrawals("it was no good", "ada", now()):
-        made.notary.declare(each)
+        made.statement_signer.declare(each)
     assert told_of(lost) == []
     first, *_ = told_of(lost._replace(registry=MemoryRegistry()))
     assert first.startswith("shell-agent@1: the registry does not have it")

@@ -108,7 +108,7 @@ def declared(tmp_path_factory) -> tuple[Sources, dict[str, datetime]]:
     made.use()
     moments["a use"] = moment()
     lost = "alias-changes/gone/00.dsse.json"
-    made.notary.declare(Restore(run="", lost=(lost,), reason="r", by="ada", at=now()))
+    made.statement_signer.declare(Restore(run="", lost=(lost,), reason="r", by="ada", at=now()))
     moments["a restore"] = moment()
     return made.sources, moments
 

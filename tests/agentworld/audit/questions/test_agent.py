@@ -20,7 +20,7 @@ from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.signing.keys import ensure_signer, load_trusted
-from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 
@@ -217,7 +217,7 @@ def signed(told: Story) -> Story:
     store = told.sources.store
     signer, copies = partial(ensure_signer, store / "keys"), WriteOnce(str(store / "checkpoints"))
     assert isinstance(told.sources.ledger, Ledger)
-    Sealer(told.sources.ledger, told.run.simulator, signer, copies).seal_all()
+    LogCheckpointSigner(told.sources.ledger, told.run.simulator, signer, copies).seal_all()
     evidence = Evidence(load_trusted(store / "keys"), copies)
     return told._replace(sources=told.sources._replace(evidence=evidence))
 

@@ -220,7 +220,7 @@ def test_a_validation_that_somebody_else_signed_is_not_kept(made):
 
 
 def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
-    made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
     assert state(made) is None
 
 

@@ -12,7 +12,7 @@ import make.access
 from agentworld.access.limits import Limits
 from agentworld.errors import AccessError
 from agentworld.records.episode import new_name
-from agentworld.serving.episodes.quota import Allowance
+from agentworld.serving.episodes.quota import Quota
 from make import records
 from make.access import bearer
 
@@ -219,11 +219,11 @@ class Books:
 @pytest.mark.parametrize("most", [1, 2, 5, 40])
 def test_whatever_the_order_in_which_things_are_written_never_too_many_are_open(most):
     books = Books(most)
-    allowance = Allowance(books, books)
+    quota = Quota(books, books)
 
     async def come():
         try:
-            async with allowance.episode("acme", None):
+            async with quota.episode("acme", None):
                 await books.a_while()
                 books.num += 1
                 books.highest = max(books.highest, books.num)

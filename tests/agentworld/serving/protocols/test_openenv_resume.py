@@ -191,7 +191,7 @@ def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(hel
 
 def waiting_for(served, episode):
     """Who waits until the step of an episode that is under way is over."""
-    return served.app.state.house.keeper.find_open(episode).lock._waiters
+    return served.app.state.app_state.episode_store.find_open(episode).lock._waiters
 
 
 @pytest.mark.parametrize("way", ["socket", "http", "state"])

@@ -18,7 +18,7 @@ def catalogue():
 def simulators(tmp_path, catalogue):
     parts = make.many.parts(tmp_path, catalogue)
     yield parts.simulators
-    parts.keeper.ledger.close()
+    parts.episode_store.ledger.close()
 
 
 def test_many_who_ask_at_once_for_a_simulator_connect_it_once(simulators, catalogue):

@@ -28,8 +28,8 @@ class Replica:
 
     def __init__(self, folder, catalogue, access=ACCESS, kind=Ledger):
         self.app = make.many.app(folder, catalogue, access, kind)
-        self.house = self.app.state.house
-        self.ledger = self.house.keeper.ledger
+        self.app_state = self.app.state.app_state
+        self.ledger = self.app_state.episode_store.ledger
         self.http = TestClient(self.app, "http://localhost", raise_server_exceptions=False)
 
     def ask(self, method, path, body=None, **headers):
@@ -158,7 +158,7 @@ def test_another_replica_connects_what_an_episode_needs_and_goes_on_with_it(many
     many.step(episode, 1, "echo a")
     second = start()
     assert second.step(episode, 2, "echo b").json()["observation"] == "second: echo b\n[0] ~"
-    assert list(second.house.simulators.connected) == [OTHER]
+    assert list(second.app_state.simulators.connected) == [OTHER]
     assert catalogue.engines[OTHER].requests[-1].messages[-2]["content"] == "second: echo a\n[0] ~"
 
 
@@ -195,7 +195,7 @@ def test_a_step_of_an_episode_that_is_held_reads_nothing_of_the_ledger(start):
 
 def test_a_simulator_takes_no_step_of_anothers_episode_though_it_is_held(many):
     episode, _ = many.episode(OTHER), many.episode(ONE)
-    service = many.house.simulators.connected[ONE]
+    service = many.app_state.simulators.connected[ONE]
     with pytest.raises(Conflict, match=f"belongs to simulator {OTHER} and is never answered by"):
         many.http.portal.call(service.step, episode, Request(1, "ls"))
     assert many.ledger.episode(episode).steps == ()
@@ -299,8 +299,8 @@ def test_open_episodes_are_told_of_simulators_that_this_replica_never_connected(
 def test_idle_episodes_of_all_simulators_expire_and_are_counted_as_theirs(many, start):
     episodes = [many.episode(each) for each in (ONE, OTHER)]
     second = start()
-    keeper = second.house.keeper
-    assert second.http.portal.call(keeper.expire, -1) == 2
+    episode_store = second.app_state.episode_store
+    assert second.http.portal.call(episode_store.expire, -1) == 2
     assert {many.ledger.episode(each).closed for each in episodes} == {"expired"}
     told = second.told()
     assert [told["episodes_ended_total", "expired", each] for each in (ONE, OTHER)] == [1, 1]
@@ -311,7 +311,7 @@ def test_the_log_of_each_run_is_signed_with_its_own_simulator(many, tmp_path):
     runs = [many.run(each) for each in (ONE, OTHER)]
     for run in runs:
         many.step(many.reset(run).json()["episode"])
-    assert many.http.portal.call(many.house.runs.seal) == 2
+    assert many.http.portal.call(many.app_state.runs.seal) == 2
     evidence = Evidence(
         load_trusted(tmp_path / "keys" / SIMULATOR_KEYS), WriteOnce(str(tmp_path / "checkpoints"))
     )

@@ -4,14 +4,14 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from agentworld.http.schemas import Request
-from agentworld.serving.entrance import Entrance
+from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.base import Protocol
 
 
 async def _step(request):
     action = (await request.body()).decode()
     episode = request.path_params["episode"]
-    result = await Entrance(request.scope, "line").step(episode, Request(None, action))
+    result = await AuthorizedService(request.scope, "line").step(episode, Request(None, action))
     return PlainTextResponse(result.observation)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from agentworld.data.chance import chance
+from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.importers import importer_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
@@ -23,7 +23,7 @@ from agentworld.storage.trajectories import MANIFEST, write_trajectories
 _PER_CHUNK = 1_000
 
 
-def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Digest:
+def import_trajectories(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Digest:
     """Fills a folder with the trajectories of a file, or of a folder's files.
 
     Returns the digest of their manifest; raises InputError naming file, line and field of what is
@@ -63,7 +63,7 @@ def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Diges
 
 def _dealt(recipe: CollectRecipe, trajectory: Trajectory) -> Trajectory:
     """Held out or not, as its digest says."""
-    place = chance(recipe.seed, "held out", trajectory.digest)
+    place = hash_uniform(recipe.seed, "held out", trajectory.digest)
     return trajectory.model_copy(update={"held_out": place < recipe.held_out_share})
 
 

@@ -30,51 +30,51 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.open_episodes import OpenEpisode
-from agentworld.serving.episodes.quota import Allowance
-from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.episodes.quota import Quota
+from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.runs import Runs
 from agentworld.serving.service import SimulatorService
 from agentworld.serving.simulators.base import SimulatorRequest, Simulators
 
 
-class House(NamedTuple):
+class AppState(NamedTuple):
     """What all entrances of a process share."""
 
     simulators: Simulators
-    keeper: Keeper
+    episode_store: EpisodeStore
     runs: Runs
     access: Access
-    allowance: Allowance
+    quota: Quota
 
 
-class Entrance:
+class AuthorizedService:
     """The house as one caller sees it."""
 
-    __slots__ = ("_answering", "_house", "_protocol", "caller")
+    __slots__ = ("_answering", "_app_state", "_protocol", "caller")
 
     def __init__(self, scope: Scope, protocol: str = "http") -> None:
-        self._house: House = scope["app"].state.house
+        self._app_state: AppState = scope["app"].state.app_state
         self.caller: Caller = scope["caller"]
         self._answering = Answering.of(scope)
         self._protocol = protocol
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:
         """Begins a run of the caller's tenant."""
-        caller, house = self.caller, self._house
+        caller, app_state = self.caller, self._app_state
         self._check_opens()
         if caller.name != caller.tenant:  # somebody whom access was checked for
             opening = opening.model_copy(update={"opened_by": caller.name})
-        async with house.allowance.run(caller.tenant, name):
-            run = await house.runs.open(opening, name, caller.tenant)
+        async with app_state.quota.run(caller.tenant, name):
+            run = await app_state.runs.open(opening, name, caller.tenant)
         self._answering.simulator = run.simulator
-        return OpenedRun(run=run, token=house.access.run_token(run.id, caller.tenant))
+        return OpenedRun(run=run, token=app_state.access.run_token(run.id, caller.tenant))
 
     async def meaning(self, alias: str) -> Digest:
         """The simulator that a run of the caller's tenant is opened with by this name, if it gets
         no canary; raises what opening it would.
         """
         self._check_opens()
-        simulators = self._house.simulators
+        simulators = self._app_state.simulators
         simulator = await simulators.resolve(SimulatorRequest(alias, None, self.caller.tenant))
         simulators.check(simulator)
         return simulator
@@ -82,13 +82,13 @@ class Entrance:
     async def run(self, run: str) -> AgentRun:
         """A run that the caller may see."""
         await self.simulator_of(run)
-        return await self._house.runs.get(run)
+        return await self._app_state.runs.get(run)
 
     async def close_run(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run of the caller's tenant."""
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
-        return await self._house.runs.close(run, closing)
+        return await self._app_state.runs.close(run, closing)
 
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
         """Which simulator made an agent, in a run of the caller's tenant.
@@ -99,14 +99,14 @@ class Entrance:
             raise InputError("a run's token attests nothing; ask with an API key")
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
-        return await self._house.runs.attest(run, claim)
+        return await self._app_state.runs.attest(run, claim)
 
     async def file(self, statement: StepStatement) -> str:
         """Keeps what a step signed, whoever brings it, but for an agent."""
         self.caller.check("agent")
         if self.caller.run is not None:
             raise InputError("a run's token files nothing; ask with an API key")
-        return await self._house.runs.file(statement)
+        return await self._app_state.runs.file(statement)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
         """Begins an episode in a run of the caller's tenant, or from one that they may see."""
@@ -114,10 +114,10 @@ class Entrance:
         for source in (opening.fork, opening.replay):
             if source is not None:
                 await self._check_sees_episode(source.episode)
-        allowance, tenant = self._house.allowance, self.caller.tenant
-        allowed = allowance.check(tenant)
+        quota, tenant = self._app_state.quota, self.caller.tenant
+        allowed = quota.check(tenant)
         service = await self._service(opening.run)
-        async with allowance.episode(tenant, name):
+        async with quota.episode(tenant, name):
             result = await service.reset(opening, name)
         if allowed:
             allowed.used(0, len(text_bytes(opening.text)))
@@ -136,13 +136,13 @@ class Entrance:
 
     def check_allowed(self) -> None:
         """Raises AccessError where the tenant has used what it may for now."""
-        self._house.allowance.check(self.caller.tenant)
+        self._app_state.quota.check(self.caller.tenant)
 
     async def check_in(self, run: str, episode: str) -> None:
         """Raises NotFound for an episode that is not this run's, be it there or not."""
         await self._check_sees(run, _no_run(run))
         with suppress(NotFound):
-            if await self._house.keeper.run_of(episode) == run:
+            if await self._app_state.episode_store.run_of(episode) == run:
                 return
         raise NotFound(f"there is no episode {episode} in run {run}; reset to begin one")
 
@@ -153,11 +153,11 @@ class Entrance:
 
     async def service_of(self, run: str) -> SimulatorService:
         """What serves a run that the caller may see."""
-        return await self._house.simulators.find(await self.simulator_of(run))
+        return await self._app_state.simulators.find(await self.simulator_of(run))
 
     async def manifest(self, simulator: Digest | None = None) -> SimulatorManifest:
         """Of a simulator, or of the one that there is, which anybody may see."""
-        simulators = self._house.simulators
+        simulators = self._app_state.simulators
         digest = simulator or simulators.only
         if digest is None:
             raise NotFound(
@@ -170,12 +170,12 @@ class Entrance:
     async def episode(self, episode: str) -> Episode:
         """An episode that the caller may see."""
         await self._simulator(await self._check_sees_episode(episode))
-        return await self._house.keeper.episode(episode)
+        return await self._app_state.episode_store.episode(episode)
 
     async def settled(self, episode: str) -> Episode:
         """The same, once no step of it is under way on this replica."""
         await self._simulator(await self._check_sees_episode(episode))
-        return await self._house.keeper.settled(episode)
+        return await self._app_state.episode_store.settled(episode)
 
     async def load_open(self, episode: str, *, anew: bool = False) -> OpenEpisode:
         """The same as this replica goes on with it: nothing is read of one that it holds, unless
@@ -193,10 +193,10 @@ class Entrance:
     async def close_episode(self, episode: str) -> None:
         """Ends one of the caller's episodes."""
         await self._simulator(await self._check_owns_episode(episode))
-        await self._house.keeper.end(episode)
+        await self._app_state.episode_store.end(episode)
 
     async def _take(self, service: SimulatorService, episode: str, request: Request) -> EpisodeStep:
-        allowed = self._house.allowance.step(self.caller.tenant)
+        allowed = self._app_state.quota.step(self.caller.tenant)
         step, timings = await service.step(episode, request)
         if timings:
             service.counts.stepped(self._protocol, timings, step.usage)
@@ -207,16 +207,16 @@ class Entrance:
 
     def _find_place(self, episode: str) -> "_Place | None":
         """Where an episode is that is the caller's, where nobody has to be asked: most steps."""
-        caller, house = self.caller, self._house
-        open_episode = house.keeper.find_open(episode)
+        caller, app_state = self.caller, self._app_state
+        open_episode = app_state.episode_store.find_open(episode)
         if open_episode is None or "agent" not in caller.roles:
             return None
         run = open_episode.opening.run
         if caller.run is None:
-            is_theirs = house.keeper.owners.knows(run, caller.tenant)
+            is_theirs = app_state.episode_store.owners.knows(run, caller.tenant)
         else:
             is_theirs = caller.run == run
-        service = house.simulators.connected.get(open_episode.simulator)
+        service = app_state.simulators.connected.get(open_episode.simulator)
         if service is None or not is_theirs:
             return None
         self._answering.simulator = open_episode.simulator
@@ -228,12 +228,12 @@ class Entrance:
 
     async def _service(self, run: str) -> SimulatorService:
         """What answers for a run that was checked to be the caller's to ask for."""
-        return await self._house.simulators.find(await self._simulator(run))
+        return await self._app_state.simulators.find(await self._simulator(run))
 
     async def _simulator(self, run: str) -> Digest:
         """Of a run that was checked likewise: to name it tells that the run is there."""
         simulator = (await self._owner(run)).simulator
-        self._house.simulators.check(simulator)
+        self._app_state.simulators.check(simulator)
         self._answering.simulator = simulator
         return simulator
 
@@ -244,14 +244,14 @@ class Entrance:
 
     async def _check_owns_episode(self, episode: str) -> str:
         self.caller.check("agent")
-        run = await self._house.keeper.run_of(episode)
+        run = await self._app_state.episode_store.run_of(episode)
         await self._check_owns(run, _no_episode(episode))
         return run
 
     async def _check_sees_episode(self, episode: str) -> str:
         # Nothing else of it is read before: its state tells that it is there.
         self.caller.check("agent", "auditor")
-        run = await self._house.keeper.run_of(episode)
+        run = await self._app_state.episode_store.run_of(episode)
         await self._check_sees(run, _no_episode(episode))
         return run
 
@@ -273,7 +273,7 @@ class Entrance:
     async def _owner(self, run: str) -> Owner:
         """Who holds a run's token knows that it was opened, and nobody else does."""
         try:
-            return await self._house.keeper.owners.of(run)
+            return await self._app_state.episode_store.owners.of(run)
         except NotFound as error:
             was_opened = self.caller.run == run
             raise NotFound(_lost_run(run) if was_opened else _no_run(run)) from error

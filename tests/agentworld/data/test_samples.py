@@ -1,6 +1,6 @@
 import pytest
 
-from agentworld.data.cut import cut, pool_of
+from agentworld.data.samples import make_sample, pool_of
 from agentworld.domains.base import OUTPUT, Start, domain_of
 from agentworld.recipes.data import MaskRecipe, PrepareRecipe
 from make import records
@@ -11,7 +11,7 @@ SHOWS = ("cat rimo.txt", "kolu\n[0] ~")
 
 
 def sample_of(pool, *turns, number=0, recipe=RECIPE):
-    return cut(recipe, records.trajectory(*turns), records.digest(f"{number}"), pool)
+    return make_sample(recipe, records.trajectory(*turns), records.digest(f"{number}"), pool)
 
 
 def shell_prompt(variant):
@@ -72,7 +72,7 @@ def test_a_turn_keeps_its_state_and_gets_its_tags():
     trajectory = records.trajectory(SILENT, SHOWS)
     with_state = trajectory.turns[0].model_copy(update={"state": "rimo.txt: kolu"})
     changed = trajectory.model_copy(update={"turns": (with_state, trajectory.turns[1])})
-    first, second = cut(RECIPE, changed, records.digest("1"), "held_out").turns
+    first, second = make_sample(RECIPE, changed, records.digest("1"), "held_out").turns
     assert (first.state, first.tags) == ("rimo.txt: kolu", ("write",))
     assert (second.state, second.tags) == (None, ("cat", "history", "output"))
 
@@ -84,7 +84,7 @@ def log(*turns, **fields):
 @pytest.mark.parametrize("number", range(8))
 def test_rl_gets_a_turn_of_a_log_that_shows_something(number):
     trajectory = log(("open", ""), ("look", "3 apples"), ("wait", " \n"), ("look", "2 apples"))
-    sample = cut(RECIPE, trajectory, records.digest(f"{number}"), "rl")
+    sample = make_sample(RECIPE, trajectory, records.digest(f"{number}"), "rl")
     assert sample.targets in {(1,), (3,)}
     assert [OUTPUT in turn.tags for turn in sample.turns] == [False, True, False, True][
         : len(sample.turns)
@@ -95,7 +95,7 @@ def test_a_log_has_one_prompt_in_every_pool_with_its_start_and_its_tools():
     tools = [{"name": "look", "input_schema": {"type": "object"}}]
     trajectory = log(("look", "3 apples"), tools=tools, initial_state="a shop")
     pools = ("cpt", "sft", "rl", "held_out")
-    samples = [cut(RECIPE, trajectory, records.digest("1"), pool) for pool in pools]
+    samples = [make_sample(RECIPE, trajectory, records.digest("1"), pool) for pool in pools]
     assert {sample.domain for sample in samples} == {"text"}
     (prompt,) = {sample.prompt for sample in samples}
     assert (prompt.initial_state, prompt.action_space[:14]) == ("a shop", '{"name":"look"')

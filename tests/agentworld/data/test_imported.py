@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.data.recorded import take_in
+from agentworld.data.imported import import_trajectories
 from agentworld.errors import InputError
-from agentworld.evaluate.agent import Played
+from agentworld.evaluate.agent import EpisodeResult
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.trajectory import Turn
@@ -23,7 +23,7 @@ RECIPE = CollectRecipe(held_out_share=0.25)
 
 
 def taken_in(tmp_path, recipe=RECIPE, tick=no_tick):
-    digest = take_in(recipe, tmp_path / "logs", tmp_path / "out", tick)
+    digest = import_trajectories(recipe, tmp_path / "logs", tmp_path / "out", tick)
     assert read_collected(tmp_path / "out").digest == digest
     return list(read_trajectories(tmp_path / "out"))
 
@@ -83,7 +83,7 @@ def test_a_form_that_nothing_reads_is_refused_with_those_that_there_are(tmp_path
 
 def test_a_file_alone_is_taken_in_too(tmp_path):
     log(tmp_path, records.trajectory(seed=7, held_out=True))
-    take_in(RECIPE, tmp_path / "logs/a.jsonl", tmp_path / "out", no_tick)
+    import_trajectories(RECIPE, tmp_path / "logs/a.jsonl", tmp_path / "out", no_tick)
     assert [each.seed for each in read_trajectories(tmp_path / "out")] == [7]
 
 
@@ -94,7 +94,7 @@ def test_a_file_alone_is_taken_in_too(tmp_path):
 def test_a_file_with_nothing_in_it_is_refused(tmp_path, name, problem):
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(InputError, match=problem):
-        take_in(RECIPE, tmp_path / name, tmp_path / "out", no_tick)
+        import_trajectories(RECIPE, tmp_path / name, tmp_path / "out", no_tick)
 
 
 def test_a_file_that_a_manifest_does_not_name_is_not_passed_over(tmp_path):
@@ -112,7 +112,7 @@ def test_a_file_that_is_changed_meanwhile_makes_no_manifest(tmp_path):
         log(tmp_path, records.trajectory(seed=9))
 
     with pytest.raises(InputError, match="was changed while it was read"):
-        take_in(RECIPE, tmp_path / "logs", tmp_path / "out", tick)
+        import_trajectories(RECIPE, tmp_path / "logs", tmp_path / "out", tick)
     assert not (tmp_path / "out/collected.json").exists()
 
 
@@ -142,7 +142,7 @@ def test_a_validations_live_episodes_can_be_the_next_data_sets_logs(tmp_path):
     from agentworld.steps.validate import _trajectories
 
     turns = tuple(Turn(action="cat rimo.txt", observation=f"{n}\n[0] ~") for n in range(3))
-    played = [Played(records.task(seed=seed), turns, True) for seed in range(4)]
+    played = [EpisodeResult(records.task(seed=seed), turns, True) for seed in range(4)]
     live = _trajectories("shell", played, records.digest("agent"))
     log(tmp_path, *live, name="trained-live")
     log(tmp_path, *(records.trajectory(seed=seed) for seed in range(9)), name="before")

@@ -9,7 +9,7 @@ sample is judged at every turn.
 
 from collections.abc import Sequence
 
-from agentworld.data.chance import chance
+from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.masking import is_kept, turn_class
 from agentworld.domains.base import OUTPUT, Start, domain_of
 from agentworld.recipes.data import PrepareRecipe
@@ -21,13 +21,13 @@ def pool_of(recipe: PrepareRecipe, trajectory: Trajectory, digest: str) -> Pool:
     """Which pool a whole trajectory goes to: each to one, whatever else is collected."""
     if trajectory.held_out:
         return "held_out"
-    place = chance(recipe.seed, "pool", digest)
+    place = hash_uniform(recipe.seed, "pool", digest)
     if place < recipe.cpt_share:
         return "cpt"
     return "sft" if place < recipe.cpt_share + recipe.sft_share else "rl"
 
 
-def cut(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool: Pool) -> Sample:
+def make_sample(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool: Pool) -> Sample:
     """A pool's sample of a trajectory."""
     domain = domain_of(trajectory.domain)
     start = Start(domain=trajectory.domain, text=trajectory.initial_state, tools=trajectory.tools)
@@ -36,7 +36,7 @@ def cut(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool: Pool) 
     end = targets.index(True) + 1 if pool == "rl" else len(targets)
     turns = zip(trajectory.turns[:end], tags, targets, strict=False)
     variants = domain.variants(pool)
-    variant = variants[int(chance(recipe.seed, "variant", digest) * len(variants))]
+    variant = variants[int(hash_uniform(recipe.seed, "variant", digest) * len(variants))]
     return Sample(
         trajectory=digest,
         domain=trajectory.domain,
@@ -66,7 +66,7 @@ def _targets(
     if pool == "rl":
         shows = [index for index, turn_tags in enumerate(tags) if OUTPUT in turn_tags]
         choice = shows or list(range(len(tags)))
-        target = choice[int(chance(recipe.seed, "target", digest) * len(choice))]
+        target = choice[int(hash_uniform(recipe.seed, "target", digest) * len(choice))]
         return [index == target for index in range(len(tags))]
     return [
         is_kept(recipe.mask, turn_class(turn.action, turn.observation), recipe.seed, digest, index)

@@ -15,21 +15,21 @@ def test_several_processes_train_as_one_does(tmp_path: Path) -> None:
 
     from machines.train_in_float32 import train, train_in_each
 
-    alone, together = tmp_path / "alone", tmp_path / "together"
+    alone, distributed = tmp_path / "alone", tmp_path / "together"
     alone.mkdir()
-    together.mkdir()
+    distributed.mkdir()
     train(alone)
-    run_with_ranks(tmp_path, train_in_each, [together])
-    losses, same = (json.loads((out / "losses.json").read_text()) for out in (alone, together))
+    run_with_ranks(tmp_path, train_in_each, [distributed])
+    losses, same = (json.loads((out / "losses.json").read_text()) for out in (alone, distributed))
     assert len(losses) == 24
     assert same == pytest.approx(losses, rel=1e-4)
-    weights, same = (torch.load(out / "weights.pt") for out in (alone, together))
+    weights, same = (torch.load(out / "weights.pt") for out in (alone, distributed))
     for name, weight in weights.items():
         torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-3, msg=name)
 
 
 def test_one_process_makes_for_itself() -> None:
-    from agentworld.train.together import from_first, joined, num_ranks, rank
+    from agentworld.train.distributed import num_ranks, on_rank_zero, process_group, rank
 
-    with joined():
-        assert (rank(), num_ranks(), from_first(lambda: "made")) == (0, 1, "made")
+    with process_group():
+        assert (rank(), num_ranks(), on_rank_zero(lambda: "made")) == (0, 1, "made")

@@ -20,7 +20,7 @@ _Value = TypeVar("_Value")
 
 
 @contextmanager
-def joined() -> Iterator[None]:
+def process_group() -> Iterator[None]:
     """Meets the other processes of this step, where its launcher says that there are some."""
     ranks = from_environment(Ranks)
     has_gpu = torch.cuda.is_available()
@@ -46,7 +46,7 @@ def num_ranks() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def any_of(holds: bool) -> bool:
+def any_rank(holds: bool) -> bool:
     """Whether it holds for any of those who train together."""
     if num_ranks() == 1:
         return holds
@@ -55,7 +55,7 @@ def any_of(holds: bool) -> bool:
     return bool(flag.item())
 
 
-def from_first(make: Callable[[], _Value]) -> _Value:
+def on_rank_zero(make: Callable[[], _Value]) -> _Value:
     """What the first process makes once all have come here; all return it."""
     if num_ranks() == 1:
         return make()
