@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from agentworld import errors
+from agentworld.domains.base import domain_names
 from agentworld.errors import (
     ClusterError,
     InputError,
@@ -85,7 +86,8 @@ def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Fi
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
     addresses = [there(each) for each in arguments]
-    name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code_digest(step)])
+    code = code_digest(step, tuple(domain_names()))  # of all domains: whose it runs, it says later
+    name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code])
     where, profile = Place.model_validate_json(place), settings.seccomp_profile
     built = step_job(name, step, addresses, where, seccomp_profile=profile)
     say(f"this pod can have no sandbox for {step}; a Job of its own does it")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.runs import desk
+from agentworld.operations.simulators import domain_of_agent
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun, RunOpening
@@ -34,7 +35,7 @@ def plan(task: Task) -> Plan:
         "simulator": digest,
         "ledger": ledger_digest(),
         # Whatever trains the agent anew needs a run anew, for the last one is closed.
-        "training": code_digest("agent"),
+        "training": code_digest("agent", (domain_of_agent(task.recipe, simulator),)),
     }
     return Plan(work, inputs)
 

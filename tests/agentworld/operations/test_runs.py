@@ -283,3 +283,19 @@ def test_a_deployed_service_with_another_simulator_is_refused(store):
         opened(store, other)
     assert refused.value.kind == "swapped"
     assert open_ledger(store).runs() == []
+
+
+def test_a_training_by_other_code_of_its_domain_gets_a_run_of_its_own(
+    store, simulator, monkeypatch
+):
+    folder = imitated(store, simulator.digest)
+    first = run_step("open_run", RECIPE, str(store), folder)
+    asked = []
+
+    def changed(step, domains):
+        asked.append((step, domains))
+        return records.digest("other code")
+
+    monkeypatch.setattr("agentworld.steps.open_run.code_digest", changed)
+    assert run_step("open_run", RECIPE, str(store), folder) != first
+    assert asked == [("agent", ("shell",))]
