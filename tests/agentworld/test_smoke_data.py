@@ -20,16 +20,16 @@ from agentworld.storage.trajectories import read_collected
 
 pytestmark = pytest.mark.compute
 
-COLLECTED = "sha256:abdcca5214506b6544368b5c0d9789fc400b96ed2d49338ee83c34d6573654dd"
+COLLECTED = "sha256:8ee06a87d1452d4ff4b02ade7eedffae7b4062415e6812461cae82ee6b945dcd"
 POOLS = {
-    "cpt": "sha256:c8d9f0fd5c06163585faba75ab3d6b4c43ae57ea3e51f4c5cdbbaec85a015338",
-    "sft": "sha256:ca4ec13e05a93400fc37bf4a88de3a433f2390dbc2fe2b3f3aa5544aa5d50b2a",
-    "rl": "sha256:921e131ba1d5e4ebc8d2f9127728028292fd5475aa4f4c8ddb5493501c471814",
-    "held_out": "sha256:9de3478943e86fbe0972ac8ab7d375b782208429126ad6bddddd9203e5cdb066",
+    "cpt": "sha256:14c2ecdd2283904d4c2aa17d962f95d12de4ce8946f92027c58db8e6442d7129",
+    "sft": "sha256:84ac3b35756dce5e262065b91b9aad9340925a211c5dd30fa486416c35444ad4",
+    "rl": "sha256:85bdf979a94708f7b06192d753c272e502c4d50f3f42d9038c089902e60bef28",
+    "held_out": "sha256:b99421c883ebc3a1e1f6262160f487eed2b8928f3463755bba6fa762586c3790",
 }
-TOKENIZER = "4da9966b728444a74765b7a585b9204fcee9ef15fbc1377b5b6e86dec9bbdda1"
-DRILLS = "5b601b514b4bfc56aa00dc92c915f9d7a003489eb62e848dbe97899b64b57136"
-ROWS = "2bd2aadf6af011e98e1e7b792d88f7b05101a1cae716561942038912c43bc1dc"
+TOKENIZER = "6c723eb964d487bde96a4e761d5ed1ce0e4441c8b6b6a861fac6dc0d05ba49a4"
+WARM_UP = "b67a90442e2b32ff1c8023902ac50ba59a598dbe2c86d0c468107b1e8879302f"
+ROWS = "f87d2b427f57dc4f73ad9e96cee6bb753db4ea96a7ff9ad13fa016ec6d25a1e4"
 
 _NUM_ROWS = 64
 
@@ -45,7 +45,7 @@ class Encoded(NamedTuple):
     """Digests of the input of CPT."""
 
     tokenizer: str
-    drills: str
+    warm_up: str
     rows: str
 
 
@@ -76,9 +76,9 @@ def encoded(smoke_data: SmokeData, tmp_path_factory) -> Encoded:
         patch.setattr(next_token, "train_rows", record)
         patch.setattr(next_token, "save_checkpoint", lambda *_, **__: None)
         next_token.run(recipe.cpt, recipe.model, smoke_data.dataset, None, out, lambda *_: None)
-    (language_model, drills), (_, rows) = trainings
+    (language_model, warm_up), (_, rows) = trainings
     tokenizer = language_model.tokenizer.backend_tokenizer.to_str().encode()
-    return Encoded(hashlib.sha256(tokenizer).hexdigest(), digest_rows(drills), digest_rows(rows))
+    return Encoded(hashlib.sha256(tokenizer).hexdigest(), digest_rows(warm_up), digest_rows(rows))
 
 
 def digest_rows(rows) -> str:
@@ -107,4 +107,4 @@ def test_smoke_learns_the_same_tokenizer(encoded):
 
 
 def test_smoke_trains_on_the_same_rows(encoded):
-    assert (encoded.drills, encoded.rows) == (DRILLS, ROWS)
+    assert (encoded.warm_up, encoded.rows) == (WARM_UP, ROWS)
