@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.compute
 
-RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=8)
+RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=10)
 
 
 def test_compiled_layers_learn_what_plain_ones_do(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.compute
 
-RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=4, checkpoint_every=2)
+RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=8.0, checkpoint_every=2)
 
 
 class Killed(Exception):
