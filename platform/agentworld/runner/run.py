@@ -51,10 +51,11 @@ def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *argum
 def _planned(
     step: Step, planner: Planner, recipe: str, store: str, arguments: Sequence[str]
 ) -> _Planned:
+    settings = load_recipe(recipe_path(recipe))
     values = step.bind((recipe, store, *arguments))
     folders = {each.name: Path(values.pop(each.name)) for each in step.inputs if each.step}
     digests = {name: output_of(str(folder)) for name, folder in folders.items()}
-    task = Task(load_recipe(recipe_path(recipe)), Path(store), folders, digests, values)
+    task = Task(settings, Path(store), folders, digests, values)
     plan = planner(task)
     reads = [folders[each.name] for each in step.inputs if each.reads_files]
     inputs = {**digests, **plan.inputs}

@@ -61,6 +61,11 @@ def read_collected(folder: Path) -> Collected:
     return collected
 
 
+def domains_in(folder: Path) -> tuple[str, ...]:
+    """The domains that a folder's manifest names; none where it has no manifest."""
+    return Collected.read(folder / MANIFEST).domains if (folder / MANIFEST).is_file() else ()
+
+
 def _manifest_of(folder: Path) -> Collected:
     names = sorted(path.name for path in folder.glob("*.jsonl"))
     if not names:
