@@ -134,7 +134,9 @@ def test_the_summary_is_what_was_printed_and_holds_every_figure(told):
         assert found["low"] <= found["mean"] <= found["high"]
     assert 0 < summary["peak_memory_gib"] < 6
     for figures in (*summary["world_model"]["baseline"].values(), summary["world_model"]["rl"]):
-        assert all(0 <= value <= 1 for value in figures.values())
+        assert {"history", "output", "unseen"} <= figures["by_tag"].keys()
+        shares = [figures["exact_match"], *figures["by_tag"].values()]
+        assert all(0 <= share <= 1 for share in shares)
 
 
 def test_a_gate_that_refuses_ends_the_job_well_and_trains_nothing_again(told, tmp_path):

@@ -32,7 +32,7 @@ OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
 
 def pinned(folder, tmp_path) -> Path:
     """Pins a folder; returns the manifest's file."""
-    recipe = SimulateRecipe(sampling=Sampling(max_tokens=40))
+    recipe = SimulateRecipe(sampling=Sampling(max_tokens=40), domains={"shell": None})
     lock = records.digest("constraints")
     manifest = pin(ArtifactManifest.of(folder), recipe, ENGINE, lock=lock, context_tokens=512)
     manifest.write(tmp_path / "manifest.json")
