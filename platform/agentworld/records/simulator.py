@@ -9,12 +9,13 @@ import operator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, model_validator
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Label, Record, digest_file, write_whole
 from agentworld.records.engine_environment import EngineEnvironment
 
+_LABEL = TypeAdapter(Label)
 _Count = Annotated[int, Field(gt=0, lt=2**31)]
 _Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$")]
 
@@ -110,6 +111,13 @@ class DomainPin(Record):
     """The template's text before the episode's own initial state."""
 
 
+def _with_labels(domains: dict[str, DomainPin]) -> dict[str, DomainPin]:
+    """Not a type of the keys: a custom resource can have no patterns of properties."""
+    for name in domains:
+        _LABEL.validate_python(name)
+    return domains
+
+
 class SimulatorManifest(Record):
     """A world model, or an endpoint, with everything that shapes its observations."""
 
@@ -131,7 +139,7 @@ class SimulatorManifest(Record):
     parser: str
     retry: RetryPolicy = RetryPolicy()
     confidence: ConfidencePolicy = ConfidencePolicy()
-    domains: dict[Label, DomainPin] = Field(min_length=1)
+    domains: Annotated[dict[str, DomainPin], AfterValidator(_with_labels)] = Field(min_length=1)
     """The kinds of world that it simulates."""
 
     @model_validator(mode="after")
