@@ -36,4 +36,4 @@ def test_what_is_served_is_measured_once_a_day_and_told(call, tmp_path, monkeypa
 def test_a_simulator_that_is_not_there_is_a_sentence(call, tmp_path):
     found = call(f"evaluate served --recipe smoke --store {tmp_path}")
     assert (found.code, found.out) == (2, "")
-    assert "there is no simulator sha256:terminal" in found.error
+    assert "there is no simulator sha256:shell" in found.error

@@ -39,7 +39,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
-ALIAS = "terminal"
+ALIAS = "world"
 ACCOUNT = "pipeline-runner"
 GUIDE = Path(__file__).parents[2] / "docs/guides/pipelines.md"
 

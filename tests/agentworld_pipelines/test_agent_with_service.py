@@ -79,8 +79,10 @@ class Scene:
         recipe = {
             "name": "tiny",
             "collect": {"trajectories": str(self.store / "recorded.jsonl")},
+            "simulate": {"domains": {"shell": None}},
             "engine": {"batch_tokens": 64, "cache_blocks": 256, "concurrency": 2},
             "agent": {
+                "name": "shell-agent",
                 "imitation": {"stage": "imitation", "tokens_per_batch": 256},
                 "rl": {
                     "num_steps": 2,

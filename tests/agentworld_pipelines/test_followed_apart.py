@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import ProgressFile, read_progress
-from agentworld.runner.step import folder_of
+from agentworld.steps.run import folder_for
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.step_job import step_job
 from fakes import trainer as trainers
@@ -45,8 +44,7 @@ class Step(StepProcess):
 
     @property
     def folder(self) -> Path:
-        part = load_recipe(recipe_path("demo")).collect
-        return folder_of(self.store, "collect", [part], {})
+        return folder_for("collect", "demo", str(self.store))
 
     def finish(self) -> None:
         """As the pod of the Job does it."""
