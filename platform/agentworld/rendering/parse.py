@@ -17,15 +17,15 @@ def parse_observation(text: str) -> str | None:
 
     The last `predicted_observation` block wins, its closing tag may be missing, and
     without a block the whole text is the observation, every byte of it. The line breaks that chat
-    templates put after a thought, and those inside a block's tags, are not a part of it. An empty
-    answer is no observation.
+    templates put after a thought, and those inside a block's tags, are not a part of it. An answer
+    of nothing but white space is no observation.
     """
     if "<" not in text:  # nothing to look for, which is what most answers are
-        return text or None
+        return text if text.strip() else None
     text = _THOUGHT.sub("", text)
     text = _ORPHAN_CLOSE.sub("", text)
     text = _ORPHAN_OPEN.sub("", text)
     answer = _ANSWER.match(text)
     if answer:
         text = _ANSWER_CLOSE.sub("", answer[1])
-    return text or None
+    return text if text.strip() else None

@@ -99,3 +99,11 @@ def test_a_log_has_one_prompt_in_every_pool_with_its_start_and_its_tools():
     assert {sample.domain for sample in samples} == {"text"}
     (prompt,) = {sample.prompt for sample in samples}
     assert (prompt.initial_state, prompt.action_space[:14]) == ("a shop", '{"name":"look"')
+
+
+def test_what_shows_nothing_is_history_and_no_target():
+    quiet = records.trajectory(("set a 1", "\n"), ("get a", "1\n"), domain="text")
+    for pool in ("cpt", "held_out", "rl"):
+        sample = make_sample(PrepareRecipe(mask={"echo": 1.0}), quiet, quiet.digest, pool)
+        assert sample.targets == (1,)
+        assert sample.turns[0].observation == "\n"
