@@ -32,10 +32,10 @@ def make_sample(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool
     domain = domain_of(trajectory.domain)
     start = Start(domain=trajectory.domain, text=trajectory.initial_state, tools=trajectory.tools)
     tags = domain.tags(start, trajectory.turns)
-    chosen = _targets(recipe, trajectory, tags, digest, pool)
+    selection = _targets(recipe, trajectory, tags, digest, pool)
     # No answer of a model is an observation of nothing, so that none could predict one.
     visible = [bool(turn.observation.strip()) for turn in trajectory.turns]
-    targets = [target and shows for target, shows in zip(chosen, visible, strict=True)]
+    targets = [target and shows for target, shows in zip(selection, visible, strict=True)]
     end = targets.index(True) + 1 if pool == "rl" and True in targets else len(targets)
     turns = zip(trajectory.turns[:end], tags, targets, strict=False)
     variants = domain.variants(pool)
