@@ -48,7 +48,7 @@ class CertificateRenewal:
             self._is_over = True  # a thread cannot be cancelled, and another one may lead by now
 
     def round(self) -> None:
-        """Makes at most one thing anew, and then publishes whom to believe. Blocks."""
+        """Renews at most one certificate, then publishes the bundle. Blocks."""
         secret = self._cluster.get("Secret", self._target.secret)
         if secret is None:
             # Who may create Secrets may have a token made for any account of the namespace.

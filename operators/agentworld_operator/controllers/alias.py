@@ -41,7 +41,7 @@ class _Difference(NamedTuple):
 
 
 class AliasReconciler:
-    """Compares each alias with the ledger. What it forgets only makes it wait anew."""
+    """Compares each alias with the ledger. After a restart it only waits again."""
 
     kind = "SimulatorAlias"
     status_type = AliasStatus

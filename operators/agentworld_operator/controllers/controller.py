@@ -46,7 +46,7 @@ class Reconciler(Protocol[Status]):
         """Brings a resource to what its spec says; raises what a later round may mend."""
 
     async def clean_up(self, name: str) -> Outcome[Status]:
-        """Takes away what is left of a resource that is gone; raises as `reconcile` does."""
+        """Deletes what a deleted resource left behind; raises as `reconcile` does."""
 
 
 class Controller(Generic[Status]):

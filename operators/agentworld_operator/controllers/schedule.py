@@ -40,9 +40,9 @@ class ScheduleReconciler:
         self._cache = cache
         self._runs = runs
         self._server = asyncio.Lock()
-        """The server is asked by one at a time, and nobody works on half an answer."""
+        """One task at a time asks the server, so that no other one reads half an answer."""
         self._recurring_runs: dict[str, list[Schedule]] | Refusal | None = None
-        """What the server has by name, or why nobody knows; null before it was asked."""
+        """The server's schedules by name, or why they are unknown; null before the first answer."""
         self._newest: dict[str, PipelineRun] = {}
 
     def affected(self, kind: str, resource: Object) -> Iterable[str]:
@@ -109,7 +109,7 @@ class ScheduleReconciler:
         if problem := invalid(self._runs.name(name), spec):
             return problem
         there = self._recurring_runs.get(name, [])
-        self._recurring_runs[name] = []  # nobody knows until it is done
+        self._recurring_runs[name] = []  # unknown until it is done
         run = await asyncio.to_thread(self._runs.ensure, name, spec, there)
         self._recurring_runs[name] = [run]
         return None

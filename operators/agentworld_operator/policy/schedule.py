@@ -78,7 +78,7 @@ class ScheduleState(NamedTuple):
     status: ScheduleStatus
     """As it was said last."""
     server: ServerState | None
-    """Null where nobody knows: the last status stands."""
+    """Null where it is unknown: the last status stands."""
     problem: Refusal | None
 
 

@@ -213,7 +213,7 @@ _TABLE = (
     ),
     Step(
         "measure",
-        does="Compare what is served with fresh live episodes, and attach the report to it.",
+        does="Compare a served simulator with fresh live episodes, and attach the report to it.",
         makes="the report",
         recipe=lambda recipe: [recipe.nightly, recipe.collect, recipe.prepare],
         inputs=(
