@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import agentworld.steps
 from agentworld.steps.conclude import conclusions
 from agentworld.steps.table import MAIN_JOB
 
@@ -46,8 +47,10 @@ def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
     """A folder of steps, each of which logs its arguments; a folder by the step that made it."""
     steps = folder / "stand-ins/agentworld/steps"
     steps.mkdir(parents=True)
-    (steps.parent / "__init__.py").write_text(_IN_FRONT)
-    (steps / "__init__.py").write_text(_IN_FRONT)
+    for package in (agentworld, agentworld.steps):
+        own = Path(package.__file__).read_text()
+        path = folder / "stand-ins" / Path(*package.__name__.split("."), "__init__.py")
+        path.write_text(_IN_FRONT + own)
     reason = "" if verdict == "passed" else "rl.rule is 0.3"
     for step in (*MAIN_JOB, "measure"):
         log = str(folder / "log")
