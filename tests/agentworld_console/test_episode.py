@@ -91,6 +91,13 @@ def test_a_long_opening_is_cut_and_leads_to_the_whole(own, tmp_path):
     assert whole.count("a long text") == 5_000
 
 
+def test_an_opening_that_says_nothing_is_said_to_be_empty(own, tmp_path):
+    episode = play(own, "ls", initial_state="")
+    text = client(own, tmp_path).get(f"/episodes/{episode}").text
+    assert '<p class="soft">Empty.</p>' in text
+    assert 'aria-label="Initial state"></pre>' not in text
+
+
 @pytest.mark.parametrize("of", ["9/observation.txt", "1/reward.txt", "0/action.txt"])
 def test_a_text_that_was_never_said_is_not_there(auditor, told, of):
     assert auditor.get(f"/episodes/{told.episode}/{of}").status_code == 404

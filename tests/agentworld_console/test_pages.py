@@ -235,6 +235,19 @@ def test_a_simulator_that_is_an_endpoint_is_said_to_be_unverifiable(own, tmp_pat
     assert pinned.digest in auditor.get("/simulators").text
 
 
+def test_a_simulators_page_shows_the_prompt_of_each_of_its_domains(own, tmp_path):
+    pins = {
+        **records.pinned_domains("shell", system_prompt="You are a <shell>."),
+        **records.pinned_domains("text", system_prompt=""),
+    }
+    pinned = records.pinned(tmp_path, domains=pins)
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/simulators/{pinned.digest}").text
+    prompt = '<pre tabindex="0">You are a &lt;shell&gt;.</pre>'
+    assert f"<dt>domain shell</dt><dd>shell-v1{prompt}</dd>" in text
+    assert "<dt>domain text</dt><dd>text-v1</dd>" in text
+
+
 def test_a_simulator_of_another_store_is_shown_with_its_runs(own, tmp_path):
     elsewhere = records.digest("elsewhere")
     run = own.library.ledger.open_run(make.console.opening("acme"), elsewhere, tenant="acme").id

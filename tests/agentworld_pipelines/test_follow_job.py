@@ -68,8 +68,8 @@ def trainer(control_plane: ControlPlane, kubelet: Kubelet, account: tuple[str, P
 @pytest.fixture
 def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., Step]]:
     """Begins the step, with the rights that the guide gives its account."""
-    made = Path(records.prepared(tmp_path, "data"))
-    made.rename(made.with_name("data"))
+    data = Path(records.prepared(tmp_path, "data"))
+    data.rename(data.with_name("data"))
     namespace, kubeconfig = account
     known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
     known |= {"tell_seconds": 0.1, "settle_seconds": 1}

@@ -112,7 +112,7 @@ class DomainPin(Record):
 
 
 def _with_labels(domains: dict[str, DomainPin]) -> dict[str, DomainPin]:
-    """Not a type of the keys: a custom resource can have no patterns of properties."""
+    """Checks the names here and not by their type: a custom resource has no `patternProperties`."""
     for name in domains:
         _LABEL.validate_python(name)
     return domains

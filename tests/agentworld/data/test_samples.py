@@ -107,3 +107,9 @@ def test_what_shows_nothing_is_history_and_no_target():
         sample = make_sample(PrepareRecipe(mask={"echo": 1.0}), quiet, quiet.digest, pool)
         assert sample.targets == (1,)
         assert sample.turns[0].observation == "\n"
+
+
+def test_an_episode_that_shows_nothing_has_no_target_in_any_pool():
+    silent = records.trajectory(("set a 1", ""), ("set b 2", " \n"), domain="text")
+    for pool in ("cpt", "sft", "rl", "held_out"):
+        assert make_sample(PrepareRecipe(), silent, silent.digest, pool).targets == ()

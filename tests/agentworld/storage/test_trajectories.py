@@ -7,6 +7,7 @@ from agentworld.records.base import digest_file
 from agentworld.records.collected import Collected
 from agentworld.storage.trajectories import (
     MANIFEST,
+    domains_in,
     read_collected,
     read_trajectories,
     write_trajectories,
@@ -45,6 +46,14 @@ def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
     digest = digest_file(tmp_path / "a.jsonl")
     Collected(chunks={"a.jsonl": digest}).write(tmp_path / MANIFEST)
     assert len(list(read_trajectories(tmp_path))) == 1
+
+
+def test_a_folders_domains_are_those_of_its_manifest(tmp_path):
+    write_trajectories(tmp_path / "a.jsonl", [records.trajectory()])
+    assert domains_in(tmp_path) == ()
+    chunks = {"a.jsonl": digest_file(tmp_path / "a.jsonl")}
+    Collected(chunks=chunks, domains=("shell", "text")).write(tmp_path / MANIFEST)
+    assert domains_in(tmp_path) == ("shell", "text")
 
 
 @pytest.mark.parametrize(
