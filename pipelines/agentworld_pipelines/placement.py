@@ -9,24 +9,25 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from agentworld.cluster.records.serving import Tolerations
-from agentworld.cluster.terms import (
+from agentworld.recipes.load import load_yaml
+from agentworld.records.base import Label, Record
+from agentworld.steps.table import CONCLUDE, STEPS, names_of
+from agentworld_pipelines.deployment import Deployment
+from agentworld_pipelines.retries import RETRIES, Retries
+from agentworld_pipelines.terms import (
+    Accelerator,
     Bytes,
     Image,
     LabelKey,
     LabelValue,
     MountPath,
     ObjectName,
+    Resources,
     SecretKey,
     Text,
+    Toleration,
     Variable,
 )
-from agentworld.recipes.load import load_yaml
-from agentworld.records.base import Label, Record
-from agentworld.steps.table import CONCLUDE, STEPS, names_of
-from agentworld_pipelines.compute import Accelerator, CpuMemory
-from agentworld_pipelines.deployment import Deployment
-from agentworld_pipelines.retries import RETRIES, Retries
 
 SHARED_MEMORY = "/dev/shm"
 SCRATCH = "/tmp/agentworld"
@@ -52,9 +53,9 @@ def _check_step(step: str) -> str:
     return step
 
 
-_FOLLOWS = CpuMemory(cpu="100m", memory="512Mi")
+_FOLLOWS = Resources(cpu="100m", memory="512Mi")
 """What a pod needs that only follows others."""
-_FOLLOWS_AT_MOST = CpuMemory(cpu="1", memory="1Gi")
+_FOLLOWS_AT_MOST = Resources(cpu="1", memory="1Gi")
 """A namespace with a quota takes no pod without limits."""
 
 _TORCH = "torch-distributed"
@@ -87,10 +88,10 @@ class Place(Record):
     """Null runs the step in its own pod; cpt, sft and rl alone can have several nodes."""
     node_selector: dict[LabelKey, LabelValue] = {}
     """Labels that a node has."""
-    tolerations: Tolerations = ()
+    tolerations: tuple[Toleration, ...] = ()
     accelerator: Accelerator | None = None
-    requests: CpuMemory = CpuMemory()
-    limits: CpuMemory = CpuMemory()
+    requests: Resources = Resources()
+    limits: Resources = Resources()
     shared_memory: Bytes | None = None
     """The size of /dev/shm, which counts as memory; null leaves what the node gives: 64 MB."""
     scratch: Bytes | None = None

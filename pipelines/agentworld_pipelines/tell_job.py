@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError, StoreError
 from agentworld.runner.progress import progress_path, read_progress
 from agentworld.runner.remote import fetch
+from agentworld_pipelines.api_server import ApiServer, Object
 from agentworld_pipelines.job_status import (
     first_trouble,
     in_words,
@@ -36,10 +35,12 @@ class Pods(NamedTuple):
 class Teller:
     """What was told already, of one job."""
 
-    def __init__(self, cluster: Cluster, name: str, pods: Pods) -> None:
+    def __init__(self, server: ApiServer, namespace: str, name: str, pods: Pods) -> None:
         self.trouble = ""
         """Of the pods, as they were seen last."""
-        self._cluster = cluster
+        self._server = server
+        self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
+        self._events_path = f"/api/v1/namespaces/{namespace}/events"
         self._name = name
         self._of_job = pods
         self._tails: dict[str, LogTail] = {}
@@ -68,11 +69,13 @@ class Teller:
             say(line)
 
     def _pods(self) -> list[Object]:
-        return self._cluster.all("Pod", self._of_job.selector).objects
+        query = [("labelSelector", self._of_job.selector)]
+        return list(self._server.call("GET", self._pods_path, query=query)["items"])
 
     def _refusal(self, job: Object) -> str:
+        query = [("fieldSelector", "reason=FailedCreate")]
         try:
-            events = self._cluster.all("Event", fields="reason=FailedCreate").objects
+            events = self._server.call("GET", self._events_path, query=query)["items"]
         except ClusterError as error:
             self._once("events", f"why {self._name} has no pods cannot be seen: {error}")
             return ""
@@ -85,8 +88,9 @@ class Teller:
         tail = self._tails.setdefault(pod["metadata"]["uid"], LogTail())
         name = pod["metadata"]["name"]
         try:
+            path = f"{self._pods_path}/{name}/log"
             container = ("container", self._of_job.container)
-            text = self._cluster.log(name, [container, *tail.query])
+            text = self._server.text(path, [container, *tail.query])
         except ClusterError as error:
             self._once("log", f"the log of {name} cannot be read: {error}")
             return

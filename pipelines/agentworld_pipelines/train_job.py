@@ -7,9 +7,8 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentworld.cluster.names import PIPELINES
-from agentworld.cluster.places import PLACES, Object, typed
 from agentworld.storage.working_copy import there
+from agentworld_pipelines.api_server import MANAGER, Object
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
@@ -22,6 +21,8 @@ from agentworld_pipelines.job_parts import (
 )
 from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.tell_job import Pods
+
+GROUP = "trainer.kubeflow.org"
 
 NODE = "node"
 """A runtime's replicated job, and the container in it."""
@@ -64,16 +65,17 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
     words = [stage, *arguments]
     return sealed(
         {
-            **typed("TrainJob"),
+            "apiVersion": f"{GROUP}/v1alpha1",
+            "kind": "TrainJob",
             "metadata": metadata_of(name, "training", words, place),
             "spec": {
                 "runtimeRef": {
-                    "apiGroup": PLACES["TrainJob"].group,
+                    "apiGroup": GROUP,
                     "kind": "ClusterTrainingRuntime",
                     "name": place.nodes.runtime,
                 },
                 "trainer": _trainer(name, words, place, place.nodes),
-                "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patched(place)}],
+                "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": _patched(place)}],
                 "activeDeadlineSeconds": deadline_seconds(place),
             },
         }

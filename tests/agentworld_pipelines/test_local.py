@@ -86,7 +86,7 @@ BEFORE = [
     "gate demo here evaluate",
 ]
 AFTER = [
-    "register demo here evaluate cpt sft rl",
+    "register demo here cpt sft rl evaluate",
     "simulate demo here register",
     "deploy demo here simulate",
 ]

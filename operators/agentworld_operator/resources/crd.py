@@ -12,9 +12,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
-from agentworld.cluster.names import GROUP, VERSION
-from agentworld.cluster.records.base import Part
-from agentworld_operator.resources.kinds import Kind
+from agentworld_operator.resources.base import Kind, Part
+from agentworld_operator.resources.names import GROUP, VERSION
 
 Schema = dict[str, JsonValue]
 

@@ -53,13 +53,10 @@ def _planned(
 ) -> _Planned:
     settings = load_recipe(recipe_path(recipe))
     values = step.bind((recipe, store, *arguments))
-    paths = {each.name: values.pop(each.name) for each in step.inputs if each.step}
-    folders = {name: Path(path) for name, path in paths.items() if path}
+    folders = {each.name: Path(values.pop(each.name)) for each in step.inputs if each.step}
     digests = {name: output_of(str(folder)) for name, folder in folders.items()}
     task = Task(settings, Path(store), folders, digests, values)
     plan = planner(task)
-    reads = [
-        folders[each.name] for each in step.inputs if each.reads_files and each.name in folders
-    ]
+    reads = [folders[each.name] for each in step.inputs if each.reads_files]
     inputs = {**digests, **plan.inputs}
     return _Planned(task.store, plan, step.recipe(task.recipe), inputs, reads)

@@ -4,14 +4,13 @@ import asyncio
 from contextlib import suppress
 
 from agentworld.errors import Conflict, NotFound
-from agentworld.records.agent_use import AgentUse, AgentUseMove
+from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes.store import EpisodeStore
-from agentworld.serving.simulators.base import SimulatorRequest
-from agentworld.serving.simulators.connections import Simulators
+from agentworld.serving.simulators.base import SimulatorRequest, Simulators
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 
 
@@ -56,7 +55,7 @@ class Runs:
         """Ends a run with its open episodes and signs its log; the same again changes nothing."""
         record = await self.get(run)
         self._log_signer.check_closing(record, closing)
-        num_open = await asyncio.to_thread(self._ledger.counts.num_open_episodes, run=run)
+        num_open = await asyncio.to_thread(self._ledger.num_open_episodes_in, run)
         closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
         self._episode_store.metrics.of(record.simulator).end("closed", num_open)
         await asyncio.to_thread(self._log_signer.seal, run)
@@ -73,15 +72,15 @@ class Runs:
         """Keeps what a step signed of its own work; returns its name."""
         return await asyncio.to_thread(self.statement_signer.file, statement)
 
-    async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
+    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
         """From now on an agent is in use so; signed, and kept."""
-        return await asyncio.to_thread(
-            self._log_signer.statement_signer.start_agent_use, name, alias, move
-        )
+        return await asyncio.to_thread(self._log_signer.statement_signer.deploy, name, alias, move)
 
-    async def end_agent_use(self, name: str, alias: str, by: str, reason: str | None) -> AgentUse:
+    async def end_deployment(
+        self, name: str, alias: str, by: str, reason: str | None
+    ) -> Deployment:
         """From now on no agent of this name is; signed, and kept."""
-        ended = self._log_signer.statement_signer.end_agent_use
+        ended = self._log_signer.statement_signer.end_deployment
         return await asyncio.to_thread(ended, name, alias, by, reason)
 
     async def seal(self) -> int:

@@ -1,19 +1,19 @@
-"""Explorers act in live environments, or what was recorded elsewhere is imported."""
+"""Explorers act in live environments, or what was recorded elsewhere is taken in."""
 
 from pathlib import Path
 
 from agentworld.data.collect import collect
 from agentworld.data.explore import collected_domain
 from agentworld.data.imported import import_trajectories
+from agentworld.data.importers import importer_of
 from agentworld.domains.live import live_domain
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.task import Plan, Task
-from agentworld.storage.source import digest_of
 
 
 def plan(task: Task) -> Plan:
-    """Recordings count by their content and not by where they are."""
+    """Recorded trajectories count by their content and not by where they lie."""
     part = task.recipe.collect
     if part.trajectories is None:
         domain = collected_domain(part)
@@ -22,10 +22,9 @@ def plan(task: Task) -> Plan:
             check=live_domain(domain).check_available,
             domains=[domain],
         )
-
-    content = digest_of(part.trajectories)
+    source = Path(part.trajectories)
 
     def work(out: Path, tick: Tick) -> Digest:
-        return import_trajectories(part, content, out, tick)
+        return import_trajectories(part, source, out, tick)
 
-    return Plan(work, {"trajectories": content})
+    return Plan(work, {"trajectories": importer_of(part.format).digest(source)})

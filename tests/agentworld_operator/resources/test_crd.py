@@ -1,7 +1,5 @@
-from agentworld.cluster.records.serving import Weights
-from agentworld.cluster.records.simulator import Identity, SimulatorSpec
 from agentworld_operator.resources.crd import crd, schema
-from agentworld_operator.resources.kinds import SIMULATOR
+from agentworld_operator.resources.simulator import SIMULATOR, Identity, SimulatorSpec, Weights
 
 
 def walk(node):

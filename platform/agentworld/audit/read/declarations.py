@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.declaration import GENESIS, Genesis, Restore
+from agentworld.records.declaration import ADOPTION, Adoption, Restore
 from agentworld.signing.declaration import check_attested, verify_declared
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
@@ -41,9 +41,11 @@ class Restores(NamedTuple):
 class Declared:
     """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
 
-    def __init__(self, attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys) -> None:
+    def __init__(
+        self, attestations: Attestations, second_store: WriteOnce, trusted: TrustedKeys
+    ) -> None:
         self._attestations = attestations
-        self._mirror = mirror
+        self._second_store = second_store
         self._trusted = trusted
 
     @cached_property
@@ -52,8 +54,8 @@ class Declared:
 
         Raises EvidenceError where no trusted key signed it.
         """
-        genesis = genesis_of(self._attestations, self._mirror, self._trusted)
-        return None if genesis is None else frozenset(genesis.erased)
+        adoption = adoption_of(self._attestations, self._second_store, self._trusted)
+        return None if adoption is None else frozenset(adoption.erased)
 
     @cached_property
     def restores(self) -> Restores:
@@ -72,10 +74,10 @@ class Declared:
         return by_run
 
 
-def read_copy(name: str, mirror: WriteOnce) -> bytes:
+def read_copy(name: str, second_store: WriteOnce) -> bytes:
     """A copy; one that cannot be read has no bytes and verifies for nobody. Raises NotFound."""
     try:
-        return mirror.get(name)
+        return second_store.get(name)
     except NotFound:
         raise
     except AgentworldError as error:
@@ -84,15 +86,15 @@ def read_copy(name: str, mirror: WriteOnce) -> bytes:
         return b""
 
 
-def genesis_of(
-    attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys
-) -> Genesis | None:
-    """What the ledger held unsigned: as the evidence mirror has it, else the ledger.
+def adoption_of(
+    attestations: Attestations, second_store: WriteOnce, trusted: TrustedKeys
+) -> Adoption | None:
+    """What the ledger held unsigned: as the second store has it, else the ledger.
 
     Null where no service of today ever came. Raises EvidenceError where no trusted key signed it.
     """
     try:
-        return verify_declared(read_copy(GENESIS, mirror), Genesis, trusted)
+        return verify_declared(read_copy(ADOPTION, second_store), Adoption, trusted)
     except NotFound:
-        rows = attestations.find("genesis")
-    return verify_declared(rows[0].envelope, Genesis, trusted) if rows else None
+        rows = attestations.find("adoption")
+    return verify_declared(rows[0].envelope, Adoption, trusted) if rows else None

@@ -1,16 +1,14 @@
-"""Which simulators there are for a process: one on one machine, or all of a cluster.
+"""The simulators that a process serves: one on one machine, many where each has engines of its own.
 
 A run is opened with one of them, whose digest is in the ledger from then on; nothing but that
 says who answers for its episodes.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from agentworld.engine.base import Engine
 from agentworld.records.base import Digest
-from agentworld.records.simulator import SimulatorManifest
-from agentworld.serving.service import Accelerators
-from agentworld.serving.telemetry.metrics import States
+from agentworld.serving.service import SimulatorService
 
 
 class SimulatorRequest(NamedTuple):
@@ -29,31 +27,31 @@ class SimulatorRequest(NamedTuple):
         return self.simulator.startswith("sha256:")
 
 
-class ConnectedSimulator(NamedTuple):
-    """A simulator, and what answers as it was pinned."""
-
-    manifest: SimulatorManifest
-    engine: Engine
-    states: States = dict
-    """Whether each replica of the engine is asked."""
-    accelerators: Accelerators = tuple
-
-
-class Catalog(Protocol):
-    """Knows simulators and aliases; raises a typed error for what is not there."""
+class Simulators(Protocol):
+    """Raises a typed error for a simulator that it does not serve."""
 
     @property
-    def only(self) -> ConnectedSimulator | None:
-        """The one entry, where there is exactly one for good."""
+    def only(self) -> Digest | None:
+        """The one that there is, where there is exactly one for good."""
         ...
 
-    async def find(self, simulator: Digest) -> ConnectedSimulator:
-        """A simulator by its digest, connected anew; nobody asks for the only one."""
+    @property
+    def connected(self) -> Mapping[Digest, SimulatorService]:
+        """Those that can answer now."""
+        ...
+
+    def check(self, simulator: Digest) -> None:
+        """Raises Conflict for one whose runs are nothing to this process, not even to be read."""
+        ...
+
+    async def find(self, simulator: Digest) -> SimulatorService:
+        """What answers for a simulator, connected now if need be."""
         ...
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
-        """What an alias means now, or the digest itself.
+        """The simulator that a run is opened with; raises AccessError where the tenant may not."""
+        ...
 
-        Raises AccessError where the tenant may open no runs with it.
-        """
+    async def close(self) -> None:
+        """Lets go of all engines."""
         ...

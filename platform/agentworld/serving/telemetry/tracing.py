@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentworld import __version__
 from agentworld.engine.base import Engine
 from agentworld.engine.traced import TracedEngine
+from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
 
 
@@ -51,17 +52,23 @@ class InCallersTrace:
 
 
 class Spans:
-    """The spans of a process, where somebody takes them; each of them names its simulator.
+    """The spans of a process, where somebody takes them; `only` is its simulator if it has one.
 
     They are sent in the background. Who is not there to take them is told in a warning and holds
     nothing up.
     """
 
-    def __init__(self, settings: TracingSettings, exporter: SpanExporter | None = None) -> None:
+    def __init__(
+        self,
+        settings: TracingSettings,
+        *,
+        only: Digest | None = None,
+        exporter: SpanExporter | None = None,
+    ) -> None:
         self._with_content = settings.instrumentation_genai_capture_message_content
         self._provider: TracerProvider | None = None
         if settings.is_on:
-            self._provider = TracerProvider(resource=_resource())
+            self._provider = TracerProvider(resource=_resource(only))
             self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
 
     def of(self, engine: Engine, manifest: SimulatorManifest, model: str) -> Engine:
@@ -84,11 +91,12 @@ class Spans:
         return app if self._provider is None else InCallersTrace(app)
 
 
-def _resource() -> Resource:
+def _resource(only: Digest | None) -> Resource:
     """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
     ours = {"service.name": "agentworld-simulator", "service.version": __version__}
+    simulator = {} if only is None else {"agentworld.simulator.digest": only}
     attributes = Resource.create().attributes
     own_attributes = {
         k: v for k, v in attributes.items() if not str(v).startswith("unknown_service")
     }
-    return Resource({**ours, **own_attributes})
+    return Resource({**ours, **simulator, **own_attributes})

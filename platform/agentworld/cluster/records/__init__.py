@@ -1,1 +1,0 @@
-"""The custom resources: what their specs and statuses hold."""
