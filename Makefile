@@ -40,7 +40,7 @@ export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
 .PHONY: help setup setup-test peers programs demo manifests verify golden check \
-	test-fast test test-long flake test-cluster test-cel \
+	test-fast test test-long flake test-cluster test-cel test-recordings \
 	bench bench-demo \
 	bench-simulator bench-wires bench-operator bench-pipelines bench-audit faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
@@ -106,6 +106,9 @@ test-cluster: export OMP_NUM_THREADS := 1
 test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
 	$(PYTHON) -m pytest tests/test_images.py tests/cluster \
 		tests/agentworld_operator tests/charts tests/campaigns/operator
+
+test-recordings: setup-test ## real recordings, of which nothing is in this project; RECORDINGS=FOLDER
+	RECORDINGS=$(RECORDINGS) $(PYTHON) -m pytest -v tests/recordings
 
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel

@@ -22,7 +22,7 @@ settings.load_profile("patient")
 httpx._config.DEFAULT_TIMEOUT_CONFIG.__init__(timeout=60)
 
 # A test's store is its own, also where the shell names a service's ledger, or a key to one.
-_OF_A_STORE = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS")
+_OF_A_STORE = ("LEDGER_URL", "OBJECTS_URL", "MIRROR_URL", "KEYS")
 for name in (*_OF_A_STORE, "SERVICE_URL", "CREDENTIAL", "CREDENTIAL_FILE"):
     os.environ.pop(f"AGENTWORLD_{name}", None)
 # So are its prices, and no run of a test is one on a server that the shell names.

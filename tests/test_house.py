@@ -163,7 +163,9 @@ def test_every_test_asserts_something():
 
 
 EVIDENCE = ("access", "audit", "client", "ledger", "lineage", "records", "signing", "storage")
-OPENS = re.compile(r"\.read_bytes\(|\.read_text\(|\.open\(\"r|(?<![.\w])open\(|os\.open\(.*RDONLY")
+OPENS = re.compile(
+    r"\.read_bytes\(|\.read_text\(|\.open\(\"r|(?<![.\w])(?<!def )open\(|os\.open\(.*RDONLY"
+)
 
 
 def test_what_reads_evidence_opens_files_by_open_regular_alone():

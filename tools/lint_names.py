@@ -1,8 +1,7 @@
 """Finds names that say how a value came about and not what it is: `lint_names.py FOLDER...`.
 
 A participle or an adverb (`told`, `found`, `then`) does not say what a value holds. It looks at
-definitions: functions, classes, parameters, variables, attributes, fields of tuples. It leaves out
-fields of records, which are stored and sent.
+definitions: functions, classes, parameters, variables, attributes, fields.
 """
 
 import ast
@@ -30,12 +29,7 @@ class _Definitions(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._check(node.name, node.lineno)
-        is_tuple = any(
-            isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases
-        )
-        for part in node.body:
-            if not isinstance(part, ast.AnnAssign) or is_tuple:
-                self.visit(part)
+        self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> None:
         self._check(node.arg, node.lineno)

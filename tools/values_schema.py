@@ -76,13 +76,13 @@ _CALLED: Schema = {
     "service.stepKeysConfigMap": _NAME,
     "service.tracesEndpoint": {"pattern": "^(https?://.+)?$"},
     "service.type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
-    "stores.checkpointsUrl": _STORE,
+    "stores.mirrorUrl": _STORE,
     "stores.claim.accessMode": {"enum": ["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"]},
     "stores.objectsUrl": _STORE,
     # A folder without a claim would be on a root that nobody can write to.
     "stores": {
         "if": {"properties": {"claim": {"properties": {"enabled": {"const": False}}}}},
-        "then": {"properties": dict.fromkeys(("objectsUrl", "checkpointsUrl"), _BUCKET)},
+        "then": {"properties": dict.fromkeys(("objectsUrl", "mirrorUrl"), _BUCKET)},
     },
 }
 _TYPES = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object"}

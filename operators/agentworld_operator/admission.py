@@ -2,9 +2,11 @@
 
 import asyncio
 
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.alias import AliasSpec
 from agentworld.errors import ClusterError, InputError, SimulatorError
 from agentworld.records.alias import Use
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.admission import (
     AdmissionRequest,
     Denied,
@@ -14,9 +16,7 @@ from agentworld_operator.policy.admission import (
 )
 from agentworld_operator.policy.alias import is_recorded, move, resolve
 from agentworld_operator.policy.identity import Refusal
-from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.service import Service
-from agentworld_pipelines.api_server import Object
 
 _NO_RIGHTS = (401, 403)
 

@@ -3,10 +3,10 @@
 import asyncio
 import json
 
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.places import Object
 from agentworld_operator.cache import Cache
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.drift import is_as_built
-from agentworld_pipelines.api_server import Object
 
 
 class Applier:

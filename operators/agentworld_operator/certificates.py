@@ -8,12 +8,11 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.places import Object, typed
 from agentworld_operator.authority import Files, apply_decision, read_certificates
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.periodic import every
 from agentworld_operator.policy.certificates import decide
-from agentworld_operator.resources.places import typed
-from agentworld_pipelines.api_server import Object
 
 _log = logging.getLogger(__name__)
 

@@ -1,12 +1,14 @@
 """How the API server is watched: with what the client asks it with."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kopf
-from kubernetes import client
+
+if TYPE_CHECKING:
+    from agentworld.cluster.client import Configuration
 
 
-def login(configuration: client.Configuration, **_: Any) -> kopf.ConnectionInfo:
+def login(configuration: "Configuration", **_: Any) -> kopf.ConnectionInfo:
     """For kopf, which asks again when a token has run out."""
     credential = configuration.get_api_key_with_prefix("authorization") or ""
     scheme, __, token = credential.partition(" ")

@@ -15,13 +15,13 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.access.secret import RUN_TOKENS, new_secret
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.cluster.names import OPERATOR
+from agentworld.cluster.places import typed
 from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.signing.keys import SIGNER, new_signer
 from agentworld_operator.authority import Files, apply_decision
-from agentworld_operator.cluster import Cluster
-from agentworld_operator.resources.places import typed
-from agentworld_pipelines.api_server import ApiServer, configuration
 
 _CONFLICT = 409
 _USER = "agentworld"
@@ -103,7 +103,9 @@ def main() -> int:
 def _run() -> None:
     settings = from_environment(Settings)
     client_configuration = configuration(settings.kubeconfig)
-    for line in make_all(settings, Cluster(ApiServer(client_configuration), settings.namespace)):
+    for line in make_all(
+        settings, Cluster(ApiServer(client_configuration), settings.namespace, OPERATOR)
+    ):
         sys.stdout.write(f"{line}\n")
 
 

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from agentworld.engine.names import short
+from agentworld.cluster.names import short
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.simulator import Identity
 from agentworld.records.base import Digest
 from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, read_reference
-from agentworld_operator.resources.simulator import Identity
-from agentworld_pipelines.api_server import Object
 
 
 class Identities:

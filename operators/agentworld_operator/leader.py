@@ -7,13 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.places import Object, typed
 from agentworld.errors import ClusterError
 from agentworld_operator import timestamps
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.periodic import retry
 from agentworld_operator.policy.lease import Lease, LeaseObservation, decide, observe
-from agentworld_operator.resources.places import typed
-from agentworld_pipelines.api_server import Object
 
 _log = logging.getLogger(__name__)
 

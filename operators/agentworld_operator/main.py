@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.cluster.names import OPERATOR
 from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.storage.folder import read_file
 from agentworld_operator.admission import Admission
 from agentworld_operator.cache import Cache
 from agentworld_operator.certificates import CertificateRenewal, CertificateTarget
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import login
 from agentworld_operator.controllers.alias import AliasReconciler
 from agentworld_operator.controllers.schedule import ScheduleReconciler
@@ -27,11 +28,9 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
 from agentworld_operator.operator import Operator, Reconcilers
 from agentworld_operator.recurring_runs import RecurringRuns
-from agentworld_operator.resources.names import OPERATOR
 from agentworld_operator.service import Service
 from agentworld_operator.settings import Settings, WebhookSettings
 from agentworld_operator.webhook import ServingCertificate, serve
-from agentworld_pipelines.api_server import ApiServer, configuration
 from agentworld_pipelines.settings import ServerSettings
 
 
@@ -42,7 +41,7 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
     """
     _cancel_on_sigterm()
     client_configuration = configuration(settings.kubeconfig)
-    cluster = Cluster(ApiServer(client_configuration), settings.namespace)
+    cluster = Cluster(ApiServer(client_configuration), settings.namespace, OPERATOR)
     service = Service(settings.service_url, settings.service_token)
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))

@@ -8,22 +8,21 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from agentworld.engine.names import short
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.names import DIGEST_LABEL, short
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.alias import AliasStatus
+from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 from agentworld.errors import AgentworldError, ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cache import OWN, WATCHED, Cache
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.controllers.controller import Controller, Reconciler
 from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.periodic import every, retry
-from agentworld_operator.resources.alias import AliasStatus
-from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.resources.simulator import SimulatorSpec, SimulatorStatus
 from agentworld_operator.settings import Settings
 from agentworld_operator.watches import Stopped, Watches
-from agentworld_pipelines.api_server import Object
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from agentworld.cluster.records.schedule import ScheduleSpec
 from agentworld.errors import NotFound
 from agentworld_operator.policy.schedule import matches_plan
-from agentworld_operator.resources.schedule import ScheduleSpec
 from agentworld_pipelines.records import PipelineRun, Plan, Schedule, Version
 from agentworld_pipelines.settings import ServerSettings
 

@@ -3,10 +3,10 @@
 import logging
 from typing import Protocol, Self
 
+from agentworld.cluster.client import EXISTS, Cluster
+from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError
 from agentworld_operator.children.event import Status, transitions
-from agentworld_operator.cluster import Cluster
-from agentworld_pipelines.api_server import EXISTS, Object
 
 _log = logging.getLogger(__name__)
 

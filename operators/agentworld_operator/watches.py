@@ -9,11 +9,10 @@ from typing import Any, NoReturn
 import kopf
 from kopf._cogs.structs.references import Insights  # a type of kopf.operator's own arguments
 
+from agentworld.cluster.names import DIGEST_LABEL
+from agentworld.cluster.places import PLACES, Object
 from agentworld.errors import ClusterError
 from agentworld_operator.cache import OWN, WATCHED, Cache
-from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.resources.places import PLACES
-from agentworld_pipelines.api_server import Object
 
 Changed = Callable[[str, Object], None]
 """Is called with a kind and an object of it that is new, another one, or gone."""

@@ -3,12 +3,12 @@
 Kubeflow names no policy for retries, so that the defaults of Argo's workflow controller decide.
 """
 
-from collections.abc import Callable
-
 import yaml
 
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.cluster.names import PIPELINES
+from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError, InputError
-from agentworld_pipelines.api_server import NOT_FOUND, ApiServer, Object, configuration
 from agentworld_pipelines.connection import Connection
 from agentworld_pipelines.settings import ClusterSettings
 
@@ -31,7 +31,7 @@ def missing_settings(at: Connection, settings: ClusterSettings, namespace: str) 
     problems = _of_users(at)
     try:
         server = ApiServer(configuration(settings.kubeconfig))
-        return problems + _of_controller(lambda path: server.call("GET", path), namespace)
+        return problems + _of_controller(Cluster(server, namespace, PIPELINES))
     except (ClusterError, InputError) as error:
         return [*problems, f"Argo's settings cannot be read ({error})"]
 
@@ -44,15 +44,16 @@ def _of_users(at: Connection) -> list[str]:
     return ["AGENTWORLD_KFP_NAMESPACE is not set; this server wants the namespace of a profile"]
 
 
-def _of_controller(get: Callable[[str], Object], namespace: str) -> list[str]:
-    try:
-        config_map = get(f"/api/v1/namespaces/{namespace}/configmaps/{_CONFIG_MAP}")
-        deployment = get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{_CONTROLLER}")
-    except ClusterError as error:
-        if error.status != NOT_FOUND:
-            raise
-        return [f"{error}; name Kubeflow's namespace with --kubeflow-namespace"]
-    return retry_problems(config_map, deployment)
+def _of_controller(cluster: Cluster) -> list[str]:
+    config_map = cluster.get("ConfigMap", _CONFIG_MAP)
+    deployment = cluster.get("Deployment", _CONTROLLER)
+    if config_map and deployment:
+        return retry_problems(config_map, deployment)
+    missing = f"Deployment {_CONTROLLER}" if config_map else f"ConfigMap {_CONFIG_MAP}"
+    return [
+        f"the namespace {cluster.namespace} has no {missing}; name Kubeflow's namespace with"
+        " --kubeflow-namespace"
+    ]
 
 
 def retry_problems(config_map: Object, deployment: Object) -> list[str]:

@@ -12,32 +12,26 @@ from functools import partial
 from typing import TypeVar
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.cluster.client import EXISTS, ApiServer, Cluster, configuration
+from agentworld.cluster.names import PIPELINES
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.view import ConditionView, SimulatorView, of_digest, parse_object
+from agentworld.cluster.retry import is_unreachable, patiently
 from agentworld.errors import ClusterError, PipelineError
 from agentworld.operations.probe import probe
 from agentworld.operations.serving import deployed_service
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import digest_json
 from agentworld.runner.run import run_planned
-from agentworld.serving.simulators.cluster_objects import of_digest
 from agentworld.steps.deploy import Naming, plan_by
 from agentworld.steps.table import STEPS
 from agentworld_pipelines import objects
-from agentworld_pipelines.api_server import (
-    EXISTS,
-    MANAGER,
-    ApiServer,
-    Object,
-    configuration,
-    is_unreachable,
-    patiently,
-)
 from agentworld_pipelines.deployment import Target
 from agentworld_pipelines.settings import ClusterSettings, namespace_of
 
 _log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 1.0
-_MERGE = "application/merge-patch+json"
 _ANY_NUMBER = 1_000_000
 
 _Answer = TypeVar("_Answer")
@@ -60,7 +54,7 @@ def deployed(recipe: str, store: str, simulator: str, target: str) -> str:
 def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Naming) -> None:
     objects.check_servable(naming.simulator.manifest)
     server = ApiServer(configuration(settings.kubeconfig))
-    rollout = _Rollout(server, namespace, naming, target)
+    rollout = _Rollout(Cluster(server, namespace, PIPELINES), naming, target)
     if rollout.is_over():
         return
     rollout.serve()
@@ -71,34 +65,31 @@ def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Na
 class _Rollout:
     """One simulator and its alias in a namespace, for as long as the deployment grants it."""
 
-    def __init__(self, server: ApiServer, namespace: str, naming: Naming, target: Target) -> None:
-        self._server = server
-        self._path = partial(objects.path, namespace)
+    def __init__(self, cluster: Cluster, naming: Naming, target: Target) -> None:
+        self._cluster = cluster
         self._naming = naming
         self._target = target
         self._digest = naming.simulator.digest
         self._until = time.monotonic() + target.deployment.ready_seconds
         self._name = objects.simulator_name(naming)
-        self._allowed: set[str] = set()
+        self._allowed: set[tuple[str, str]] = set()
 
     def is_over(self) -> bool:
         """Whether this very step moved the alias before it was killed; others may have since."""
-        alias = self._find(self._alias)
-        return objects.moved_by(alias) == self._naming.key
+        return objects.moved_by(self._find_alias()) == self._naming.key
 
     def serve(self) -> None:
         """Makes the Simulator, and waits until runs can be opened with it.
 
         One that is there under another name is somebody's: it is used, and left as it is.
         """
-        listing = self._patiently(lambda: self._server.call("GET", self._path("simulators")))
-        there = of_digest(listing["items"], self._digest)
+        listing = self._patiently(partial(self._cluster.all, "Simulator"))
+        there = of_digest(listing.objects, self._digest)
         if there and there.metadata.name != self._name and there.refusal is None:
             self._name = there.metadata.name
         else:
             manifest = objects.simulator(self._naming, self._target, self._name)
-            apply = partial(self._server.apply, self._simulator, manifest, MANAGER)
-            self._patiently(apply)
+            self._patiently(partial(self._cluster.apply, manifest))
         self._wait()
 
     def ask_once(self) -> None:
@@ -122,24 +113,17 @@ class _Rollout:
         _log.info("the alias %s means %s", self._naming.alias, self._name)
 
     @property
-    def _simulator(self) -> str:
-        return self._path("simulators", self._name)
-
-    @property
-    def _alias(self) -> str:
-        return self._path("simulatoraliases", self._naming.alias)
-
-    @property
     def _too_late(self) -> str:
         seconds = self._target.deployment.ready_seconds
         return f" within {seconds} s; mend it and run the step again, or raise ready_seconds"
 
     def _wait(self) -> None:
-        last_conditions: dict[str, objects.Condition] = {}
+        last_conditions: dict[str, ConditionView] = {}
         while True:
-            simulator = self._find(self._simulator)
-            if simulator is None:
+            resource = self._find("Simulator", self._name)
+            if resource is None:
                 raise PipelineError(f"Simulator {self._name} was deleted; run the step again")
+            simulator = parse_object(SimulatorView, resource)
             now = objects.conditions(simulator)
             for type_, condition in now.items():
                 if last_conditions.get(type_) != condition:
@@ -158,26 +142,23 @@ class _Rollout:
 
     def _put(self, alias: Object) -> None:
         """Makes the alias, or changes it: an apply would leave somebody's override as it is."""
-        if self._find(self._alias) is None:
+        if self._find_alias() is None:
             try:
-                self._server.call("POST", self._path("simulatoraliases"), body=alias)
+                self._cluster.create(alias)
                 return
             except ClusterError as error:
-                if error.status != EXISTS or self._find(self._alias) is None:
+                if error.status != EXISTS or self._find_alias() is None:
                     raise
-        self._server.call(
-            "PATCH",
-            self._alias,
-            body=alias,
-            query=[("fieldManager", MANAGER)],
-            content_type=_MERGE,
-        )
+        self._cluster.merge(alias)
 
-    def _find(self, path: str) -> Object | None:
+    def _find_alias(self) -> Object | None:
+        return self._find("SimulatorAlias", self._naming.alias)
+
+    def _find(self, kind: str, name: str) -> Object | None:
         """An object; null where it is not there."""
-        find = partial(self._server.find, path)
-        resource = self._patiently(find, granted=path in self._allowed)
-        self._allowed.add(path)
+        find = partial(self._cluster.get, kind, name)
+        resource = self._patiently(find, granted=(kind, name) in self._allowed)
+        self._allowed.add((kind, name))
         return resource
 
     def _patiently(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:

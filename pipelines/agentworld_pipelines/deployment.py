@@ -5,34 +5,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
+from agentworld.cluster.records.serving import Bounds, NodePool, Serving, Tolerations, Weights
+from agentworld.cluster.terms import LabelKey, LabelValue, MountPath, ObjectName
 from agentworld.errors import InputError
 from agentworld.records.base import Label, Record, first_problem
-from agentworld_pipelines.terms import (
-    Accelerator,
-    LabelKey,
-    LabelValue,
-    MountPath,
-    ObjectName,
-    Resources,
-    Toleration,
-)
-
-
-class Bounds(Record):
-    """How many replicas there may be where open episodes decide."""
-
-    min: int = Field(0, ge=0)
-    """0 lets the engine go while no episode is open."""
-    max: int = Field(1, ge=1)
-    episodes_per_replica: int = Field(32, ge=1)
-    idle_seconds: int = Field(300, ge=0)
-    """Replicas go only after fewer were enough for so long."""
-
-    @model_validator(mode="after")
-    def _are_ordered(self) -> Self:
-        if self.min > self.max:
-            raise ValueError("min is more than max: raise max, or lower min")
-        return self
+from agentworld_pipelines.compute import Accelerator, CpuMemory, container_resources
 
 
 class Deployment(Record):
@@ -49,11 +26,11 @@ class Deployment(Record):
     """Whose entries are the environment variables that the bucket asks for, in the namespace of
     the Simulators."""
     node_selector: dict[LabelKey, LabelValue] = {}
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: Tolerations = ()
     accelerator: Accelerator | None = None
     """Of each replica."""
-    requests: Resources = Resources()
-    limits: Resources = Resources()
+    requests: CpuMemory = CpuMemory()
+    limits: CpuMemory = CpuMemory()
     queue: Label | None = None
     """A LocalQueue of Kueue, which admits the engine's pods."""
     replicas: int = Field(1, ge=1)
@@ -76,6 +53,20 @@ class Deployment(Record):
                 "claim and secret are both given; leave one, for a claim asks for none"
             )
         return self
+
+    def serving_of(self, weights: Weights) -> Serving:
+        """How a Simulator of these weights is served; what is null or not set it leaves alone."""
+        size = {"bounds": self.bounds} if self.bounds else {"replicas": self.replicas}
+        return Serving(
+            image=self.image,
+            weights=weights,
+            node_pool=NodePool(selector=self.node_selector, tolerations=self.tolerations),
+            resources=container_resources(self.requests, self.limits, self.accelerator),
+            tenants=self.tenants,
+            startup_seconds=self.startup_seconds,
+            queue=self.queue,
+            **size,
+        )
 
     def check_mounted(self, volumes: Mapping[str, str]) -> None:
         """Raises ValueError where the step has not mounted the claim of the weights."""

@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from agentworld import errors
+from agentworld.cluster.client import EXISTS, NOT_FOUND, ApiServer, Cluster, configuration
+from agentworld.cluster.names import BUILT, PIPELINES
+from agentworld.cluster.places import Object
+from agentworld.cluster.retry import patiently
 from agentworld.domains.base import domain_names
 from agentworld.errors import (
     ClusterError,
@@ -28,15 +32,7 @@ from agentworld.runner.remote import anywhere, fetch
 from agentworld.steps.run import folder_for
 from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.storage.working_copy import there
-from agentworld_pipelines.api_server import (
-    EXISTS,
-    NOT_FOUND,
-    ApiServer,
-    Object,
-    configuration,
-    patiently,
-)
-from agentworld_pipelines.job_parts import BUILT, name_of
+from agentworld_pipelines.job_parts import name_of
 from agentworld_pipelines.job_status import JobStatus, job_status
 from agentworld_pipelines.output import say
 from agentworld_pipelines.placement import Place
@@ -116,10 +112,11 @@ class _Task(NamedTuple):
 
 def _done(task: _Task, settings: ClusterSettings, finished: Finished) -> str:
     """The step's folder, once its job has ended well."""
-    server, namespace = ApiServer(configuration(settings.kubeconfig)), namespace_of(settings)
-    teller = Teller(server, namespace, task.name, task.pods)
+    server = ApiServer(configuration(settings.kubeconfig))
+    cluster = Cluster(server, namespace_of(settings), PIPELINES)
+    teller = Teller(cluster, task.name, task.pods)
     meter = Meter(task.store, task.step, settings.tell_seconds)
-    follower = Follower(server, namespace, task.built, settings)
+    follower = Follower(cluster, task.built, settings)
     uid = follower.begin(ProgressFile(task.store, task.step).begin, finished)
     if uid is None:
         return _wait_until_finished(task, finished, is_removed=False, settings=settings)
@@ -137,14 +134,10 @@ def _done(task: _Task, settings: ClusterSettings, finished: Finished) -> str:
 class Follower:
     """Makes one job be there, and sees it to its end."""
 
-    def __init__(
-        self, server: ApiServer, namespace: str, built: Object, settings: ClusterSettings
-    ) -> None:
-        self._server = server
+    def __init__(self, cluster: Cluster, built: Object, settings: ClusterSettings) -> None:
+        self._cluster = cluster
         self._kind = built["kind"]
-        self._all = f"/apis/{built['apiVersion']}/namespaces/{namespace}/{self._kind.lower()}s"
         self._name = built["metadata"]["name"]
-        self._path = f"{self._all}/{self._name}"
         self._built = built
         self._settings = settings
 
@@ -156,7 +149,7 @@ class Follower:
         """
         removing = ""
         while True:
-            job = self._ask(lambda: self._server.find(self._path))
+            job = self._ask(self._find)
             if job is None:
                 created_job = self._ask(lambda: self._make(beginning))
                 if created_job is not None:
@@ -181,7 +174,7 @@ class Follower:
     def follow(self, uid: str, tell: Callable[[Object], None]) -> JobStatus | None:
         """How it ended; null where it was taken away before that was seen."""
         while True:
-            job = self._ask(lambda: self._server.find(self._path), granted=True)
+            job = self._ask(self._find, granted=True)
             if job is None or job["metadata"]["uid"] != uid:
                 return None
             tell(job)
@@ -190,10 +183,13 @@ class Follower:
                 return status
             time.sleep(self._settings.look_seconds)
 
+    def _find(self) -> Object | None:
+        return self._cluster.get(self._kind, self._name)
+
     def _make(self, beginning: Callable[[], None]) -> Object | None:
         beginning()
         try:
-            return self._server.call("POST", self._all, body=self._built)
+            return self._cluster.create(self._built)
         except ClusterError as error:
             if error.status == EXISTS:
                 return None
@@ -214,7 +210,7 @@ class Follower:
         """With its pods first: two jobs would write into one folder."""
         how = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
-            self._server.call("DELETE", self._path, body=how)
+            self._cluster.delete(self._kind, self._name, how)
         except ClusterError as error:
             if error.status not in (NOT_FOUND, EXISTS):
                 raise

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from agentworld.cluster.names import BUILT, GROUP, part_labels
+from agentworld.cluster.places import Object
 from agentworld.records.base import digest_json
 from agentworld.storage.address import redact
-from agentworld_pipelines.api_server import Object
+from agentworld_pipelines.compute import container_resources
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
     QUEUE,
@@ -13,10 +15,6 @@ from agentworld_pipelines.placement import (
     Place,
 )
 from agentworld_pipelines.retries import WEEK_SECONDS
-from agentworld_pipelines.terms import Resources, Toleration
-
-BUILT = "agentworld.dev/built"
-"""The annotation with the digest of all that a job was built with."""
 
 _NAME_DIGITS = 16
 
@@ -34,16 +32,13 @@ def metadata_of(name: str, component: str, words: Sequence[str], place: Place) -
     return {
         "name": name,
         "labels": {
-            "app.kubernetes.io/name": f"agentworld-{component}",
-            "app.kubernetes.io/component": component,
-            "app.kubernetes.io/part-of": "agentworld",
-            "app.kubernetes.io/managed-by": "agentworld-pipelines",
+            **part_labels(f"agentworld-{component}", "agentworld-pipelines", component=component),
             **{label: value for label, value in queued.items() if value},
         },
         "annotations": {
-            "agentworld.dev/step": step,
-            "agentworld.dev/recipe": redact(recipe),
-            "agentworld.dev/store": redact(store),
+            f"{GROUP}/step": step,
+            f"{GROUP}/recipe": redact(recipe),
+            f"{GROUP}/store": redact(store),
         },
     }
 
@@ -62,12 +57,8 @@ def deadline_seconds(place: Place) -> int:
 
 def resources_of(place: Place) -> Object:
     """What a container is given."""
-    devices = {place.accelerator.type: str(place.accelerator.count)} if place.accelerator else {}
-    sections = {
-        "requests": {**_amounts(place.requests), **devices},
-        "limits": {**_amounts(place.limits), **devices},
-    }
-    return {which: amounts for which, amounts in sections.items() if amounts}
+    resources = container_resources(place.requests, place.limits, place.accelerator)
+    return {which: amounts for which, amounts in resources.model_dump().items() if amounts}
 
 
 def environment_of(place: Place) -> list[Object]:
@@ -104,24 +95,9 @@ def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Objec
     whole = {**container, **({"volumeMounts": mounts} if mounts else {})}
     spec = {
         "nodeSelector": place.node_selector,
-        "tolerations": [_toleration(each) for each in place.tolerations],
+        "tolerations": [each.model_dump(exclude_none=True) for each in place.tolerations],
         "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
         "volumes": [volume for volume, _ in volumes],
         "containers": [whole] if len(whole) > 1 else [],
     }
     return {field: value for field, value in spec.items() if value}
-
-
-def _amounts(resources: Resources) -> dict[str, str]:
-    return resources.model_dump(exclude_none=True)
-
-
-def _toleration(toleration: Toleration) -> Object:
-    fields = {
-        "key": toleration.key,
-        "operator": toleration.operator,
-        "value": toleration.value or None,
-        "effect": toleration.effect,
-        "tolerationSeconds": toleration.toleration_seconds,
-    }
-    return {field: value for field, value in fields.items() if value is not None}

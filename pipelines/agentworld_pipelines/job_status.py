@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from agentworld_pipelines.api_server import Object
+from agentworld.cluster.places import Object
 
 State = Literal["running", "waiting", "complete", "failed"]
 _STATES: tuple[tuple[str, State], ...] = (

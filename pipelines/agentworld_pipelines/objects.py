@@ -1,34 +1,24 @@
-"""A pipeline's part of the cluster's objects: what it wants of them, and what they say. Pure.
-
-The operator owns their form (`agentworld_operator.resources`), and comes above this package.
-"""
+"""A pipeline's part of the cluster's objects: what it wants of them, and what they say. Pure."""
 
 import json
 from pathlib import Path
-from typing import NamedTuple
 
+from agentworld.cluster.names import MOVED_BY, part_labels
+from agentworld.cluster.places import Object, typed
+from agentworld.cluster.records.alias import AliasSpec
+from agentworld.cluster.records.serving import Weights
+from agentworld.cluster.records.view import ConditionView, SimulatorView
 from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld.steps.deploy import Naming
 from agentworld.storage.address import redact
 from agentworld.storage.working_copy import is_bucket, there
-from agentworld_pipelines.api_server import Object
-from agentworld_pipelines.deployment import Deployment, Target
-from agentworld_pipelines.terms import Resources
+from agentworld_pipelines.deployment import Target
 
-GROUP = "agentworld.dev"
-_API_VERSION = f"{GROUP}/v1alpha1"
-MOVED_BY = f"{GROUP}/moved-by"
-"""The annotation of an alias that names the step that moved it last."""
 _DIGITS = 12
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
 """What no waiting mends; a registry that is gone, or a pool that is full, may be back."""
-
-
-def path(namespace: str, plural: str, name: str = "") -> str:
-    """Where the API server has one of our objects, or all of a kind."""
-    return f"/apis/{_API_VERSION}/namespaces/{namespace}/{plural}/{name}".rstrip("/")
 
 
 def simulator_name(naming: Naming) -> str:
@@ -52,20 +42,16 @@ def check_servable(manifest: SimulatorManifest) -> None:
 
 
 def simulator(naming: Naming, target: Target, name: str) -> Object:
-    """As `resources.simulator` of the operator has it."""
-    labels = {
-        "app.kubernetes.io/name": "agentworld-simulator",
-        "app.kubernetes.io/instance": naming.alias,
-        "app.kubernetes.io/part-of": "agentworld",
-        "app.kubernetes.io/managed-by": "agentworld-pipelines",
-    }
+    """The object that an operator serves."""
+    labels = part_labels("agentworld-simulator", "agentworld-pipelines", instance=naming.alias)
+    serving = target.deployment.serving_of(_weights(target, naming))
     return {
-        "apiVersion": _API_VERSION,
-        "kind": "Simulator",
+        **typed("Simulator"),
         "metadata": {"name": name, "labels": labels},
         "spec": {
             "identity": {"manifest": json.loads(naming.simulator.manifest.canonical)},
-            "serving": _serving(target.deployment) | {"weights": _weights(target, naming)},
+            # What a deployment does not say is left to whoever else sets it.
+            "serving": serving.model_dump(mode="json", exclude_unset=True, exclude_none=True),
         },
     }
 
@@ -73,16 +59,11 @@ def simulator(naming: Naming, target: Target, name: str) -> Object:
 def alias(naming: Naming, name: str) -> Object:
     """What an alias is changed to; an override that let it move before lets it move no more."""
     evidence = naming.conditions
+    spec = AliasSpec(simulator=name, gate=evidence.gate, report=evidence.report, override=None)
     return {
-        "apiVersion": _API_VERSION,
-        "kind": "SimulatorAlias",
+        **typed("SimulatorAlias"),
         "metadata": {"name": naming.alias, "annotations": {MOVED_BY: naming.key}},
-        "spec": {
-            "simulator": name,
-            "gate": [each.model_dump() for each in evidence.gate],
-            "report": evidence.report,
-            "override": None,
-        },
+        "spec": spec.model_dump(mode="json", exclude_unset=True),
     }
 
 
@@ -92,94 +73,34 @@ def moved_by(resource: Object | None) -> str | None:
     return key
 
 
-class Condition(NamedTuple):
-    """A condition."""
-
-    status: str
-    reason: str
-    message: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {self.message}" if self.message else self.reason
-
-
-def conditions(resource: Object) -> dict[str, Condition]:
+def conditions(simulator: SimulatorView) -> dict[str, ConditionView]:
     """What is said of an object as it is wanted now; nothing while nobody has looked."""
-    status = resource.get("status") or {}
-    if status.get("observedGeneration") != resource["metadata"]["generation"]:
+    metadata, status = simulator.metadata, simulator.status
+    if status.observed_generation != metadata.generation:
         return {}
-    return {
-        each["type"]: Condition(each["status"], each["reason"], each.get("message", ""))
-        for each in status.get("conditions", ())
-    }
+    return {condition.type: condition for condition in status.conditions}
 
 
-def is_ready(resource: Object, digest: Digest) -> bool:
+def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
     """Whether runs can be opened with a Simulator; raises PipelineError where none ever will be."""
-    conditions_by_type, name = conditions(resource), resource["metadata"]["name"]
+    conditions_by_type, name = conditions(simulator), simulator.metadata.name
     if not conditions_by_type:
         return False
     verified, degraded = conditions_by_type.get("Verified"), conditions_by_type.get("Degraded")
     if verified and verified.status == "False":
-        raise PipelineError(
-            f"Simulator {name} is not served: {verified.reason}: {verified.message}"
-        )
+        raise PipelineError(f"Simulator {name} is not served: {verified}")
     if degraded and degraded.status == "True" and degraded.reason in _HOPELESS:
         raise PipelineError(f"Simulator {name} never starts: {degraded}")
-    if (cluster_digest := resource["status"].get("digest")) != digest:
+    if simulator.status.digest != digest:
         raise PipelineError(
-            f"Simulator {name} is {cluster_digest} in the cluster and {digest} here; install the"
-            " operator of this release"
+            f"Simulator {name} is {simulator.status.digest} in the cluster and {digest} here;"
+            " install the operator of this release"
         )
     ready = conditions_by_type.get("Ready")
     return ready is not None and ready.status == "True"
 
 
-def _serving(deployment: Deployment) -> Object:
-    bounds = deployment.bounds
-    size: Object = {"replicas": deployment.replicas}
-    if bounds:
-        size = {
-            "bounds": {
-                "min": bounds.min,
-                "max": bounds.max,
-                "episodesPerReplica": bounds.episodes_per_replica,
-                "idleSeconds": bounds.idle_seconds,
-            }
-        }
-    return {
-        **size,
-        "image": deployment.image,
-        "nodePool": {
-            "selector": deployment.node_selector,
-            "tolerations": [_toleration(each.model_dump()) for each in deployment.tolerations],
-        },
-        "resources": _resources(deployment),
-        "tenants": list(deployment.tenants),
-        "startupSeconds": deployment.startup_seconds,
-        **({"queue": deployment.queue} if deployment.queue else {}),
-    }
-
-
-def _toleration(toleration: Object) -> Object:
-    spelled = {"toleration_seconds": "tolerationSeconds"}
-    fields = {name: value for name, value in toleration.items() if value not in (None, "")}
-    return {spelled.get(name, name): value for name, value in fields.items()}
-
-
-def _resources(deployment: Deployment) -> Object:
-    devices = deployment.accelerator
-    limits = _amounts(deployment.limits)
-    if devices:
-        limits[devices.type] = devices.count
-    return {"requests": _amounts(deployment.requests), "limits": limits}
-
-
-def _amounts(resources: Resources) -> Object:
-    return resources.model_dump(exclude_none=True)
-
-
-def _weights(target: Target, naming: Naming) -> Object:
+def _weights(target: Target, naming: Naming) -> Weights:
     """Where the operator finds the model's files; raises InputError where it would not."""
     claim, secret = target.deployment.claim, target.deployment.secret
     model = naming.simulator.model.resolve()
@@ -189,7 +110,7 @@ def _weights(target: Target, naming: Naming) -> Object:
                 f"{redact(address)} is in a bucket, and deploy.claim of the placement is {claim};"
                 " take the claim out, or name a store on it"
             )
-        return {"url": address, **({"secret": secret} if secret else {})}
+        return Weights(url=address, secret=secret)
     if not claim:
         raise InputError(
             f"{model} is in no bucket; name its claim as deploy.claim of the placement"
@@ -201,4 +122,4 @@ def _weights(target: Target, naming: Naming) -> Object:
             f"{model} is not on the claim {claim}, which is mounted at {mounted}; name a store"
             " there"
         )
-    return {"claim": claim, "path": model.relative_to(mounted).as_posix()}
+    return Weights(claim=claim, path=model.relative_to(mounted).as_posix())

@@ -9,25 +9,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from agentworld.recipes.load import load_yaml
-from agentworld.records.base import Label, Record
-from agentworld.steps.table import CONCLUDE, STEPS, names_of
-from agentworld_pipelines.deployment import Deployment
-from agentworld_pipelines.retries import RETRIES, Retries
-from agentworld_pipelines.terms import (
-    Accelerator,
+from agentworld.cluster.records.serving import Tolerations
+from agentworld.cluster.terms import (
     Bytes,
     Image,
     LabelKey,
     LabelValue,
     MountPath,
     ObjectName,
-    Resources,
     SecretKey,
     Text,
-    Toleration,
     Variable,
 )
+from agentworld.recipes.load import load_yaml
+from agentworld.records.base import Label, Record
+from agentworld.steps.table import CONCLUDE, STEPS, names_of
+from agentworld_pipelines.compute import Accelerator, CpuMemory
+from agentworld_pipelines.deployment import Deployment
+from agentworld_pipelines.retries import RETRIES, Retries
 
 SHARED_MEMORY = "/dev/shm"
 SCRATCH = "/tmp/agentworld"
@@ -53,9 +52,9 @@ def _check_step(step: str) -> str:
     return step
 
 
-_FOLLOWS = Resources(cpu="100m", memory="512Mi")
+_FOLLOWS = CpuMemory(cpu="100m", memory="512Mi")
 """What a pod needs that only follows others."""
-_FOLLOWS_AT_MOST = Resources(cpu="1", memory="1Gi")
+_FOLLOWS_AT_MOST = CpuMemory(cpu="1", memory="1Gi")
 """A namespace with a quota takes no pod without limits."""
 
 _TORCH = "torch-distributed"
@@ -88,10 +87,10 @@ class Place(Record):
     """Null runs the step in its own pod; cpt, sft and rl alone can have several nodes."""
     node_selector: dict[LabelKey, LabelValue] = {}
     """Labels that a node has."""
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: Tolerations = ()
     accelerator: Accelerator | None = None
-    requests: Resources = Resources()
-    limits: Resources = Resources()
+    requests: CpuMemory = CpuMemory()
+    limits: CpuMemory = CpuMemory()
     shared_memory: Bytes | None = None
     """The size of /dev/shm, which counts as memory; null leaves what the node gives: 64 MB."""
     scratch: Bytes | None = None

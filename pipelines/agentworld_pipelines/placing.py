@@ -68,7 +68,7 @@ def _choose_nodes(task: dsl.PipelineTask, place: Place) -> None:
     for key, value in place.node_selector.items():
         kubernetes.add_node_selector(task, key, value)
     for toleration in place.tolerations:
-        kubernetes.add_toleration(task, **toleration.model_dump())
+        kubernetes.add_toleration(task, **toleration.model_dump(by_alias=False))
 
 
 def _give(task: dsl.PipelineTask, place: Place) -> None:

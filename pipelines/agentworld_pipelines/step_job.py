@@ -6,7 +6,7 @@ Its pod is the step's own but for two things: no account of the cluster, and no 
 
 from collections.abc import Sequence
 
-from agentworld_pipelines.api_server import Object
+from agentworld.cluster.places import Object, typed
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
@@ -42,8 +42,7 @@ def step_job(
     }
     return sealed(
         {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
+            **typed("Job"),
             "metadata": metadata_of(name, "live-shells", words, place),
             "spec": spec,
         }

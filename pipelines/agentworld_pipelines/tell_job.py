@@ -8,10 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError, StoreError
 from agentworld.runner.progress import progress_path, read_progress
 from agentworld.runner.remote import fetch
-from agentworld_pipelines.api_server import ApiServer, Object
 from agentworld_pipelines.job_status import (
     first_trouble,
     in_words,
@@ -35,12 +36,10 @@ class Pods(NamedTuple):
 class Teller:
     """What was told already, of one job."""
 
-    def __init__(self, server: ApiServer, namespace: str, name: str, pods: Pods) -> None:
+    def __init__(self, cluster: Cluster, name: str, pods: Pods) -> None:
         self.trouble = ""
         """Of the pods, as they were seen last."""
-        self._server = server
-        self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
-        self._events_path = f"/api/v1/namespaces/{namespace}/events"
+        self._cluster = cluster
         self._name = name
         self._of_job = pods
         self._tails: dict[str, LogTail] = {}
@@ -69,13 +68,11 @@ class Teller:
             say(line)
 
     def _pods(self) -> list[Object]:
-        query = [("labelSelector", self._of_job.selector)]
-        return list(self._server.call("GET", self._pods_path, query=query)["items"])
+        return self._cluster.all("Pod", self._of_job.selector).objects
 
     def _refusal(self, job: Object) -> str:
-        query = [("fieldSelector", "reason=FailedCreate")]
         try:
-            events = self._server.call("GET", self._events_path, query=query)["items"]
+            events = self._cluster.all("Event", fields="reason=FailedCreate").objects
         except ClusterError as error:
             self._once("events", f"why {self._name} has no pods cannot be seen: {error}")
             return ""
@@ -88,9 +85,8 @@ class Teller:
         tail = self._tails.setdefault(pod["metadata"]["uid"], LogTail())
         name = pod["metadata"]["name"]
         try:
-            path = f"{self._pods_path}/{name}/log"
             container = ("container", self._of_job.container)
-            text = self._server.text(path, [container, *tail.query])
+            text = self._cluster.log(name, [container, *tail.query])
         except ClusterError as error:
             self._once("log", f"the log of {name} cannot be read: {error}")
             return

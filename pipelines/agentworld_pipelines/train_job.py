@@ -7,8 +7,9 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentworld.cluster.names import PIPELINES
+from agentworld.cluster.places import PLACES, Object, typed
 from agentworld.storage.working_copy import there
-from agentworld_pipelines.api_server import MANAGER, Object
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
@@ -21,8 +22,6 @@ from agentworld_pipelines.job_parts import (
 )
 from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.tell_job import Pods
-
-GROUP = "trainer.kubeflow.org"
 
 NODE = "node"
 """A runtime's replicated job, and the container in it."""
@@ -65,17 +64,16 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
     words = [stage, *arguments]
     return sealed(
         {
-            "apiVersion": f"{GROUP}/v1alpha1",
-            "kind": "TrainJob",
+            **typed("TrainJob"),
             "metadata": metadata_of(name, "training", words, place),
             "spec": {
                 "runtimeRef": {
-                    "apiGroup": GROUP,
+                    "apiGroup": PLACES["TrainJob"].group,
                     "kind": "ClusterTrainingRuntime",
                     "name": place.nodes.runtime,
                 },
                 "trainer": _trainer(name, words, place, place.nodes),
-                "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": _patched(place)}],
+                "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patched(place)}],
                 "activeDeadlineSeconds": deadline_seconds(place),
             },
         }

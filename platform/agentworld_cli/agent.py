@@ -29,7 +29,7 @@ from agentworld_cli.verification import check_none
 
 if TYPE_CHECKING:
     from agentworld.audit.questions.agents import AgentsAudit, AgentSummary
-    from agentworld.records.deployment import Deployment
+    from agentworld.records.agent_use import AgentUse
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
 add_steps(app, "agent", but=["register"])
@@ -117,8 +117,8 @@ def use(
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.agent_use import use
 
-    deployment = use(VersionRef.parse(version), alias, Path(store), by, reason)
-    _show_deployment(deployment, as_json=as_json)
+    agent_use = use(VersionRef.parse(version), alias, Path(store), by, reason)
+    _show_use(agent_use, as_json=as_json)
 
 
 @app.command()
@@ -133,8 +133,8 @@ def unuse(
     """Take whatever version of an agent is in use as something out of use."""
     from agentworld.operations.agent_use import unuse
 
-    deployment = unuse(name, alias, Path(store), by, reason)
-    _show_deployment(deployment, as_json=as_json)
+    agent_use = unuse(name, alias, Path(store), by, reason)
+    _show_use(agent_use, as_json=as_json)
 
 
 def _show_agents(audit: "AgentsAudit") -> None:
@@ -149,15 +149,15 @@ def _show_agents(audit: "AgentsAudit") -> None:
         trees.print(f"[red]broken: {_to_markup(problem)}[/]")
 
 
-def _show_deployment(deployment: "Deployment", *, as_json: bool) -> None:
+def _show_use(agent_use: "AgentUse", *, as_json: bool) -> None:
     if as_json:
-        show_json(deployment)
+        show_json(agent_use)
         return
-    how = "out of use" if deployment.ended else "in use"
-    reason = f": {plain(deployment.reason)}" if deployment.reason else ""
+    how = "out of use" if agent_use.ended else "in use"
+    reason = f": {plain(agent_use.reason)}" if agent_use.reason else ""
     print(
-        f"{deployment.agent}  {how} as {deployment.alias} since {deployment.at},"
-        f" by {plain(deployment.by)}{reason}"
+        f"{agent_use.agent}  {how} as {agent_use.alias} since {agent_use.at},"
+        f" by {plain(agent_use.by)}{reason}"
     )
 
 

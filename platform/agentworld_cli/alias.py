@@ -108,7 +108,7 @@ def describe_change(change: "AliasChange") -> str:
     if change.report:
         line += f", shown by {change.report}"
     for each in change.gate:
-        figure = "not told" if each.found is None else f"{each.found:g}"
+        figure = "not told" if each.value is None else f"{each.value:g}"
         line += f", {plain(each.metric)} {figure} of at least {each.least:g}"
     if change.override:
         line += f", whatever its gate says: {plain(change.override)}"

@@ -1,14 +1,45 @@
-"""Live episodes, and the data sets that are made of them."""
+"""Live episodes, recorded ones, and the data sets that are made of them."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import Json, show_record
+from agentworld_cli.show import DEFAULT_STORE, AnyStore, Json, RecipeName, show_record
 from agentworld_cli.steps import add_steps
 
-app = typer.Typer(help="Live episodes and data sets.", no_args_is_help=True)
+app = typer.Typer(help="Live episodes, recordings and data sets.", no_args_is_help=True)
 add_steps(app, "data")
+
+
+@app.command("import")
+def import_recordings(
+    source: Annotated[str, typer.Argument(help="A file, a folder, or an address such as s3://.")],
+    *,
+    form: Annotated[str, typer.Option("--format", help="Their form, where it is not plain.")] = "",
+    domain: Annotated[str, typer.Option(help="The domain of episodes that name none.")] = "text",
+    options: Annotated[
+        list[str],
+        typer.Option("--set", metavar="NAME=VALUE", help="An option of the form; repeatable."),
+    ] = [],  # noqa: B006  typer copies it
+    strict: Annotated[bool, typer.Option(help="Refuse a source with a bad record.")] = False,
+    explain: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Show the N-th record's parts; import nothing.")
+    ] = 0,
+    recipe: RecipeName = "",
+    store: AnyStore = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Import recorded episodes: what a record holds becomes turns, and the rest is counted."""
+    from agentworld_cli import imports
+
+    collect = imports.collect_recipe(
+        recipe, source, form=form, domain=domain, options=options, strict=strict
+    )
+    if explain:
+        imports.explain(collect, explain, as_json=as_json)
+    else:
+        imports.run(recipe, collect, store, as_json=as_json)
 
 
 @app.command()

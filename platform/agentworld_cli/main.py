@@ -23,6 +23,7 @@ from agentworld_cli import (
     run,
     simulator,
     train,
+    world_model,
 )
 from agentworld_cli.errors import exit_on_error
 
@@ -47,6 +48,7 @@ app.add_typer(domain.app, name="domain")
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(world_model.app, name="world-model")
 app.add_typer(simulator.app, name="simulator")
 app.add_typer(run.app, name="run")
 app.add_typer(episode.app, name="episode")

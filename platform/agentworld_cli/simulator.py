@@ -46,7 +46,11 @@ _Domains = Annotated[
 @app.command()
 def pin(
     version: Annotated[
-        str, typer.Argument(metavar="NAME@VERSION", help="A registered world model.")
+        str,
+        typer.Argument(
+            metavar="NAME@VERSION|FOLDER",
+            help="A registered world model, or the folder of a finished `world-model register`.",
+        ),
     ],
     recipe: RecipeName = DEFAULT_RECIPE,
     store: Store = DEFAULT_STORE,
@@ -55,10 +59,12 @@ def pin(
     """Freeze a world model with all that shapes its observations."""
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.registry import check_store
+    from agentworld.runner.folders import VERSION
     from agentworld.steps.run import run_by_name
     from agentworld.storage.simulators import PinnedSimulator
 
-    VersionRef.parse(version)
+    if not (Path(version) / VERSION).is_file():
+        VersionRef.parse(version)
     check_store(Path(store))
     with redirect_stdout(sys.stderr):
         folder = run_by_name("simulate", recipe, store, version)

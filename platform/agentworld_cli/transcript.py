@@ -44,7 +44,7 @@ def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
     for name, source in (("fork", opening.fork), ("replay", opening.replay)):
         if source:
             yield name, f"of the first {source.step} steps of episode {source.episode}"
-    for number, turn in enumerate(opening.given, 1):
+    for number, turn in enumerate(opening.prior_turns, 1):
         yield f"given action {number}", turn.action
         yield f"given observation {number}", turn.observation
 

@@ -15,7 +15,7 @@ from agentworld.access.run_token import RunTokens
 from agentworld.access.secret import RUN_TOKENS, new_secret, read_secret
 from agentworld.errors import AccessError, AgentworldError, InputError
 from agentworld.http.auth import check_loopback, credential
-from agentworld.serving.setup import access_with
+from agentworld.serving.setup import access_of
 
 _OPEN = re.compile(r"/healthz|/static/[a-z.]+")
 _TENANT = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -65,7 +65,7 @@ class Callers:
             raise InputError(
                 "access is `local`, which asks nobody, and a proxy's secret is set; leave one"
             )
-        authenticator = access_with(_tokens(keys), access, host) if access else None
+        authenticator = access_of(_tokens(keys), access, host) if access else None
         return cls(authenticator, proxy_secret=proxy_secret, loopback_only=access == "local")
 
     async def caller(self, request: Request) -> Caller:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from agentworld.audit.questions.dataset import Reader
 from agentworld.errors import InputError
-from agentworld.ledger.pages import ListedRun
+from agentworld.ledger.runs import ListedRun
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld_console import rows
@@ -19,8 +19,8 @@ _ROWS = 50
 OF_A_FILE = 2_000
 """Rows that are read at once for a list as a whole."""
 _ROWS_WITH_AGENTS = 25
-"""Of a list that asks the registry and the second store for each of its rows."""
-_RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "made")
+"""Of a list that asks the registry and the evidence mirror for each of its rows."""
+_RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "final weights")
 _RUN_AGENT_COLUMNS = (
     *("run", "registered as", "grade", "episodes", "steps", "agent", "purpose", "opened"),
     *("simulator", "tenant"),
@@ -70,14 +70,13 @@ def simulators(sight: Sight, limit: int = _ROWS) -> Listing:
     """Those that served runs, by their newest one; then those that only were pinned."""
 
     def fetch(cursor: str) -> Part:
-        first, names = number(cursor), sight.aliases()
-        entries = sight.simulators(limit + 1, offset=first)
+        names, entries = sight.aliases(), sight.simulators(limit + 1, cursor)
         lines = [
             rows.simulator_row(e.simulator, names, e.num_runs, e.newest_run)
             for e in entries[:limit]
         ]
         if len(entries) > limit:
-            return Part(lines, str(first + limit))
+            return Part(lines, _as_cursor(entries[limit - 1].newest_run))
         return Part(
             lines + [rows.simulator_row(d, names, 0, "") for d in sight.unused_simulators()]
         )
@@ -89,7 +88,7 @@ def runs(sight: Sight, limit: int = _ROWS) -> Listing:
     """The newest first."""
 
     def fetch(cursor: str) -> Part:
-        entries = sight.runs(limit + 1, before=cursor)
+        entries = sight.runs(limit + 1, cursor)
         return Part([rows.run_row(run) for run in entries[:limit]], _last(entries, limit))
 
     return Listing("/runs", _RUN, fetch)
@@ -101,7 +100,7 @@ def runs_of(
     """All that simulators served, and the agents that came of it: a row for each."""
 
     def fetch(cursor: str) -> Part:
-        entries = sight.runs(limit + 1, before=cursor, simulators=simulators)
+        entries = sight.runs(limit + 1, cursor, simulators=simulators)
         agents_by_run = sight.agents_of(entries[:limit])
         lines = [
             rows.run_agent_row(sight, run, each)
@@ -184,5 +183,9 @@ def _next(changes: list[AliasChange], alias: str) -> AliasChange | None:
 
 
 def _last(entries: list[ListedRun], limit: int) -> str:
+    return _as_cursor(entries[limit - 1].id) if len(entries) > limit else ""
+
+
+def _as_cursor(run: str) -> str:
     """A garbled name cannot be asked for; what is below it is found by a like one."""
-    return entries[limit - 1].id.encode("utf-8", "replace").decode() if len(entries) > limit else ""
+    return run.encode("utf-8", "replace").decode()

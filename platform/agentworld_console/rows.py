@@ -5,11 +5,12 @@ from typing import Literal
 
 from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.questions.dataset import Reader
-from agentworld.ledger.pages import ListedEpisode, ListedFork, ListedRun
+from agentworld.ledger.pages import ListedEpisode, ListedFork
+from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
+from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
-from agentworld.records.deployment import Deployment
 from agentworld.records.edge import Grade
 from agentworld_console.grade import disputed
 from agentworld_console.sight import Sight
@@ -80,8 +81,7 @@ def run_row(run: ListedRun) -> Row:
 
 def run_agent_row(sight: Sight, run: ListedRun, agent: RegisteredAgent | None) -> Row:
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
-    cells = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator)
-    ran = *cells, run.tenant
+    ran = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator), run.tenant
     if agent is None:
         what = "nothing" if run.final_weights else "open"
         return run_link(run.id), what, None, run.num_episodes, run.num_steps, *ran
@@ -95,7 +95,7 @@ def _grade(audit: EdgeAudit) -> Mark:
     return Mark(audit.grade, _STATES[audit.grade])
 
 
-def use_row(sight: Sight, used: Deployment, agents: list[RegisteredAgent]) -> Row:
+def use_row(sight: Sight, used: AgentUse, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
     registered = next((each for each in agents if str(each.ref) == used.agent), None)
     audit = sight.edge_of(registered) if registered else disputed("the registry has no such agent")
@@ -131,7 +131,7 @@ def episode_row(episode: ListedEpisode) -> Row:
     """An episode without its texts."""
     link = Link(episode.id, at("episodes", episode.id))
     counts = episode.num_steps, episode.num_copied, episode.num_low
-    texts = "erased" if episode.erased else "kept"
+    texts = "erased" if episode.erased else "stored"
     return link, *counts, episode.reward, episode.closed or "open", texts
 
 

@@ -8,23 +8,22 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentworld.access import Caller
-from agentworld.audit.checks.edges import EdgeAudit
-from agentworld.audit.checks.run import RunVerification
+from agentworld.audit.checks.edges import EdgeAudit, edge_to
+from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.questions.agents import problems_in_use
 from agentworld.audit.questions.revalidation import Uses
 from agentworld.audit.read.sources import (
     Sources,
-    edge_to,
     manifest_of,
     resolve_name,
-    verification_of,
 )
 from agentworld.errors import InputError, NotFound
-from agentworld.ledger.pages import ListedFork, ListedRun, ListedSimulator
+from agentworld.ledger.pages import ListedFork, ListedSimulator
+from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import Agent, RegisteredAgent, Version, VersionRef
+from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
-from agentworld.records.deployment import Deployment
 from agentworld.records.episode import Episode
 from agentworld.records.garbled import reading
 from agentworld.records.simulator import SimulatorManifest
@@ -97,15 +96,15 @@ class Sight:
     def runs(
         self,
         limit: int,
+        after: str = "",
         *,
-        before: str = "",
         only_open: bool = False,
         simulators: Collection[Digest] | None = None,
     ) -> list[ListedRun]:
         """The newest first; of these simulators, or of all."""
         return self._pages.runs(
             limit,
-            before=before,
+            after,
             only_open=only_open,
             simulators=simulators,
             tenant=self.tenant,
@@ -159,9 +158,9 @@ class Sight:
         own = self._own(each.tags["run"] for each in versions)
         return [each for each in versions if each.tags["run"] in own][:limit]
 
-    def in_use(self) -> list[Deployment]:
+    def in_use(self) -> list[AgentUse]:
         """Of agents that are seen, by their names and aliases."""
-        used = sorted(self.uses.deployed, key=lambda each: (each.name, each.alias))
+        used = sorted(self.uses.agent_uses, key=lambda each: (each.name, each.alias))
         own = None if self.is_whole else self._own(each.run for each in used)
         return [each for each in used if own is None or each.run in own]
 
@@ -218,13 +217,13 @@ class Sight:
         audit = edge_to(agent.ref.name, agent, self.sources)
         return audit or disputed(f"nothing of run {agent.run} is signed")
 
-    def simulators(self, limit: int, *, start: str = "", offset: int = 0) -> list[ListedSimulator]:
+    def simulators(self, limit: int, after: str = "", *, start: str = "") -> list[ListedSimulator]:
         """That served runs, the one with the newest run first."""
         if self.caller.run:
             served = self.library.ledger.owner(self.caller.run).simulator
             only = ListedSimulator(served, 1, self.caller.run)
-            return [only] if served.startswith(start) and not offset else []
-        return self._pages.simulators(limit, tenant=self.tenant, start=start, offset=offset)
+            return [only] if served.startswith(start) and not after else []
+        return self._pages.simulators(limit, after, tenant=self.tenant, start=start)
 
     def unused_simulators(self) -> list[Digest]:
         """That were pinned and served no run; for who sees across tenants."""

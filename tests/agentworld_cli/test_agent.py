@@ -103,7 +103,7 @@ def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
 def test_words_of_others_do_nothing_to_who_looks(call, made):
     nasty = "\x1b[2J [red]"
     move = made.move(by=nasty, reason=nasty)
-    made.statement_signer.deploy("shell-agent", "production", move)
+    made.statement_signer.start_agent_use("shell-agent", "production", move)
     for words in ("agent use shell-agent@1", "agent unuse shell-agent"):
         done = call(f"{words} --as production --store {made.store} --by {chr(39)}{nasty}{chr(39)}")
         assert done.code == 0, done.error

@@ -7,7 +7,9 @@ from make import records
 
 def signers(played) -> list[str]:
     """The ids of the keys that signed the run's log, in the order of its lengths."""
-    envelopes = [envelope for _, envelope in sorted(played.ledger.checkpoints(played.run).items())]
+    envelopes = [
+        envelope for _, envelope in sorted(played.ledger.logs.checkpoints(played.run).items())
+    ]
     return [json.loads(envelope)["signatures"][0]["keyid"] for envelope in envelopes]
 
 

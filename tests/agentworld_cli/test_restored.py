@@ -51,7 +51,7 @@ def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored
 
 
 def test_without_a_reason_nothing_is_signed(call, played):
-    copies = WriteOnce(str(played.store / "checkpoints"))
+    copies = WriteOnce(str(played.store / "mirror"))
     before = copies.names()
     done = call(f"audit restored --store {played.store}")
     assert done.out == "the ledger has all that was signed\n"
@@ -62,18 +62,18 @@ def test_without_a_reason_nothing_is_signed(call, played):
     assert not (played.store / "keys").exists()
 
 
-def test_a_second_store_of_another_ledger_is_one_sentence(call, played):
+def test_a_mirror_of_another_ledger_is_one_sentence(call, played):
     assert call(f"audit restored --reason 'a disk' --store {played.store}").code == 0
     with closing(sqlite3.connect(played.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM attestations")
     done = call(f"episode erase {played.episode} --yes --store {played.store}")
     assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
-    assert "the second store was begun with another ledger" in done.error
+    assert "the evidence mirror was begun with another ledger" in done.error
     assert played.ledger.episode(played.episode).opening
 
 
 def test_a_run_that_lost_entries_says_so_and_is_whole_as_far_as_it_goes(call, played):
-    store = WriteOnce(str(played.store / "checkpoints"))
+    store = WriteOnce(str(played.store / "mirror"))
     (newest,) = store.names(f"{played.run}/")[-1:]
     later = checkpoint_name(played.run, 99)
     store.put(later, store.get(newest))
@@ -99,7 +99,7 @@ def test_a_restore_of_a_server_is_declared_through_the_environment(
     LogCheckpointSigner(lost, make.service.SIMULATOR, signer, copies).seal_all()
     lost.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
-    monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", f"file://{tmp_path}/copies")
+    monkeypatch.setenv("AGENTWORLD_MIRROR_URL", f"file://{tmp_path}/copies")
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
     words = f"--store {tmp_path}/store"
     assert "is gone from the ledger" in call(f"run verify gone {words}").error

@@ -323,8 +323,8 @@ def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, 
     (change,) = history(call)
     assert (change["report"], change["set_by"]) == (judged.report, getpass.getuser())
     assert change["gate"] == [
-        {"metric": "live_gain", "least": 0.3, "found": pytest.approx(0.4)},
-        {"metric": "trained.live", "least": 0.5, "found": pytest.approx(0.5)},
+        {"metric": "live_gain", "least": 0.3, "value": pytest.approx(0.4)},
+        {"metric": "trained.live", "least": 0.5, "value": pytest.approx(0.5)},
     ]
 
 
@@ -352,7 +352,7 @@ def test_an_override_moves_an_alias_and_its_reason_is_recorded(call, judged, tmp
     name = records.pinned(tmp_path).digest
     words = ("--gate", "live_gain=0.5", "--report", judged.report, "--override", "an outage")
     change = json.loads(call("alias", "set", "production", name, *words, "--json"))
-    assert (change["override"], change["gate"][0]["found"]) == ("an outage", pytest.approx(0.4))
+    assert (change["override"], change["gate"][0]["value"]) == ("an outage", pytest.approx(0.4))
     assert history(call) == [change]
     for nothing in ("", "x" * 1025):
         words = ("--gate", "live_gain=0.5", "--override", nothing)

@@ -26,7 +26,7 @@ def test_a_run_on_a_server_is_found_through_the_environment(
     LogCheckpointSigner(ledger, make.service.SIMULATOR, signer, WriteOnce(copies)).seal_all()
     ledger.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
-    monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", copies)
+    monkeypatch.setenv("AGENTWORLD_MIRROR_URL", copies)
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
     store = tmp_path / "store"
     (told,) = json.loads(call(f"run list --store {store} --json").out)
@@ -39,8 +39,8 @@ def test_checkpoints_in_another_place_are_found_through_the_environment(
     call, played, tmp_path_factory, monkeypatch
 ):
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "copies"
-    (played.store / "checkpoints").rename(elsewhere)
+    (played.store / "mirror").rename(elsewhere)
     words = f"run verify {played.run} --store {played.store} --json"
     assert state(call(words)) == "broken"
-    monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", f"file://{elsewhere}")
+    monkeypatch.setenv("AGENTWORLD_MIRROR_URL", f"file://{elsewhere}")
     assert state(call(words)) == "verified"

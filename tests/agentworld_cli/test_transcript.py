@@ -51,7 +51,7 @@ def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
 
 def test_turns_that_were_given_are_told_apart_from_steps():
     turn = Exchange(action="ls", observation="[0] ~\nstep 1:")
-    played = records.episode("a")._replace(opening=EpisodeOpening(run="r", given=(turn,)))
+    played = records.episode("a")._replace(opening=EpisodeOpening(run="r", prior_turns=(turn,)))
     lines = list(transcript(played))
     told = ["given action 1:", "  ls", "given observation 1:", "  [0] ~", "  step 1:", "step 1:"]
     assert lines[4:10] == told

@@ -56,7 +56,7 @@ def test_a_tenant_is_told_of_its_own_forks_alone(own, tmp_path):
 
 
 def test_what_only_the_index_calls_a_fork_is_none(own, tmp_path):
-    with own.library.ledger._engine.begin() as database:
+    with own.library.ledger._database.engine.begin() as database:
         of = EPISODES.c.id == own.erased
         database.execute(EPISODES.update().where(of).values(source=own.episode))
         of = EPISODES.c.id == own.rival_episode
@@ -81,7 +81,7 @@ def test_a_long_text_is_cut_and_leads_to_the_whole(own, tmp_path):
 
 def test_a_long_opening_is_cut_and_leads_to_the_whole(own, tmp_path):
     given = tuple(Exchange(action=f"do {n}", observation=f"done {n}") for n in range(30))
-    episode = play(own, "ls", initial_state=LONG, given=given)
+    episode = play(own, "ls", initial_state=LONG, prior_turns=given)
     auditor = client(own, tmp_path)
     text, whole = (auditor.get(f"/episodes/{episode}{of}").text for of in ("", "/opening.txt"))
     assert "10 more turns" in text

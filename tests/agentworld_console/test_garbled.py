@@ -15,7 +15,7 @@ def auditor_of(own, tmp_path):
 
 
 def change(own, statement: str, *values: object) -> None:
-    with own.library.ledger._engine.begin() as database:
+    with own.library.ledger._database.engine.begin() as database:
         assert database.exec_driver_sql(statement, values).rowcount > 0
 
 
@@ -24,7 +24,7 @@ def change(own, statement: str, *values: object) -> None:
     [
         "UPDATE runs SET opening = ? WHERE id = ?",
         "UPDATE runs SET final_weights = ? WHERE id = ?",
-        "UPDATE runs SET length = ? WHERE id = ?",
+        "UPDATE runs SET log_length = ? WHERE id = ?",
         "UPDATE runs SET signature = CAST(? || x'ff' AS TEXT) WHERE id = ?",
     ],
 )

@@ -49,7 +49,7 @@ def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
     statement_signer = make.console.log_signer(
         tmp_path, own.library.ledger, own.simulator
     ).statement_signer
-    statement_signer.end_deployment(own.agent.name, "shop", "jo", None)
+    statement_signer.end_agent_use(own.agent.name, "shop", "jo", None)
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
 
@@ -65,8 +65,8 @@ def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, t
 
 def test_a_deployment_that_somebody_changed_is_named(auditor_of):
     auditor, own = auditor_of
-    with own.library.ledger._engine.begin() as database:
-        database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'deployment'")
+    with own.library.ledger._database.engine.begin() as database:
+        database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'agent-use'")
     text = auditor.get("/in-use").text
     assert text.count("does not verify") == 2
     assert "No agent is in use" in text
@@ -99,7 +99,7 @@ def test_a_simulators_page_tells_grade_and_traffic_of_each_agent(auditor, told):
 
 def test_traffic_is_told_as_it_was_signed(auditor_of):
     auditor, own = auditor_of
-    with own.library.ledger._engine.begin() as database:
+    with own.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE runs SET num_steps = 999")
     found = {row["run"]: row for row in rows(auditor, f"/simulators/{own.simulator}/runs.csv")}
     assert (found[own.run]["steps"], found[own.open_run]["steps"]) == ("3", "999")

@@ -40,7 +40,7 @@ def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
 
 
 def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
-    with own.library.ledger._engine.begin() as database:
+    with own.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE steps SET reward = 1")
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/agents/{own.agent}").text
@@ -163,11 +163,26 @@ def test_runs_are_listed_a_page_at_a_time_and_all_in_the_csv(own, tmp_path):
     assert [row["run"] for row in rows(auditor, "/runs.csv")] == seen
 
 
+def test_simulators_are_listed_a_page_at_a_time_by_their_newest_run(own, tmp_path):
+    served = [records.digest(f"simulator {number}") for number in range(60)]
+    for simulator in served:
+        own.library.ledger.open_run(make.console.opening("acme"), simulator, tenant="acme")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    first = auditor.get("/simulators").text
+    following = re.search(r'href="(\?from=\w+)" rel="next"', first)
+    pages = first + auditor.get(f"/simulators{following[1]}").text
+    seen = re.findall(
+        r'<th scope="row"><a href="/simulators/([\w:]+)"', re.sub(r">\s+<", "><", pages)
+    )
+    assert sorted(seen) == sorted([*served, own.simulator])
+    assert [row["simulator"] for row in rows(auditor, "/simulators.csv")] == seen
+
+
 def test_episodes_are_listed_in_the_order_of_their_opening(auditor, told):
     found = rows(auditor, f"/runs/{told.run}/episodes.csv")
     assert [row["episode"] for row in found] == [told.episode, told.fork, told.erased]
     assert [row["of a fork"] for row in found] == ["0", "1", "0"]
-    assert [row["texts"] for row in found] == ["kept", "kept", "erased"]
+    assert [row["texts"] for row in found] == ["stored", "stored", "erased"]
 
 
 def test_the_graph_tells_the_same_as_a_picture_and_as_a_table(auditor, told):

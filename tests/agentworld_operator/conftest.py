@@ -7,7 +7,7 @@ import pytest
 
 import make.operator
 import make.service
-from agentworld_operator.resources.places import PLACES
+from agentworld.cluster.places import PLACES
 from machines.control_plane import ControlPlane
 from make.guarded import Guarded
 from make.operator import OLDER_BUDGETS, Namespace, Operator, Service

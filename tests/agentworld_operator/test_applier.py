@@ -2,13 +2,11 @@
 
 import asyncio
 import copy
-from types import SimpleNamespace
 
 import pytest
 
 from agentworld_operator.applier import Applier
 from agentworld_operator.cache import Cache
-from agentworld_operator.cluster import Cluster
 
 LABELS = {"part": "ours"}
 OWNERS = [{"uid": "owner"}]
@@ -62,10 +60,3 @@ def test_what_was_taken_from_it_without_a_new_generation_is_made_good(cluster, c
     cache.put("Deployment", found)
     apply()
     assert cluster.applied == 2
-
-
-def test_what_is_in_a_list_says_what_it_is():
-    listed = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
-    server = SimpleNamespace(call=lambda *_, **__: listed)
-    (found,) = Cluster(server, "here").all("ConfigMap").objects
-    assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMap")

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentworld.cluster.names import DIGEST_LABEL
 from agentworld_operator.cache import Cache
-from agentworld_operator.resources.names import DIGEST_LABEL
 
 
 def thing(name="a", version=1, uid="u1", engine=None):

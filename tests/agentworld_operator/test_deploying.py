@@ -24,8 +24,8 @@ from agentworld.engine.fake import FakeEngine
 from agentworld.errors import InputError, PipelineError
 from agentworld.ledger import Ledger
 from agentworld.operations.simulators import attach
+from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
-from agentworld.serving.simulators.many import ConnectedSimulator
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_pipelines.deploying import deployed
@@ -204,7 +204,7 @@ def test_a_simulator_is_served_and_then_its_name_moves_and_a_repeated_step_does_
     (moved,) = running.history(ALIAS)
     assert (moved["simulator"], moved["gate"]) == (
         ONE.digest,
-        [{"metric": "exact_match", "least": 0.8, "found": 0.82}],
+        [{"metric": "exact_match", "least": 0.8, "value": 0.82}],
     )
     assert moved["set_by"] == f"system:serviceaccount:{running.name}:{ACCOUNT}"
     wait_for(lambda: step.namespace.get("SimulatorAlias", ALIAS).get("status", {}).get("digest"))

@@ -1,12 +1,12 @@
 import pytest
 
-from agentworld.engine.names import short
+from agentworld.cluster.names import short
+from agentworld.cluster.records.simulator import Identity
 from agentworld.errors import NotFound
 from agentworld.records.base import digest_bytes
 from agentworld.storage.folder import read_file
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
-from agentworld_operator.resources.simulator import Identity
 from make.simulator import pinned_manifest
 
 MANIFEST = pinned_manifest()

@@ -7,15 +7,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import kopf
 import pytest
 
+from agentworld.cluster.client import ObjectList
+from agentworld.cluster.records.simulator import Identity, SimulatorStatus
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import ClusterError
 from agentworld_operator.cache import Cache
-from agentworld_operator.cluster import ObjectList
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
 from agentworld_operator.operator import Operator, Reconcilers
-from agentworld_operator.resources.simulator import Identity, SimulatorStatus
 from agentworld_operator.settings import Settings
 from make.simulator import pinned_manifest, simulator
 

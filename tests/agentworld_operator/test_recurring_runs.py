@@ -4,9 +4,9 @@ from copy import copy
 
 import pytest
 
+from agentworld.cluster.records.schedule import ScheduleSpec
 from agentworld.errors import InputError, NotFound
 from agentworld_operator.recurring_runs import RecurringRuns
-from agentworld_operator.resources.schedule import ScheduleSpec
 from agentworld_pipelines.settings import ServerSettings
 from fakes import kfp_server
 from make.simulator import schedule

@@ -4,11 +4,11 @@ server.
 
 import pytest
 
-from agentworld.engine.names import engine_name
-from agentworld_operator.cluster import Cluster
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.names import OPERATOR, engine_name
+from agentworld.cluster.places import typed
+from agentworld.cluster.records.simulator import SimulatorStatus
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.resources.places import typed
-from agentworld_operator.resources.simulator import SimulatorStatus
 from agentworld_operator.status import write_status
 from make.bounds import set_quota
 from make.operator import RIGHTS
@@ -114,7 +114,7 @@ def test_a_crash_between_an_event_and_its_status_loses_neither_and_repeats_none(
     said = [ConditionState("Ready", "False", "FailedCreate", "exceeded quota")]
     before = SimulatorStatus()
     after = before.model_copy(update={"conditions": conditions((), said, 1, now)})
-    killed = KilledBeforeStatus(namespace._server, namespace.namespace)
+    killed = KilledBeforeStatus(namespace._server, namespace.namespace, OPERATOR)
     with pytest.raises(Killed):
         write_status(killed, "Simulator", found, before, after, now)
     assert not namespace.conditions("one")

@@ -44,7 +44,7 @@ def served(kubernetes, namespace, tmp_path):
         "kubeconfig": kubeconfig(kubernetes, namespace, "agentworld-service"),
         "ledger_url": f"sqlite:///{tmp_path / 'ledger.db'}",
         "objects_url": tmp_path / "objects",
-        "checkpoints_url": tmp_path / "checkpoints",
+        "mirror_url": tmp_path / "mirror",
         "keys": tmp_path / "keys",
         "access": make.access.access_file(tmp_path),
         "engine_wait_seconds": 2,
@@ -54,7 +54,7 @@ def served(kubernetes, namespace, tmp_path):
     environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in told.items()}
     with (tmp_path / "service.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "agentworld.serving.cluster_main"],
+            [sys.executable, "-m", "agentworld.serving.main"],
             env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=log,
             stderr=log,

@@ -2,9 +2,9 @@
 
 import pytest
 
+from agentworld.cluster.records.schedule import ScheduleStatus
 from agentworld.errors import ClusterError
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.resources.schedule import ScheduleStatus
 from agentworld_operator.status import write_status
 
 FOUND = {"metadata": {"name": "nightly", "namespace": "n", "uid": "u", "resourceVersion": "7"}}

@@ -199,7 +199,7 @@ def check_ledger(scene: Scene) -> None:
     assert (closed.simulator, closed.tenant) == (scene.pinned.digest, "acme")
     assert closed.final_weights == read_receipt(scene.made("agent")).output
     assert closed.closing.signature
-    kinds = Counter(entry.fields["kind"] for entry in ledger.log(closed.id))
+    kinds = Counter(entry.fields["kind"] for entry in ledger.logs.entries(closed.id))
     assert (kinds["run-opened"], kinds["run-closed"]) == (1, 1)
     # Two of the first optimizer step, two that the kill left without an end, and their repetition.
     assert closed.num_episodes == 6

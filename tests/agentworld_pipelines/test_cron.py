@@ -21,6 +21,7 @@ SATURDAY = datetime(2026, 10, 31, 23, 59, 30, tzinfo=UTC)
         ("0 0 29 2 *", (2028, 2, 29, 0, 0)),
         ("0 0 15 * 1", (2026, 11, 2, 0, 0)),
         ("0 0 */15 * 1", (2026, 11, 16, 0, 0)),
+        ("0 0 15,* * 1", (2026, 11, 2, 0, 0)),
     ],
 )
 def test_what_is_due_next_is_what_the_scheduler_starts_next(expression, due):
@@ -53,6 +54,7 @@ def test_the_server_hears_of_seconds_first():
         ("1, * * * *", "the minute ''"),
         ("-5 * * * *", "the minute '-5'"),
         ("٣ * * * *", "the minute"),
+        ("1_0 * * * *", "the minute '1_0'"),
         ("*-5 * * * *", "the minute '*-5'"),
         ("0 0 31 2 *", "is never due"),
     ],

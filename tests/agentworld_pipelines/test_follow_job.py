@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.names import PIPELINES
 from agentworld.runner.progress import ProgressFile
 from agentworld.steps.run import folder_for
 from agentworld_pipelines.follow_job import Follower
@@ -195,7 +197,8 @@ def test_one_that_has_just_done_it_is_not_made_again(trainer, start, account):
     trainer.condition("Complete", "AllJobsCompleted")
     step.kill()
     settings = ClusterSettings(look_seconds=0.1)
-    follower = Follower(trainer.server, account[0], built, settings)
+    cluster = Cluster(trainer.server, account[0], PIPELINES)
+    follower = Follower(cluster, built, settings)
     assert follower.begin(lambda: None, lambda: "the folder") is None
     assert trainer.job()["metadata"]["uid"] == built["metadata"]["uid"]
 

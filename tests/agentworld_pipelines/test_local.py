@@ -86,7 +86,7 @@ BEFORE = [
     "gate demo here evaluate",
 ]
 AFTER = [
-    "register demo here cpt sft rl evaluate",
+    "register demo here evaluate cpt sft rl",
     "simulate demo here register",
     "deploy demo here simulate",
 ]

@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from agentworld.cluster.places import typed
+from agentworld.cluster.records.alias import AliasSpec
+from agentworld.cluster.records.simulator import SimulatorSpec
+from agentworld.cluster.records.view import SimulatorView
 from agentworld.errors import InputError, PipelineError
 from agentworld.operations.simulators import MoveConditions
 from agentworld.records.gate import Gate
@@ -12,10 +16,6 @@ from agentworld.steps.deploy import Naming
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.working_copy import open_copy
 from agentworld_operator.policy.identity import servable
-from agentworld_operator.resources.alias import AliasSpec
-from agentworld_operator.resources.names import API_VERSION
-from agentworld_operator.resources.places import PLACES
-from agentworld_operator.resources.simulator import SimulatorSpec
 from agentworld_pipelines import objects
 from agentworld_pipelines.deployment import Deployment, Target
 from make import records
@@ -49,6 +49,7 @@ def written(**fields: object) -> SimulatorSpec:
     deployment = Deployment.model_validate({"image": "vllm", "claim": "stores", **fields})
     target = Target(deployment=deployment, mounted="/stores")
     made = objects.simulator(NAMING, target, objects.simulator_name(NAMING))
+    assert made.items() >= typed("Simulator").items()
     return SimulatorSpec.model_validate(made["spec"])
 
 
@@ -108,8 +109,8 @@ def test_its_nodes_and_devices_are_the_deployments():
     known = EVERYTHING["tolerations"]
     assert tolerations == [known[0], known[1] | {"operator": "Equal"}]
     assert serving.node_pool.selector == {"pool": "h100"}
-    assert serving.resources.requests == {"cpu": "4", "memory": "32Gi"}
-    assert serving.resources.limits == {"memory": "64Gi", "nvidia.com/gpu": 2}
+    assert serving.resources.requests == {"cpu": "4", "memory": "32Gi", "nvidia.com/gpu": "2"}
+    assert serving.resources.limits == {"memory": "64Gi", "nvidia.com/gpu": "2"}
 
 
 def test_what_a_deployment_does_not_say_is_the_operators_default():
@@ -119,22 +120,27 @@ def test_what_a_deployment_does_not_say_is_the_operators_default():
     assert serving.replicas == 3
 
 
+def test_what_a_deployment_does_not_say_is_left_to_whoever_else_sets_it():
+    deployment = Deployment.model_validate(EVERYTHING)
+    target = Target.parse(Target(deployment=deployment, mounted="/stores").model_dump_json())
+    serving = objects.simulator(NAMING, target, "one")["spec"]["serving"]
+    assert not {"suspend", "replicas"} & serving.keys()
+    assert serving["nodePool"]["tolerations"][0] == EVERYTHING["tolerations"][0]
+    bare = Target(deployment=Deployment(image="vllm", claim="stores"), mounted="/stores")
+    serving = objects.simulator(NAMING, bare, "one")["spec"]["serving"]
+    assert not {"suspend", "bounds", "queue"} & serving.keys()
+    assert serving["weights"].keys() == {"claim", "path"}
+
+
 def test_an_alias_is_what_the_operator_judges_and_lets_no_override_stand():
     made = objects.alias(NAMING, "terminal-1")
     spec = AliasSpec.model_validate(made["spec"])
+    assert made.items() >= typed("SimulatorAlias").items()
     assert (spec.simulator, spec.report, spec.override) == ("terminal-1", SHOWN.report, None)
     assert [(each.metric, each.least) for each in spec.gate] == [("exact_match", 0.6)]
     assert "canary" not in made["spec"]
     assert objects.moved_by(made) == "deploy-1"
     assert objects.moved_by(None) is objects.moved_by({"metadata": {}}) is None
-
-
-def test_paths_and_kinds_are_the_operators():
-    for kind in ("Simulator", "SimulatorAlias"):
-        place = PLACES[kind]
-        assert objects.path("worlds", place.plural, "one") == place.path("worlds", "one")
-        assert objects.path("worlds", place.plural) == place.path("worlds")
-    assert objects.alias(NAMING, "one")["apiVersion"] == API_VERSION
 
 
 def test_a_store_that_is_not_on_the_claim_is_named():
@@ -162,14 +168,21 @@ def test_an_engine_that_no_cluster_serves_is_refused(engine, words):
 DIGEST = MANIFEST.digest
 
 
+def simulator(**status: object) -> SimulatorView:
+    """Of the second generation."""
+    metadata = {"name": "one", "generation": 2}
+    return SimulatorView.model_validate(
+        {"metadata": metadata, "spec": {"identity": {}}, "status": status}
+    )
+
+
 def told(digest: str | None = DIGEST, observed: int = 2, **conditions: tuple[str, str]):
-    """A Simulator of the second generation."""
+    """What the operator says of it."""
     said = [
         {"type": type_, "status": status, "reason": reason, "message": "why"}
         for type_, (status, reason) in conditions.items()
     ]
-    status = {"digest": digest, "observedGeneration": observed, "conditions": said}
-    return {"metadata": {"name": "one", "generation": 2}, "status": status}
+    return simulator(digest=digest, observedGeneration=observed, conditions=said)
 
 
 READY = {"Verified": ("True", "FilesMatch"), "Ready": ("True", "Serving")}
@@ -178,7 +191,7 @@ READY = {"Verified": ("True", "FilesMatch"), "Ready": ("True", "Serving")}
 @pytest.mark.parametrize(
     ("found", "ready"),
     [
-        ({"metadata": {"name": "one", "generation": 1}}, False),
+        (simulator(), False),
         (told(observed=1, **READY), False),
         (told(**READY), True),
         (told(Verified=("Unknown", "NotYet"), Ready=("True", "Idle")), True),

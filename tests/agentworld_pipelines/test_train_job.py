@@ -10,8 +10,9 @@ from kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime impor
 )
 from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alpha1TrainJob
 
+from agentworld.cluster.records.serving import Toleration
 from agentworld_pipelines.job_parts import BUILT, name_of
-from agentworld_pipelines.placement import Nodes, Place, Toleration
+from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.train_job import train_job
 from fakes.job_set import job_set, typed
 from machines.mpi_pods import of_the_image

@@ -121,7 +121,7 @@ class Book:
             self._tell(told, [log.run_closed(run.closing)])
         counted = {"num_episodes": num_episodes, "num_steps": num_episodes * NUM_STEPS}
         row = {"id": run.id, "simulator": run.simulator, "tenant": run.tenant, **counted}
-        row |= {"opening": run.opening.model_dump_json(), "length": told.length}
+        row |= {"opening": run.opening.model_dump_json(), "log_length": told.length}
         row |= run.closing.model_dump() if run.closing else {}
         self.add(RUNS, *[tuple(row.get(column.name) for column in RUNS.columns)])
         return told.checkpoint(run)

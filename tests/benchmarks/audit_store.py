@@ -14,7 +14,7 @@ from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.declaration import ADOPTION
+from agentworld.records.declaration import GENESIS
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
@@ -71,7 +71,7 @@ class AuditStore:
         keys = store / "keys"
         self._signer = ensure_signer(keys / SIMULATOR_KEYS)
         self._step_signer = ensure_signer(keys / STEP_KEYS)
-        self._copies = store / "checkpoints"
+        self._copies = store / "mirror"
         trusted, steps = (load_trusted(keys / name) for name in (SIMULATOR_KEYS, STEP_KEYS))
         self.evidence = Evidence(trusted, WriteOnce(str(self._copies)), steps)
 
@@ -93,10 +93,10 @@ class AuditStore:
         return large
 
     def forget(self, large: Trained) -> None:
-        """Takes what was signed of its run out of the second store, which is each ledger's own."""
+        """Takes what was signed of its run out of the mirror, which is each ledger's own."""
         for folder in (self._copies, self._copies / EDGES):
             shutil.rmtree(folder / large.run.id)
-        (self._copies / ADOPTION).unlink()  # by which the second store knows its ledger
+        (self._copies / GENESIS).unlink()  # by which the evidence mirror knows its ledger
 
     def _pin(self) -> Digest:
         """A simulator, and the world model that it serves."""
@@ -175,7 +175,7 @@ class AuditStore:
         return report.digest
 
     def _copy(self, name: str, envelope: bytes) -> None:
-        """As the second store writes it, which waits for the disk each time."""
+        """As the evidence mirror writes it, which waits for the disk each time."""
         path = self._copies / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(envelope)

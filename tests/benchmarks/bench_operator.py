@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 
 import make.operator
-from agentworld.engine.names import engine_name
+from agentworld.cluster.names import engine_name
+from agentworld.cluster.places import PLACES
 from agentworld.reports.targets import Figure
-from agentworld_operator.resources.places import PLACES
 from benchmarks.cold_start import cold_starts
 from benchmarks.figures import percentile
 from benchmarks.operator_load import burst, num_requests

@@ -12,7 +12,7 @@ from pathlib import Path
 from kubernetes.client import V1Pod
 
 import make.model
-from agentworld.engine.names import engine_name
+from agentworld.cluster.names import engine_name
 from benchmarks.figures import percentile
 from machines.nodes import running
 from make.release import NAMESPACE, Release, claimed_weights, installed, manifest, simulator

@@ -17,7 +17,7 @@ from agentworld.ledger import Ledger
 from agentworld.serving.app import create_app
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.setup import guard_of
-from agentworld.serving.simulators.single import OneSimulator
+from agentworld.serving.simulators.connections import Simulators
 from agentworld.signing.keys import ensure_signer
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import ObjectStore, WriteOnce
@@ -40,7 +40,7 @@ class InstantEngine:
 class Parts(NamedTuple):
     """What a service is made of."""
 
-    simulators: OneSimulator
+    simulators: Simulators
     episode_store: EpisodeStore
     log_signer: LogCheckpointSigner
 
@@ -50,7 +50,7 @@ def parts_in(folder: str, text: str) -> Parts:
     ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
     manifest, signer = records.manifest(), partial(ensure_signer, Path(folder) / "keys")
     log_signer = LogCheckpointSigner(
-        ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints")
+        ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/mirror")
     )
     return Parts(*of_one(manifest, InstantEngine(text), ledger), log_signer)
 

@@ -11,20 +11,19 @@ from typing import Any
 
 import kopf
 
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.cluster.places import PLACES
+from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Pinned
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import login
-from agentworld_operator.resources.places import PLACES
-from agentworld_operator.resources.simulator import SimulatorSpec
-from agentworld_pipelines.api_server import ApiServer, configuration
 from make.operator import OLDER_BUDGETS
 
 PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
 _TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
-_CLUSTER = Cluster(ApiServer(_TOLD), os.environ["AGENTWORLD_NAMESPACE"])
+_CLUSTER = Cluster(ApiServer(_TOLD), os.environ["AGENTWORLD_NAMESPACE"], "plain-kopf")
 
 
 @kopf.on.login()

@@ -72,7 +72,7 @@ def start_ours_on(engine: ServedEngine, manifest: SimulatorManifest, folder: Pat
         "AGENTWORLD_ENGINE_MODEL": engine.model,
         "AGENTWORLD_LEDGER_URL": f"sqlite:///{stores}/ledger.db",
         "AGENTWORLD_OBJECTS_URL": f"file://{stores}/objects",
-        "AGENTWORLD_CHECKPOINTS_URL": f"file://{stores}/checkpoints",
+        "AGENTWORLD_MIRROR_URL": f"file://{stores}/mirror",
         "AGENTWORLD_ACCESS": "local",
         "AGENTWORLD_KEYS": str(stores / "keys"),
         "AGENTWORLD_PORT": str(port),

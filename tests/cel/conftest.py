@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import httpx
 import pytest
 
-from agentworld_operator.resources.write import KINDS
+from agentworld_operator.resources.kinds import KINDS
 from cel import server
 from cel.server import Api
 from waiting import wait_for

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agentworld_operator.resources.crd import crd
-from agentworld_operator.resources.write import KINDS
+from agentworld_operator.resources.kinds import KINDS
 
 Schema = dict[str, Any]
 

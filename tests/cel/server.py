@@ -19,11 +19,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from agentworld.cluster.places import PLACES
 from agentworld.engine.process import LOOPBACK, Server, free_port
 from agentworld.engine.process import running as process_running
-from agentworld_operator.resources.base import Kind
 from agentworld_operator.resources.crd import crd
-from agentworld_operator.resources.places import PLACES
+from agentworld_operator.resources.kinds import Kind
 from machines.control_plane import etcd, program
 from waiting import wait_for
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from agentworld.cluster.names import API_VERSION
+from agentworld.cluster.places import PLACES
 from agentworld_operator.resources.crd import crd
-from agentworld_operator.resources.names import API_VERSION
-from agentworld_operator.resources.places import PLACES
-from agentworld_operator.resources.write import KINDS
+from agentworld_operator.resources.kinds import KINDS
 from cel.server import NAMESPACE
 from make.simulator import alias, schedule, simulator
 from waiting import wait_for

@@ -5,11 +5,13 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 import pytest
+from pydantic import TypeAdapter
 
+from agentworld.cluster.places import typed
+from agentworld.cluster.records.alias import AliasSpec
+from agentworld.cluster.records.serving import Bounds, Serving, Toleration
+from agentworld.cluster.terms import LabelKey, LabelValue
 from agentworld.records.simulator import SimulatorManifest
-from agentworld_operator.resources.alias import AliasSpec
-from agentworld_operator.resources.places import typed
-from agentworld_operator.resources.simulator import Bounds, Serving, Toleration
 from cel.schemas import Node, nodes
 from cel.server import DRY, Api
 from make import records
@@ -36,10 +38,25 @@ OTHERS = {
     "x-kubernetes-list-type",
     "x-kubernetes-validations",
 }
+
+
+def pattern_of(words: Any) -> str:
+    return str(TypeAdapter(words).json_schema()["pattern"])
+
+
 MATCHING = {
     "^sha256:[0-9a-f]{64}$": records.digest("matching"),
     "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "acme",
     r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$": "http://endpoint/v1",
+    pattern_of(LabelKey): "nvidia.com/gpu",
+    pattern_of(LabelValue): "yes",
+    r"^[^\x00]*$": "",
+}
+BEYOND = {r"^[^\x00]*$": "\0"}
+"""What is appended where the end of a line would still match."""
+ITEMS = {
+    "gate": {"metric": "live_gain", "least": 0.1},
+    "tolerations": {"operator": "Exists"},
 }
 NODES = nodes()
 
@@ -59,7 +76,7 @@ def edge(node: Node, check: str) -> Edge:
         case "enum":
             values = said[-1], "no such word"
         case "pattern":  # in Python, $ would also be before the end of the line
-            values = MATCHING[said], f"{MATCHING[said]}\n"
+            values = MATCHING[said], MATCHING[said] + BEYOND.get(said, "\n")
         case "minimum" | "maximum":
             inwards = 1 if check == "minimum" else -1
             excluded = node.schema.get(f"exclusive{check.capitalize()}")
@@ -67,9 +84,11 @@ def edge(node: Node, check: str) -> Edge:
         case "minLength":
             values = "x" * said, "x" * (said - 1)
         case "maxLength":
-            values = "x" * said, "x" * (said + 1)
+            # A label's key matches its pattern as well; 63 characters stand after its slash.
+            after = "/" + "x" * 63 if "pattern" in node.schema else ""
+            values = "x" * (said - len(after)) + after, "x" * (said + 1 - len(after)) + after
         case "maxItems":
-            item = {"metric": "live_gain", "least": 0.1}
+            item = ITEMS[node.path[-1]]
             values = [item] * said, [item] * (said + 1)
     return Edge(node, check, *values)
 
@@ -175,12 +194,12 @@ def wire(record: Any) -> dict[str, Any]:
 
 
 def test_the_defaults_of_how_it_is_served_are_the_records(api):
-    made = simulator("tried")
-    made["spec"]["serving"] = {"bounds": {}, "nodePool": {"tolerations": [{}]}}
+    made, exists = simulator("tried"), {"operator": "Exists"}
+    made["spec"]["serving"] = {"bounds": {}, "nodePool": {"tolerations": [exists]}}
     told = served(api, made)["serving"]
     bounds, pool = told.pop("bounds"), told["nodePool"]
     assert bounds == wire(Bounds())
-    assert pool["tolerations"] == [wire(Toleration())]
+    assert pool["tolerations"] == [wire(Toleration(operator="Exists"))]
     pool["tolerations"] = []
     assert told == wire(Serving())
     del made["spec"]["serving"]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentworld_operator.resources.places import typed
+from agentworld.cluster.places import typed
 from cel.schemas import nodes
 from cel.server import DRY, Api
 from make import records
@@ -43,6 +43,10 @@ def spec(**serving: object) -> Spec:
     return {"identity": {"reference": reference()}, "serving": serving}
 
 
+def tolerating(**toleration: object) -> Spec:
+    return spec(nodePool={"tolerations": [toleration]})
+
+
 def every(cron: str = "0 3 * * *", store: str = "/store") -> Spec:
     return schedule(cron=cron, store=store)["spec"]
 
@@ -61,6 +65,10 @@ ONE_IDENTITY = Rule(
 )
 ONE_PLACE = Rule("Simulator", "spec.serving.weights", "name a claim or a url, one of the two")
 ONE_SIZE = Rule("Simulator", "spec.serving.bounds", "min is more than max: raise max, or lower min")
+_TOLERATION = ("Simulator", "spec.serving.nodePool.tolerations.[]")
+ANY_VALUE = Rule(*_TOLERATION, "a taint that exists has any value; leave the value out")
+ANY_KEY = Rule(*_TOLERATION, "without a key every taint is meant; write `operator: Exists`")
+SENDS_AWAY = Rule(*_TOLERATION, "nodes send pods away by `effect: NoExecute` alone; write that")
 FIVE_FIELDS = Rule(
     "TrainingSchedule",
     "spec",
@@ -132,6 +140,31 @@ CASES: Mapping[Rule, tuple[Case, ...]] = {
             ),
         ),
     ),
+    ANY_VALUE: (
+        Case(
+            accepted=(
+                tolerating(key="gpu", operator="Exists"),
+                tolerating(key="gpu", operator="Exists", value=""),
+                tolerating(key="gpu", value="yes"),
+            ),
+            refused=(tolerating(key="gpu", operator="Exists", value="yes"),),
+        ),
+    ),
+    ANY_KEY: (
+        Case(
+            accepted=(tolerating(operator="Exists"), tolerating(key="gpu")),
+            refused=(tolerating(), tolerating(operator="Equal", value="yes")),
+        ),
+    ),
+    SENDS_AWAY: (
+        Case(
+            accepted=(tolerating(key="gpu", effect="NoExecute", tolerationSeconds=0),),
+            refused=(
+                tolerating(key="gpu", tolerationSeconds=3),
+                tolerating(key="gpu", effect="NoSchedule", tolerationSeconds=3),
+            ),
+        ),
+    ),
     FIVE_FIELDS: (
         Case(
             accepted=tuple(map(every, ("0 3 * * *", "*/5  1-3 ? jan mon-fri", " 0 3 * * * "))),
@@ -190,9 +223,9 @@ def test_what_a_rule_lets_through_is_accepted(api, rule, before, then):
 def test_what_a_rule_refuses_is_told_where_it_is_and_what_to_do(api, rule, before, then):
     answer = asked(api, rule.kind, before, then)
     assert answer.status_code == 422, answer.text
-    told = answer.json()
-    assert told["message"].endswith(f"{rule.path}: Invalid value: {rule.message}")
-    assert [cause["field"] for cause in told["details"]["causes"]] == [rule.path]
+    told, field = answer.json(), rule.path.replace(".[]", "[0]")
+    assert told["message"].endswith(f"{field}: Invalid value: {rule.message}")
+    assert [cause["field"] for cause in told["details"]["causes"]] == [field]
 
 
 def test_a_patch_of_the_status_leaves_the_identity_as_it_is(api):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import make.chart
-from agentworld_operator.resources.write import KINDS
+from agentworld_operator.resources.kinds import KINDS
 from make.chart import ROOT
 
 TEXT = (ROOT / "docs/guides/kubernetes.md").read_text()

@@ -3,7 +3,7 @@
 import pytest
 
 import make.chart
-from agentworld_operator.resources.names import child_labels
+from agentworld.cluster.names import child_labels
 from make import records
 from make.chart import BARE, EVERYTHING, EXTERNAL
 

@@ -15,7 +15,7 @@ import make.chart
 from agentworld.errors import ClusterError
 from agentworld.signing.keys import SIGNER
 from agentworld_operator.policy.drift import is_as_built
-from agentworld_operator.resources.write import KINDS
+from agentworld_operator.resources.kinds import KINDS
 from machines.helm_release import PLACES
 from make.simulator import alias, simulator
 from waiting import wait_for

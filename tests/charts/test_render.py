@@ -8,7 +8,7 @@ from helm_python.errors import HelmRenderError
 
 import make.chart
 from agentworld.operations.registry import Settings as RegistrySettings
-from agentworld.serving.cluster_main import Settings as ServiceSettings
+from agentworld.serving.main import Settings as ServiceSettings
 from agentworld.storage.stores import Stores
 from agentworld_console.settings import Settings as ConsoleSettings
 from agentworld_operator.first_secrets import Settings as SecretsSettings

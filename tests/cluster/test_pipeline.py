@@ -16,11 +16,11 @@ import pytest
 from kubernetes import client
 
 import make.pipelines
+from agentworld.cluster.client import ApiServer, configuration
 from agentworld.records.conclusion import Conclusion
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.steps.table import MAIN_JOB
 from agentworld.storage.receipts import read_receipt
-from agentworld_pipelines.api_server import ApiServer, configuration
 from agentworld_pipelines.placement import Nodes, Place, Placement
 from agentworld_pipelines.retries import Retries
 from fakes import trainer

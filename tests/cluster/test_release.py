@@ -9,10 +9,10 @@ import pytest
 import make.chart
 from agentworld.audit.checks.run import verify_run
 from agentworld.audit.read.evidence import Evidence
+from agentworld.cluster.places import PLACES
 from agentworld.ledger import Ledger
 from agentworld.statements.mounted_keys import told_keys
 from agentworld.storage.objects import ObjectStore, WriteOnce
-from agentworld_operator.resources.places import PLACES
 from cluster.rows import Rows
 from make import bounds, older_chart, records
 from make.operator import OLDER_BUDGETS

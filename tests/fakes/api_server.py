@@ -1,4 +1,4 @@
-"""A Kubernetes API server that knows one thing: authentication.k8s.io/v1 TokenReview."""
+"""A Kubernetes API server that answers TokenReviews and forbids all else."""
 
 import base64
 import json
@@ -12,6 +12,9 @@ from typing import NamedTuple
 import yaml
 
 Fields = dict[str, object]
+
+FORBIDDEN = 'User "system:serviceaccount:worlds:service" cannot get resource "simulators"'
+"""What is said of all else."""
 
 PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
@@ -58,6 +61,11 @@ def running(folder: Path) -> Iterator[Cluster]:
             # As the real one does, it repeats what it was asked, the token included.
             told = said if isinstance(said, bytes) else json.dumps({**review, "status": said})
             self.wfile.write(told if isinstance(told, bytes) else told.encode())
+
+        def do_GET(self) -> None:
+            self.send_response(403)
+            self.end_headers()
+            self.wfile.write(json.dumps({"kind": "Status", "message": FORBIDDEN}).encode())
 
         def log_message(self, *_arguments: object) -> None:
             """Says nothing of its requests."""

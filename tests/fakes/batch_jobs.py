@@ -6,7 +6,7 @@ what becomes of it.
 
 from typing import Any
 
-from agentworld_pipelines.api_server import ApiServer, configuration
+from agentworld.cluster.client import ApiServer, configuration
 from fakes.trainer import MERGE, NODE, Kubelet
 from machines.control_plane import ControlPlane
 from waiting import wait_for

@@ -31,7 +31,7 @@ _OBJECTS = f"/apis/agentworld.dev/v1alpha1/namespaces/{NAMESPACE}/"
 # No name of a cluster leads anywhere here: every engine is at the one address of a test's.
 _NAMES = """
 import os
-from agentworld.engine import names
+from agentworld.cluster import names
 host, _, port = os.environ["ENGINE"].rpartition(":")
 names.engine_host = lambda simulator, namespace: host
 names.ENGINE_PORT = int(port)
@@ -55,7 +55,7 @@ class ClusterService:
         self.stores = {
             "AGENTWORLD_LEDGER_URL": f"sqlite:///{folder / 'ledger.db'}",
             "AGENTWORLD_OBJECTS_URL": str(folder / "objects"),
-            "AGENTWORLD_CHECKPOINTS_URL": str(folder / "checkpoints"),
+            "AGENTWORLD_MIRROR_URL": str(folder / "mirror"),
         }
         self._environment = self.stores | {
             "AGENTWORLD_NAMESPACE": NAMESPACE,
@@ -77,7 +77,7 @@ class ClusterService:
 
     def start(self) -> None:
         """Until it answers."""
-        command = [sys.executable, "-m", "agentworld.serving.cluster_main"]
+        command = [sys.executable, "-m", "agentworld.serving.main"]
         self._program.start(command, self._environment)
         wait_for(self._answers, 60)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubernetes import client
 
-from agentworld_pipelines.api_server import ApiServer
+from agentworld.cluster.client import ApiServer
 from fakes.job_set import job_set
 
 Object = dict[str, Any]

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from agentworld_pipelines.api_server import ApiServer, configuration
+from agentworld.cluster.client import ApiServer, configuration
 from fakes.trainer_crd import crd
 from machines.control_plane import ControlPlane
 from waiting import wait_for

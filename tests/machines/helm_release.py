@@ -20,9 +20,9 @@ from helm_python.config import Config
 from kubernetes.client import BatchV1Api
 
 import make.chart
+from agentworld.cluster import places
+from agentworld.cluster.places import Place
 from agentworld.errors import ClusterError
-from agentworld_operator.resources import places
-from agentworld_operator.resources.places import Place
 from machines.control_plane import ControlPlane
 from make.operator import OLDER_BUDGETS, RIGHTS, Namespace, kubeconfig
 
@@ -36,7 +36,6 @@ PLACES = {
     "CustomResourceDefinition": Place(
         "apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False
     ),
-    "Job": Place("batch/v1", "jobs"),
     "NetworkPolicy": Place("networking.k8s.io/v1", "networkpolicies"),
     "PersistentVolumeClaim": Place("v1", "persistentvolumeclaims"),
     "PodDisruptionBudget": OLDER_BUDGETS,

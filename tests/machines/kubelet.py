@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agentworld.cluster.names import DIGEST_LABEL
+from agentworld.cluster.places import PLACES
 from agentworld.errors import ClusterError
-from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.resources.places import PLACES
 from make.operator import Namespace, Object
 
 _EVERY_SECONDS = 0.3

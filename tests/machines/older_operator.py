@@ -5,8 +5,8 @@ The tests' own Kubernetes is 1.20, which has disruption budgets as policy/v1beta
 
 import sys
 
+from agentworld.cluster.places import PLACES
 from agentworld_operator.main import main
-from agentworld_operator.resources.places import PLACES
 from make.operator import OLDER_BUDGETS
 
 PLACES["PodDisruptionBudget"] = OLDER_BUDGETS

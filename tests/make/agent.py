@@ -12,9 +12,9 @@ from agentworld.ledger.writes import NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
+from agentworld.records.agent_use import AgentUse, AgentUseMove
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
-from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Claim
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
@@ -49,14 +49,14 @@ class Made(NamedTuple):
     def sources(self) -> Sources:
         return Sources(self.registry, self.ledger, self.store, open_evidence(self.store))
 
-    def move(self, **fields: object) -> DeploymentMove:
+    def move(self, **fields: object) -> AgentUseMove:
         agent = self.agent
         told = {"version": self.ref.version, "artifact": agent.artifact, "run": agent.run}
-        return DeploymentMove.model_validate({**told, "by": "ada", **fields})
+        return AgentUseMove.model_validate({**told, "by": "ada", **fields})
 
-    def use(self, alias: str = "production") -> Deployment:
+    def use(self, alias: str = "production") -> AgentUse:
         """Signed, and mirrored."""
-        made = self.statement_signer.deploy(self.ref.name, alias, self.move())
+        made = self.statement_signer.start_agent_use(self.ref.name, alias, self.move())
         self.registry.set_alias(self.ref, alias)
         return made
 

@@ -12,8 +12,8 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Closed, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.agent_use import AgentUseMove
 from agentworld.records.alias import AliasMove
-from agentworld.records.deployment import DeploymentMove
 from agentworld.records.edge import Claim
 from agentworld.records.episode import (
     Confidence,
@@ -175,14 +175,14 @@ def use(
     """Puts an agent to use, and says so to the registry."""
     agent = registry.agent(ref)
     told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
-    sealing.statement_signer.deploy(ref.name, alias, DeploymentMove(by=by, **told))
+    sealing.statement_signer.start_agent_use(ref.name, alias, AgentUseMove(by=by, **told))
     registry.set_alias(ref, alias)
 
 
 def log_signer(store: Path, ledger: Ledger, simulator: str) -> LogCheckpointSigner:
     """What signs the store's runs."""
     own = store / "keys" / SIMULATOR_KEYS
-    copies, trusted = WriteOnce(str(store / "checkpoints")), partial(load_trusted, own)
+    copies, trusted = WriteOnce(str(store / "mirror")), partial(load_trusted, own)
     return LogCheckpointSigner(
         ledger, simulator, partial(ensure_signer, own), copies, trusted=trusted
     )

@@ -6,9 +6,9 @@ import ssl
 import httpx
 
 import make.chart
+from agentworld.cluster.places import PLACES
 from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
-from agentworld_operator.resources.places import PLACES
 from make.simulator import alias, simulator
 from waiting import wait_for
 

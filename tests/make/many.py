@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from agentworld.access import Access
 from agentworld.engine.fake import FakeEngine
@@ -13,8 +13,8 @@ from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.serving.app import create_app
 from agentworld.serving.episodes.store import EpisodeStore
-from agentworld.serving.simulators.base import SimulatorRequest
-from agentworld.serving.simulators.many import ConnectedSimulator, OnDemand
+from agentworld.serving.simulators.base import Catalog, ConnectedSimulator, SimulatorRequest
+from agentworld.serving.simulators.connections import Simulators
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
@@ -28,6 +28,8 @@ NAMES = {FIRST.digest: "first", SECOND.digest: "second"}
 
 class Catalogue:
     """What there is: simulators by their digests, and aliases, as somebody else knows them."""
+
+    only: ConnectedSimulator | None = None
 
     def __init__(self) -> None:
         self.manifests: dict[str, SimulatorManifest] = {m.digest: m for m in (FIRST, SECOND)}
@@ -70,40 +72,32 @@ class Closing(FakeEngine):
 class Parts(NamedTuple):
     """What a service is made of."""
 
-    simulators: OnDemand
+    simulators: Simulators
     episode_store: EpisodeStore
     log_signer: LogCheckpointSigner
     access: Access
 
 
-class Known(Protocol):
-    """Who knows simulators and aliases."""
-
-    async def find(self, simulator: str) -> ConnectedSimulator: ...
-
-    async def resolve(self, wanted: SimulatorRequest) -> str: ...
-
-
-def parts(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger) -> Parts:
+def parts(folder: Path, catalogue: Catalog, access: Access = ACCESS, kind=Ledger) -> Parts:
     """Of one replica; all replicas of a folder share its ledger."""
     ledger = kind(f"sqlite:///{folder / 'ledger.db'}")
     keys, steps = (folder / "keys" / whose for whose in (SIMULATOR_KEYS, STEP_KEYS))
     signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
     ensure_signer(steps)
     episode_store = EpisodeStore(ledger)
-    copies = WriteOnce(str(folder / "checkpoints"))
+    copies = WriteOnce(str(folder / "mirror"))
     step_keys = partial(load_trusted, steps)
     log_signer = LogCheckpointSigner(
         ledger, None, signer, copies, trusted=trusted, step_keys=step_keys
     )
     return Parts(
-        OnDemand(episode_store, catalogue.find, catalogue.resolve),
+        Simulators(episode_store, catalogue),
         episode_store,
         log_signer,
         access,
     )
 
 
-def app(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger):
+def app(folder: Path, catalogue: Catalog, access: Access = ACCESS, kind=Ledger):
     """A replica."""
     return create_app(*parts(folder, catalogue, access, kind))

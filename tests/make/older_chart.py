@@ -10,7 +10,7 @@ from machines.helm_release import changed, older_chart
 _OLDER_OPERATOR = """
 import sys
 from agentworld_operator.main import main
-from agentworld_operator.resources.places import PLACES
+from agentworld.cluster.places import PLACES
 PLACES["PodDisruptionBudget"] = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 sys.exit(main())
 """

@@ -14,14 +14,13 @@ from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 import make.chart
+from agentworld.cluster.client import ApiServer, Cluster, Query
+from agentworld.cluster.names import OPERATOR
+from agentworld.cluster.places import PLACES, Place, typed
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.resources.crd import crd
-from agentworld_operator.resources.names import OPERATOR
-from agentworld_operator.resources.places import PLACES, Place, typed
-from agentworld_operator.resources.write import KINDS
-from agentworld_pipelines.api_server import ApiServer, Query
+from agentworld_operator.resources.kinds import KINDS
 from machines.control_plane import ControlPlane
 from waiting import wait_for
 
@@ -99,7 +98,7 @@ class Namespace(Cluster):
     """Everything in one namespace, as its administrator sees and changes it."""
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
-        super().__init__(ApiServer(client.configuration), namespace)
+        super().__init__(ApiServer(client.configuration), namespace, OPERATOR)
         self._client = client
 
     def call(

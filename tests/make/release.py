@@ -16,6 +16,7 @@ from kubernetes.client.exceptions import ApiException
 import make.access
 from agentworld.access.key import key_digest
 from agentworld.client.simulator import SimulatorClient
+from agentworld.cluster.places import typed
 from agentworld.errors import ClusterError, SimulatorError
 from agentworld.pinning.manifest import pin
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
@@ -24,7 +25,6 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
-from agentworld_operator.resources.places import typed
 from machines import images
 from machines.nodes import Cluster
 from make import older_chart, records

@@ -17,6 +17,7 @@ import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.http.protection import Limits
+from agentworld.http.server import UNTOLD
 from agentworld.ledger import Ledger
 from agentworld.records.run import RunOpening
 from agentworld.serving.app import create_app
@@ -88,7 +89,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             opened,
             pinned.digest,
             partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS),
-            WriteOnce(str(tmp_path / "checkpoints")),
+            WriteOnce(str(tmp_path / "mirror")),
             trusted=partial(load_trusted, tmp_path / "keys" / SIMULATOR_KEYS),
             step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
@@ -110,7 +111,8 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 
         def start(**limits):
             app = make.service.service(tmp_path).app
-            return listening.enter_context(make.service.listening(app, Limits(**limits), Server))
+            bounds = Limits(**{"check_seconds": 0.05} | limits)
+            return listening.enter_context(make.service.listening(app, bounds, Server))
 
         yield start
 
@@ -123,7 +125,11 @@ def told(caplog) -> Iterator[Callable[[], list[str]]]:
         caplog.handler.emit(record)
         return True
 
+    def lines() -> list[str]:
+        records = [record for record in caplog.records if record.msg not in UNTOLD]
+        return list(map(caplog.handler.format, records))
+
     wire = logging.getLogger("uvicorn.error")
     wire.addFilter(append_observation)  # uvicorn takes every handler off its logger when it begins
-    yield lambda: list(map(caplog.handler.format, caplog.records))
+    yield lines
     wire.removeFilter(append_observation)

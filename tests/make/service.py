@@ -29,8 +29,9 @@ from agentworld.records.episode import new_name
 from agentworld.records.run import RunOpening
 from agentworld.serving.app import create_app
 from agentworld.serving.episodes.store import EpisodeStore
-from agentworld.serving.service import SimulatorService
 from agentworld.serving.setup import guard_of
+from agentworld.serving.simulators.base import ConnectedSimulator
+from agentworld.serving.simulators.connections import Simulators
 from agentworld.serving.simulators.single import OneSimulator
 from agentworld.signing.keys import (
     SIMULATOR_KEYS,
@@ -93,7 +94,7 @@ def log_signer(store: Path, simulator: Digest = SIMULATOR) -> LogCheckpointSigne
         ledger(store),
         simulator,
         partial(load_signer, own),
-        WriteOnce(stores.checkpoints_url),
+        WriteOnce(stores.mirror_url),
         trusted=partial(load_trusted, own),
         step_keys=partial(load_trusted, steps),
     )
@@ -111,17 +112,17 @@ def service(
 class Alone(NamedTuple):
     """A simulator alone in its process."""
 
-    simulators: OneSimulator
+    simulators: Simulators
     episode_store: EpisodeStore
 
 
 def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) -> Alone:
     """As a service of one machine has it."""
     episode_store = EpisodeStore(ledger, only=manifest.digest)
-    service = SimulatorService(
-        manifest, engine, episode_store, states=states, accelerators=accelerators
+    catalog = OneSimulator(
+        ConnectedSimulator(manifest, engine, states, accelerators), ledger.aliases
     )
-    return Alone(OneSimulator(service, ledger.aliases), episode_store)
+    return Alone(Simulators(episode_store, catalog), episode_store)
 
 
 class PromptServer(uvicorn.Server):

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
+from agentworld.cluster.names import child_labels
+from agentworld.cluster.places import typed
+from agentworld.cluster.records.serving import Serving
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld_operator.policy.engine import VERIFIER
-from agentworld_operator.resources.names import child_labels
-from agentworld_operator.resources.places import typed
-from agentworld_operator.resources.simulator import Serving
 from make import records
 
 IMAGE = "registry.example/vllm"

@@ -132,7 +132,7 @@ def _play(ledger: Ledger, run: AgentRun) -> None:
 
 
 def _sealed(store: Path, ledger: Ledger, simulator: Digest) -> Evidence:
-    keys, copies = store / "keys/simulator", WriteOnce(str(store / "checkpoints"))
+    keys, copies = store / "keys/simulator", WriteOnce(str(store / "mirror"))
     LogCheckpointSigner(ledger, simulator, partial(ensure_signer, keys), copies).seal_all()
     return Evidence(load_trusted(keys), copies, load_trusted(store / "keys/steps"))
 

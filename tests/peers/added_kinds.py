@@ -28,7 +28,7 @@ def main(recipe: str, store: str, imports: str) -> None:
     for step in ("sft", "rl"):
         stages.append(run_by_name(step, recipe, store, data, stages[-1]))
     report = run_by_name("evaluate", recipe, store, data, *stages)
-    version = run_by_name("register", recipe, store, *stages, report)
+    version = run_by_name("register", recipe, store, report, *stages)
     simulator = PinnedSimulator.read(Path(run_by_name("simulate", recipe, store, version)))
     score = WorldModelReport.read(Path(report) / "report.json").stages["rl"]
     answer, metrics = asyncio.run(_asked(simulator, Path(store)))

@@ -1,9 +1,8 @@
 """One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
 
-from agentworld.engine.names import ENGINE_PORT, engine_name
+from agentworld.cluster.names import ENGINE_PORT, child_labels, engine_labels, engine_name
+from agentworld.cluster.places import typed
 from agentworld_operator.children.pod import Manifest, Pinned, pod_spec
-from agentworld_operator.resources.names import child_labels, engine_labels
-from agentworld_operator.resources.places import typed
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 

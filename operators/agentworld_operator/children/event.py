@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from agentworld.cluster.names import OPERATOR
+from agentworld.cluster.places import typed
+from agentworld.cluster.records.base import Condition
 from agentworld.records.base import digest_json
-from agentworld_operator.resources.base import Condition
-from agentworld_operator.resources.names import OPERATOR
-from agentworld_operator.resources.places import typed
 
 _BAD = {
     ("Verified", "False"),

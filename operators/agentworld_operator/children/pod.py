@@ -6,12 +6,11 @@ system that nobody writes to, no token of the cluster.
 
 from typing import Any, NamedTuple
 
-from agentworld.engine.names import ENGINE_PORT, engine_name
+from agentworld.cluster.names import ENGINE_PORT, engine_labels, engine_name
+from agentworld.cluster.records.serving import NodePool, Resources, Serving, Weights
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld_operator.policy.engine import VERIFIER
-from agentworld_operator.resources.names import engine_labels
-from agentworld_operator.resources.simulator import NodePool, Resources, Serving, Weights
 
 Manifest = dict[str, Any]
 

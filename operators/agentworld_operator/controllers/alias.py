@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.alias import AliasChange, Meaning
 from agentworld.records.base import digest_json, first_problem
@@ -26,10 +28,8 @@ from agentworld_operator.policy.alias import (
 )
 from agentworld_operator.policy.conditions import ConditionState
 from agentworld_operator.policy.identity import Refusal
-from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
 from agentworld_operator.settings import Settings
-from agentworld_pipelines.api_server import Object
 
 
 class _Difference(NamedTuple):

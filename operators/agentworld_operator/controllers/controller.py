@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Iterable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.places import Object
 from agentworld.errors import AgentworldError
 from agentworld_operator import timestamps
 from agentworld_operator.cache import Cache
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.status import ResourceStatus, write_status
 from agentworld_operator.work_queue import WorkQueue
-from agentworld_pipelines.api_server import Object
 
 _WORKERS = 8
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AgentworldError
 from agentworld.records.base import first_problem
 from agentworld_operator.cache import Cache
@@ -23,8 +25,6 @@ from agentworld_operator.policy.schedule import (
     refusal_of,
 )
 from agentworld_operator.recurring_runs import RecurringRuns
-from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
-from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.records import UNFINISHED, PipelineRun, Schedule
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,11 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
-from agentworld.engine.names import engine_name, short
+from agentworld.cluster.client import Cluster
+from agentworld.cluster.names import DIGEST_LABEL, engine_name, short
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.serving import Serving
+from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 from agentworld.errors import ClusterError, NotFound, StoreError
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import EnginePin
@@ -13,7 +17,6 @@ from agentworld_operator.applier import Applier
 from agentworld_operator.cache import Cache
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Manifest, Pinned
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
@@ -26,10 +29,7 @@ from agentworld_operator.policy.simulator import (
     refused_status,
     served_status,
 )
-from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
 from agentworld_operator.settings import Settings
-from agentworld_pipelines.api_server import Object
 
 
 class SimulatorReconciler:

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
+from agentworld.cluster.records.alias import AliasSpec
+from agentworld.cluster.records.simulator import IMMUTABLE, SimulatorSpec
 from agentworld.errors import InputError
 from agentworld.records.alias import Use
 from agentworld.records.base import first_problem
-from agentworld_operator.resources.alias import AliasSpec
-from agentworld_operator.resources.simulator import IMMUTABLE, SimulatorSpec
 
 API_VERSION = "admission.k8s.io/v1"
 Object = Mapping[str, Any]

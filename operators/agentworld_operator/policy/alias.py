@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from agentworld.cluster.names import OPERATOR
+from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.records.alias import AliasChange, AliasMove, Canary, Meaning
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.identity import Refusal
-from agentworld_operator.resources.alias import AliasSpec, AliasStatus
-from agentworld_operator.resources.names import OPERATOR
 
 Object = Mapping[str, Any]
 
@@ -55,7 +55,7 @@ def move(spec: AliasSpec, meaning: Meaning, by: str) -> AliasMove:
         simulator=meaning.simulator,
         canary=meaning.canary,
         by=by,
-        gate=tuple(Gate(metric=each.metric, least=each.least) for each in spec.gate),
+        gate=spec.gate,
         report=spec.report,
         override=spec.override.reason if spec.override else None,
     )

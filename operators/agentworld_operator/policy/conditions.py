@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agentworld_operator.resources.base import Condition, ConditionStatus
+from agentworld.cluster.records.base import Condition, ConditionStatus
 
 
 class ConditionState(NamedTuple):

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from agentworld.cluster.records.serving import Serving
+from agentworld.cluster.records.simulator import Reference
 from agentworld.records.base import Digest, digest_bytes, first_problem
 from agentworld.records.engine_environment import refused_argument
 from agentworld.records.simulator import Endpoint, EnginePin, SimulatorManifest
-from agentworld_operator.resources.simulator import Reference, Serving
 
 
 class SimulatorIdentity(NamedTuple):

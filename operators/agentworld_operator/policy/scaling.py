@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from agentworld_operator.resources.simulator import Bounds, Serving
+from agentworld.cluster.records.serving import Bounds, Serving
 
 
 class Scale(NamedTuple):

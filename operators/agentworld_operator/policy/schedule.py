@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AgentworldError, InputError, PipelineError
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.identity import Refusal
-from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_operator.timestamps import to_text
 from agentworld_pipelines.cron import Cron
 from agentworld_pipelines.records import LONGEST_NAME, PipelineRun, Schedule

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+from agentworld.cluster.names import engine_labels
+from agentworld.cluster.records.serving import Serving
+from agentworld.cluster.records.simulator import SimulatorStatus
 from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
@@ -10,8 +13,6 @@ from agentworld_operator.policy.accelerators import describe
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineState, Trouble
 from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
-from agentworld_operator.resources.names import engine_labels
-from agentworld_operator.resources.simulator import Serving, SimulatorStatus
 
 _PASSING = (0, 409, 429, 503, 504)
 """Statuses of an API server that is gone or busy, or of a write that another one came before."""

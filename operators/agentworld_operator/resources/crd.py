@@ -12,8 +12,9 @@ from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
-from agentworld_operator.resources.base import Kind, Part
-from agentworld_operator.resources.names import GROUP, VERSION
+from agentworld.cluster.names import GROUP, VERSION
+from agentworld.cluster.records.base import Part
+from agentworld_operator.resources.kinds import Kind
 
 Schema = dict[str, JsonValue]
 

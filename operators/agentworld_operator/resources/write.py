@@ -5,16 +5,11 @@ from pathlib import Path
 
 import yaml
 
-from agentworld_operator.resources.alias import SIMULATOR_ALIAS
-from agentworld_operator.resources.base import Kind
 from agentworld_operator.resources.crd import crd
-from agentworld_operator.resources.schedule import TRAINING_SCHEDULE
-from agentworld_operator.resources.simulator import SIMULATOR
-
-KINDS = (SIMULATOR, SIMULATOR_ALIAS, TRAINING_SCHEDULE)
+from agentworld_operator.resources.kinds import KINDS, Kind
 
 _HEAD = """\
-# Generated from the records in operators/agentworld_operator/resources by `make manifests`.
+# Generated from the records in platform/agentworld/cluster/records by `make manifests`.
 # Change those; `make verify` fails where this file is another one.
 """
 

@@ -9,14 +9,11 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from agentworld.errors import AccessError
-
-if TYPE_CHECKING:
-    from kubernetes.client import AuthenticationV1Api, Configuration
+from agentworld.cluster.client import ApiServer, configuration
+from agentworld.errors import AccessError, ClusterError, InputError
 
 AUDIENCE = "agentworld"
 """What a token has to be made for: another service's token opens nothing here."""
@@ -26,7 +23,7 @@ _BELIEVED_SECONDS = 60.0
 _REFUSED_SECONDS = 5.0
 _CACHE_SIZE = 10_000
 _MOST_AT_ONCE = 4
-_ANSWER_SECONDS = 10.0
+_PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 Review = Callable[[str], Awaitable[str | None]]
 """From a token to NAMESPACE/NAME; null for a token that the cluster does not believe."""
@@ -84,13 +81,13 @@ def claimed_account(token: str) -> str | None:
 
 def cluster_review(audience: str = AUDIENCE, kubeconfig: Path | None = None) -> Review:
     """Asks the cluster that this runs in, or that this kubeconfig, or the current one, names."""
-    api = _api(kubeconfig)
+    server = _api(kubeconfig)
     # Its own threads: a cluster that does not answer keeps nobody from the ledger.
     threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="token-review")
 
     async def review(token: str) -> str | None:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(threads, _ask, api, token, audience)
+        return await loop.run_in_executor(threads, _ask, server, token, audience)
 
     return review
 
@@ -110,57 +107,37 @@ class _Answer(BaseModel):
     status: _Status
 
 
-def _api(kubeconfig: Path | None) -> "AuthenticationV1Api":
-    # It takes a second to import, and only who names service accounts needs it.
-    from kubernetes import client, config  # noqa: PLC0415
-
-    settings = client.Configuration()
-    settings.retries = 0  # who asks us may ask again, and waits for one time-out and not for four
+def _api(kubeconfig: Path | None) -> ApiServer:
     try:
-        if kubeconfig:
-            config.load_kube_config(str(kubeconfig), client_configuration=settings)
-        else:
-            _load_own(settings)
-    except config.ConfigException as error:
-        raise AccessError(
-            f"service accounts are named, and there is no cluster to ask about them ({error}); run"
-            " in one, or name a kubeconfig",
-            kind="unavailable",
-        ) from error
-    return client.AuthenticationV1Api(client.ApiClient(settings))
+        return ApiServer(configuration(kubeconfig, or_current=True))
+    except InputError as error:
+        raise AccessError(f"service accounts are named, and {error}", kind="unavailable") from error
 
 
-def _load_own(settings: "Configuration") -> None:
-    from kubernetes import config  # noqa: PLC0415
-
-    try:
-        config.load_incluster_config(client_configuration=settings)
-    except config.ConfigException:
-        config.load_kube_config(client_configuration=settings)
-
-
-def _ask(api: "AuthenticationV1Api", token: str, audience: str) -> str | None:
+def _ask(server: ApiServer, token: str, audience: str) -> str | None:
     review = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
         "spec": {"token": token, "audiences": [audience]},
     }
     try:
-        answer = api.create_token_review(
-            review,
-            _request_timeout=_ANSWER_SECONDS,
-            _preload_content=False,  # else it logs the answer, which repeats the token
-        )
-        status = _Answer.model_validate_json(answer.data).status
-    except Exception as error:  # noqa: BLE001 - its client raises those of urllib3 too
-        # Not its text, which quotes what was sent.
+        answer = server.call("POST", _PATH, body=review)
+        status = _Answer.model_validate(answer).status
+    except (ClusterError, ValidationError) as error:
+        # Neither its text nor its cause, which quote what was sent.
         raise AccessError(
-            f"the cluster cannot be asked whose a token is ({type(error).__name__}); try again",
+            f"the cluster cannot be asked whose a token is ({_kind_of(error)}); try again",
             kind="unavailable",
         ) from None
     if not status.authenticated or audience not in status.audiences:
         return None
     return _account(status.user.username)
+
+
+def _kind_of(error: ClusterError | ValidationError) -> str:
+    if isinstance(error, ClusterError):
+        return f"status {error.status}" if error.status else "it does not answer"
+    return "the answer has no status"
 
 
 def _account(username: str) -> str | None:

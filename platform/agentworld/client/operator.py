@@ -3,27 +3,27 @@
 from urllib.parse import quote, urlencode
 
 from agentworld.client.simulator import SimulatorClient
-from agentworld.records.deployment import Deployment, DeploymentMove
+from agentworld.records.agent_use import AgentUse, AgentUseMove
 
 
 class OperatorClient(SimulatorClient):
     """With the credential of an operator; what the service refuses is a SimulatorError."""
 
-    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+    async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
         """From now on a version is in use as this."""
         return await self._ask(_READ, "PUT", _path(name, alias), move, again=True, of_one=False)
 
-    async def end_deployment(
+    async def end_agent_use(
         self, name: str, alias: str, by: str, reason: str | None = None
-    ) -> Deployment:
+    ) -> AgentUse:
         """From now on no version of this name is."""
         query = {"by": by} | ({"reason": reason} if reason else {})
         path = f"{_path(name, alias)}?{urlencode(query)}"
         return await self._ask(_READ, "DELETE", path, again=True, of_one=False)
 
 
-_READ = Deployment.model_validate_json
+_READ = AgentUse.model_validate_json
 
 
 def _path(name: str, alias: str) -> str:
-    return f"/deployments/{quote(name, safe='')}/{quote(alias, safe='')}"
+    return f"/agent-uses/{quote(name, safe='')}/{quote(alias, safe='')}"

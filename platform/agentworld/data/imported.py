@@ -1,73 +1,187 @@
-"""Trajectories that were recorded elsewhere, taken in as if explorers had made them here.
+"""Recorded episodes of any form, imported as if explorers had made them here.
 
-All are read before the first is written, so that nothing is half taken in. Those that are marked
-as held out stay so. Where none is marked, a share of them is held out, each by its own digest, so
-that one more trajectory changes the fate of no other.
+A record that is no episode goes to quarantine and hides no other. Episodes that are marked as held
+out stay so. Where none is marked, a share of the tasks is held out, each by its own name, so that
+one more episode changes the fate of no other task.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from pydantic import ValidationError
 
 from agentworld.data.hash_uniform import hash_uniform
-from agentworld.data.importers import importer_of
+from agentworld.data.importers import Imported, Importer, form_of, importer_of
+from agentworld.data.importers.base import ImportOptions
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
-from agentworld.records.base import Digest, digest_file
+from agentworld.records.base import Digest, digest_file, first_problem
 from agentworld.records.collected import Collected
 from agentworld.records.progress import Tick
+from agentworld.records.quarantine import Quarantined
 from agentworld.records.trajectory import Trajectory
+from agentworld.storage.source import SourceFile, digest_of, files_of
 from agentworld.storage.trajectories import MANIFEST, write_trajectories
 
+QUARANTINE = "quarantine.ndjson"
+COPY = "copy of another episode"
+NO_TURN = "record without a turn"
 _PER_CHUNK = 1_000
+_DOMAIN = "text"
 
 
-def import_trajectories(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Digest:
-    """Fills a folder with the trajectories of a file, or of a folder's files.
+class Recordings(NamedTuple):
+    """A source whose form is known."""
 
-    Returns the digest of their manifest; raises InputError naming file, line and field of what is
-    no trajectory.
+    files: Sequence[SourceFile]
+    form: str
+    importer: Importer
+    options: ImportOptions
+    domain: str
+
+    def read(self, file: SourceFile) -> Iterator[Imported]:
+        """What becomes of each record of a file."""
+        return self.importer.read(file, self.options, self.domain)
+
+
+def open_recordings(recipe: CollectRecipe) -> Recordings:
+    """The source that a recipe names; raises InputError where it cannot be read."""
+    files = files_of(recipe.trajectories or "")
+    form = recipe.format or form_of(files)
+    importer = importer_of(form)
+    try:
+        options = importer.options.model_validate(recipe.options)
+    except ValidationError as error:
+        raise InputError(f"the options of {form} are wrong at {first_problem(error)}") from error
+    return Recordings(files, form, importer, options, recipe.domain or _DOMAIN)
+
+
+def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick: Tick) -> Digest:
+    """Fills a folder with the episodes of a source of this content, and a quarantine.
+
+    Returns the digest of their manifest. Raises InputError where there is no episode, or where the
+    source has another content by now.
     """
-    importer = importer_of(recipe.format)
-    before = importer.digest(source)
-    marks = Counter(each.held_out for each in importer.read(source))
-    if not marks:
-        raise InputError(f"{source} holds no trajectory; name a file or a folder that does")
-    episodes, transitions = Counter[bool](), Counter[bool]()
-    domains: set[str] = set()
-    chunks: dict[str, Digest] = {}
-    for chunk in _chunks(importer.read(source)):
-        trajectories = chunk if marks[True] else [_dealt(recipe, each) for each in chunk]
-        name = f"recorded-{len(chunks):05d}.jsonl"
-        write_trajectories(out / name, trajectories)
-        chunks[name] = digest_file(out / name)
-        for each in trajectories:
-            domains.add(each.domain)
-            episodes[each.held_out] += 1
-            transitions[each.held_out] += len(each.turns)
-        tick(episodes.total(), marks.total())
-    if importer.digest(source) != before:
+    source = recipe.trajectories or ""
+    recordings = open_recordings(recipe)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        collected = _import(recipe, recordings, out, tick, has_marks=False)
+    except _Marked:
+        collected = _import(recipe, recordings, out, tick, has_marks=True)
+    if digest_of(source) != content:
         raise InputError(f"{source} was changed while it was read; let it rest and try again")
-    collected = Collected(
-        chunks=chunks,
-        domains=tuple(sorted(domains)),
-        num_trajectories=episodes[False],
-        num_transitions=transitions[False],
-        num_held_out_trajectories=episodes[True],
-        num_held_out_transitions=transitions[True],
-    )
+    if not collected.chunks:
+        raise InputError(_nothing(source, recordings.form, out))
     collected.write(out / MANIFEST)
     return collected.digest
 
 
-def _dealt(recipe: CollectRecipe, trajectory: Trajectory) -> Trajectory:
-    """Held out or not, as its digest says."""
-    place = hash_uniform(recipe.seed, "held out", trajectory.digest)
-    return trajectory.model_copy(update={"held_out": place < recipe.held_out_share})
+class _Marked(Exception):
+    """An episode is marked as held out."""
 
 
-def _chunks(trajectories: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
-    rest = iter(trajectories)
-    while chunk := list(islice(rest, _PER_CHUNK)):
-        yield chunk
+def _import(
+    recipe: CollectRecipe, recordings: Recordings, out: Path, tick: Tick, *, has_marks: bool
+) -> Collected:
+    """Raises _Marked where an episode is marked as held out, and none was thought to be."""
+    with (out / QUARANTINE).open("w") as quarantine:
+        tally = _Tally(out, recordings.form, quarantine)
+        for number, file in enumerate(recordings.files):
+            for item in recordings.read(file):
+                if item.problem and recipe.strict:
+                    raise InputError(f"{file.name} {item.place} is no episode: {item.problem}")
+                if item.trajectory and item.trajectory.held_out and not has_marks:
+                    raise _Marked
+                tally.add(file, item if has_marks else _dealt(recipe, item))
+            tick(number + 1, len(recordings.files))
+        return tally.finish()
+
+
+def _dealt(recipe: CollectRecipe, item: Imported) -> Imported:
+    """Held out or not, as the name of its task says, or else its digest."""
+    if item.trajectory is None:
+        return item
+    key = item.trajectory.task_id or item.trajectory.digest
+    is_held_out = hash_uniform(recipe.seed, "held out", key) < recipe.held_out_share
+    return item._replace(trajectory=item.trajectory.model_copy(update={"held_out": is_held_out}))
+
+
+class _Tally:
+    """Writes chunks and the quarantine, and counts what is in them."""
+
+    def __init__(self, out: Path, form: str, quarantine: TextIO) -> None:
+        self._out = out
+        self._form = form
+        self._quarantine = quarantine
+        self._num_quarantined = 0
+        self._chunk: list[Trajectory] = []
+        self._chunks: dict[str, Digest] = {}
+        self._notes = Counter[str]()
+        self._episodes = Counter[bool]()
+        self._transitions = Counter[bool]()
+        self._domains: set[str] = set()
+        self._contents: set[int] = set()
+
+    def add(self, file: SourceFile, item: Imported) -> None:
+        """Takes in what became of one record."""
+        self._notes.update(item.notes)
+        trajectory = item.trajectory
+        if trajectory is None:
+            record = Quarantined(file=file.name, place=item.place, problem=item.problem)
+            print(record.model_dump_json(), file=self._quarantine)
+            self._num_quarantined += 1
+        elif not trajectory.turns:
+            self._notes[NO_TURN] += 1
+        else:
+            self._notes[COPY] += self._is_copy(trajectory)
+            self._domains.add(trajectory.domain)
+            self._episodes[trajectory.held_out] += 1
+            self._transitions[trajectory.held_out] += len(trajectory.turns)
+            self._chunk.append(trajectory)
+            if len(self._chunk) == _PER_CHUNK:
+                self._write_chunk()
+
+    def finish(self) -> Collected:
+        """The manifest of what was added."""
+        if self._chunk:
+            self._write_chunk()
+        return Collected(
+            chunks=self._chunks,
+            domains=tuple(sorted(self._domains)),
+            num_trajectories=self._episodes[False],
+            num_transitions=self._transitions[False],
+            num_held_out_trajectories=self._episodes[True],
+            num_held_out_transitions=self._transitions[True],
+            form=self._form,
+            num_quarantined=self._num_quarantined,
+            notes=dict(sorted((+self._notes).items())),
+        )
+
+    def _write_chunk(self) -> None:
+        name = f"recorded-{len(self._chunks):05d}.jsonl"
+        write_trajectories(self._out / name, self._chunk)
+        self._chunks[name] = digest_file(self._out / name)
+        self._chunk = []
+
+    def _is_copy(self, trajectory: Trajectory) -> bool:
+        """Whether another record holds the same turns, whoever wrote it down."""
+        turns = [(turn.action, turn.observation) for turn in trajectory.turns]
+        key = hash((trajectory.domain, trajectory.initial_state, tuple(turns)))
+        if key in self._contents:
+            return True
+        self._contents.add(key)
+        return False
+
+
+def _nothing(source: str, form: str, out: Path) -> str:
+    lines = (out / QUARANTINE).read_text().splitlines()
+    if not lines:
+        return f"{source} holds no episode of the form {form}; name another source or form"
+    first = Quarantined.model_validate_json(lines[0])
+    return (
+        f"{source} holds no episode of the form {form}; the first of {len(lines)} records that are"
+        f" none is {first.file} {first.place}: {first.problem}"
+    )

@@ -18,10 +18,10 @@ from agentworld.records.trajectory import Trajectory
 
 
 def pool_of(recipe: PrepareRecipe, trajectory: Trajectory, digest: str) -> Pool:
-    """Which pool a whole trajectory goes to: each to one, whatever else is collected."""
+    """Which pool a trajectory goes to: every trial of its task to one, whatever else there is."""
     if trajectory.held_out:
         return "held_out"
-    place = hash_uniform(recipe.seed, "pool", digest)
+    place = hash_uniform(recipe.seed, "pool", trajectory.task_id or digest)
     if place < recipe.cpt_share:
         return "cpt"
     return "sft" if place < recipe.cpt_share + recipe.sft_share else "rl"

@@ -7,7 +7,7 @@ from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.progress import Tick
 from agentworld.records.simulator import Sampling
-from agentworld.records.trajectory import PromptParts, Turn
+from agentworld.records.trajectory import Exchange, PromptParts
 from agentworld.rendering.messages import world_messages
 from agentworld.rendering.parse import parse_observation
 
@@ -29,7 +29,9 @@ class Predictor:
         self._done = 0
         self._total = total
 
-    async def predict(self, prompt: PromptParts, turns: Iterable[Turn], action: str) -> str | None:
+    async def predict(
+        self, prompt: PromptParts, turns: Iterable[Exchange], action: str
+    ) -> str | None:
         """The observation; null where the engine failed, which is no fault of the model."""
         text = await self._ask(world_messages(prompt, turns, action))
         self._done += 1

@@ -38,7 +38,6 @@ _MEANINGS = {
     413: "the body is too large; send less",
     422: "the request is wrong, or the episode is too long for the simulator",
     429: "over capacity, or over the tenant's limits; try again after the seconds in Retry-After",
-    431: "the head of the request is too large; send less",
     502: "the engine's answer is no observation, or not a sure one",
     503: "the engine or the ledger is gone, or there is no room; try again after the seconds in"
     " Retry-After",
@@ -74,7 +73,7 @@ _ENGINE_STATUS: dict[EngineFailure, int] = {
 }
 
 
-_BEFORE_ANY_WIRE = (401, 408, 413, 431)
+_BEFORE_ANY_WIRE = (401, 408, 413)
 """What a request is answered that no endpoint has seen."""
 
 

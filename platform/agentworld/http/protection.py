@@ -1,18 +1,18 @@
 """What a service does not take from its clients, and what it has told of those that it refused.
 
 uvicorn bounds next to nothing: a client may send half a request and stay, or never read its
-answer. The bounds are kept where bytes come in (guarded_http.py, guarded_socket.py) and not before
-the endpoints, for such a client seldom gets as far as an endpoint, and a step need not pay for it.
+answer. The bounds are kept where bytes come in (connection.py) and around the service as a whole
+(limited_app.py); server.py sets what uvicorn bounds itself.
 """
 
+import asyncio
 import logging
 import math
 import resource
 import time
 from collections import Counter
 from collections.abc import Callable
-from http import HTTPStatus
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from agentworld.http.naming import Answering
 from agentworld.http.openai_errors import Telling, in_openai_words, is_openai
@@ -21,15 +21,13 @@ from agentworld.records.base import Digest
 
 _log = logging.getLogger(__name__)
 
-Fault = Literal["broken", "slow", "silent", "unread", "large", "head", "capacity"]
+Fault = Literal["broken", "slow", "unread", "large", "capacity"]
 """Why a connection was ended:
 
-    broken    it sent what is no HTTP, or no frame
-    slow      a request, or a message on a WebSocket, did not come to an end in its time
-    silent    a WebSocket answered no ping
+    broken    it sent what uvicorn fails at
+    slow      a request, or a large message on a WebSocket, did not come to an end in its time
     unread    an answer was not read
-    large     a body, or a message on a WebSocket, was too large
-    head      the head of a request was too large
+    large     a body was too large, or too much came on a WebSocket before a message was whole
     capacity  there were too many connections, or too much was held for such clients
 """
 
@@ -47,27 +45,39 @@ class Limits(NamedTuple):
     body_seconds: float = 30.0
     """Until all of that is here."""
     head_bytes: int = 64 * 2**10
+    """Of a request."""
     head_seconds: float = 10.0
     """Until the head of a request is here, the first one's since the connection was accepted."""
-    headers: int = 100
     unread_seconds: float = 30.0
     """How long a client may read nothing while there is something for it to read."""
     ping_seconds: float = 20.0
-    """How often a WebSocket is pinged, and how long it may take to answer."""
+    """How often a WebSocket is pinged."""
+    pong_seconds: float = 60.0
+    """How long it may take to answer. While it waits for a step, which may take 50 s, nobody reads
+    what comes behind a message that it sent ahead."""
     linger_seconds: float = 2.0
     """How long a refused client that still sends is not cut off: it would be told of a reset in
     place of the refusal."""
+    check_seconds: float = 1.0
+    """How often connections are checked for being late."""
     buffer_bytes: int = 256 * 2**20
     """Of unfinished bodies and unread answers of all clients together."""
     connections: int = _MOST_CONNECTIONS
 
 
-class _Refusal(NamedTuple):
-    """The kind of a problem, and the answer in our words and in OpenAI's."""
+class Refusal(NamedTuple):
+    """An answer."""
 
-    kind: str
-    ours: bytes
-    openais: bytes
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Checked(Protocol):
+    """A connection, of which the guard knows this alone."""
+
+    def check(self, now: float) -> None:
+        """Ends it where it is late."""
 
 
 class Guard:
@@ -82,23 +92,43 @@ class Guard:
         self.limits = limits
         self.ended: Counter[Fault] = Counter()
         """Connections, since the start."""
+        self._simulator = simulator
         self._count_refusal = count_refusal
+        self._connections: set[Checked] = set()
+        self._next_check: asyncio.TimerHandle | None = None
         self._buffer_bytes = 0
         self._logged = -math.inf
-        self._refusals = {
-            status: _Refusal(
-                problem.kind,
-                _answer(Telling(status, {}, Failure(error=problem)), problem, simulator),
-                _answer(in_openai_words(status, problem), problem, simulator),
-            )
-            for status, problem in _problems(limits).items()
-        }
 
-    def refusal(self, fault: Fault, path: str = "") -> bytes:
-        """The whole HTTP response, in the words of the address that was asked, where one was."""
-        kind, ours, openais = self._refusals[_STATUS[fault]]
-        self._count_refusal(kind)
-        return openais if is_openai(path) else ours
+    def add(self, connection: Checked) -> int:
+        """Checks it from now on; returns how many connections there are too many."""
+        self._connections.add(connection)
+        if self._next_check is None:
+            self._check_later()
+        return len(self._connections) - self.limits.connections
+
+    def discard(self, connection: Checked) -> None:
+        """It is closed."""
+        self._connections.discard(connection)
+
+    def refusal(self, fault: Fault, path: str) -> Refusal:
+        """The answer in the words of the address that was asked."""
+        self.note(fault)
+        status, problem = _problem(fault, self.limits)
+        self._count_refusal(problem.kind)
+        telling = Telling(status, {}, Failure(error=problem))
+        if is_openai(path):
+            telling = in_openai_words(status, problem)
+        body = telling.failure.model_dump_json().encode()
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "connection": "close",
+            **telling.headers,
+            **Answering(self._simulator).headers,
+        }
+        if problem.retry_after_seconds is not None:
+            headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
+        return Refusal(telling.status, headers, body)
 
     def note(self, fault: Fault) -> None:
         """Counts; the log gets a line a minute at most, however many clients there are."""
@@ -113,6 +143,17 @@ class Guard:
         self._buffer_bytes += more
         return self._buffer_bytes <= self.limits.buffer_bytes
 
+    def _check_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._next_check = loop.call_later(self.limits.check_seconds, self._check_all, loop)
+
+    def _check_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._next_check = None
+        for connection in tuple(self._connections):
+            connection.check(loop.time())
+        if self._connections:
+            self._check_later()
+
 
 def most_connections() -> int:
     """How many this process can have, as it may have open files, when nothing else runs short.
@@ -125,46 +166,15 @@ def most_connections() -> int:
     return min(max(files - _RESERVED_FILES, files // 2), _MOST_CONNECTIONS)
 
 
-_STATUS: dict[Fault, int] = {
-    "broken": 400,
-    "slow": 408,
-    "large": 413,
-    "head": 431,
-    "capacity": 503,
-}
-
-
-def _problems(limits: Limits) -> dict[int, Problem]:
-    wrong = {
-        400: "this is no HTTP request",
-        413: f"a body has at most {limits.body_bytes:,} bytes; send less",
-        431: f"a head has at most {limits.head_bytes:,} bytes and {limits.headers} headers;"
-        " send less",
-    }
-    late = f"the request did not arrive in {limits.body_seconds:g} s; try again"
+def _problem(fault: Fault, limits: Limits) -> tuple[int, Problem]:
+    """The status and the words of a refusal."""
+    if fault == "large":
+        large = f"a body has at most {limits.body_bytes:,} bytes; send less"
+        return 413, Problem(kind="input", message=large, retryable=False)
+    if fault == "slow":
+        late = f"the request did not arrive in {limits.body_seconds:g} s; try again"
+        return 408, Problem(kind="input", message=late, retryable=True)
     full = "the service has no room for this now; try again after the seconds in Retry-After"
-    return {
-        **{code: Problem(kind="input", message=m, retryable=False) for code, m in wrong.items()},
-        408: Problem(kind="input", message=late, retryable=True),
-        503: Problem(
-            kind="capacity", message=full, retryable=True, retry_after_seconds=_PAUSE_SECONDS
-        ),
-    }
-
-
-def _answer(telling: Telling, problem: Problem, simulator: Digest | None) -> bytes:
-    body = telling.failure.model_dump_json().encode()
-    headers = {
-        "content-type": "application/json",
-        "content-length": len(body),
-        "connection": "close",
-        **telling.headers,
-        **Answering(simulator).headers,
-    }
-    if problem.retry_after_seconds is not None:
-        headers["retry-after"] = math.ceil(problem.retry_after_seconds)
-    lines = [
-        f"HTTP/1.1 {telling.status} {HTTPStatus(telling.status).phrase}",
-        *(f"{name}: {value}" for name, value in headers.items()),
-    ]
-    return "\r\n".join([*lines, "", ""]).encode() + body
+    return 503, Problem(
+        kind="capacity", message=full, retryable=True, retry_after_seconds=_PAUSE_SECONDS
+    )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from agentworld.errors import AgentworldError, Conflict, NotFound
-from agentworld.ledger import reading
+from agentworld.ledger.episodes import open_ends
 from agentworld.ledger.lost import is_lost
 from agentworld.ledger.rows import (
     Added,
@@ -44,14 +44,14 @@ def begin(connection: Connection, run: AgentRun) -> None:
         raise Conflict(f"run {run.id} was lost when the ledger was restored; name another")
     row = run.model_dump(include={"id", "simulator", "tenant"})
     opening = run.opening.model_dump_json()
-    change_rows(connection, insert(RUNS).values(opening=opening, length=1, **row))
+    change_rows(connection, insert(RUNS).values(opening=opening, log_length=1, **row))
     insert_rows(connection, LOG, log_entries(run.id, 1, [log.run_opened(run)]))
 
 
 def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
     """Ends a run: first its episodes that are open, then the run."""
     lengthen_run(connection, run, Added())  # holds the run: nobody opens another episode meanwhile
-    add(connection, run, Writes.of(reading.open_ends(connection, run)), texts)
+    add(connection, run, Writes.of(open_ends(connection, run)), texts)
     _extend_log(connection, run, [log.run_closed(closing)], Added())
     change_rows(connection, update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, insert, select
 
 from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
 from agentworld.ledger.attestations import keep
-from agentworld.ledger.database import translated
+from agentworld.ledger.database import Database
 from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ALIASES
 from agentworld.records.alias import AliasChange, Canary, gets_canary
@@ -34,9 +34,8 @@ class History(NamedTuple):
 class Aliases:
     """The history of all aliases; nothing in it changes."""
 
-    def __init__(self, url: str, engine: Engine) -> None:
-        self._url = url
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def set(
         self,
@@ -92,7 +91,7 @@ class Aliases:
     def readable_history(self) -> "History":
         """The same of all aliases, as far as it can be read."""
         changes, garbled = list[AliasChange](), dict[str, str]()
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             for row in connection.execute(_select([])):
                 try:
                     changes.append(_change(row))
@@ -108,9 +107,9 @@ class Aliases:
 
     def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:
         try:
-            with translated(self._url), self._engine.begin() as connection:
+            with self._database.transaction() as connection:
                 hold(connection, ALIASES)  # each change names the one before it
-                change_rows(connection, insert(ALIASES).values(**_row(change), key=key))
+                change_rows(connection, insert(ALIASES).values(**_row(change), idempotency_key=key))
                 if declare:
                     history = _read(connection, [ALIASES.c.alias == change.alias])
                     keep(connection, declare(alias_entries(history)[-1]))
@@ -121,11 +120,11 @@ class Aliases:
         return change
 
     def _of_key(self, alias: str, key: str | None) -> AliasChange | None:
-        conditions = [ALIASES.c.alias == alias, ALIASES.c.key == key]
+        conditions = [ALIASES.c.alias == alias, ALIASES.c.idempotency_key == key]
         return next(iter(self._changes(conditions)), None) if key else None
 
     def _changes(self, conditions: list[ColumnElement[bool]]) -> list[AliasChange]:
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             return _read(connection, conditions)
 
 
@@ -149,7 +148,7 @@ def _row(change: AliasChange) -> Mapping[str, object]:
     own = change.model_dump(exclude={"canary", "gate"})
     return own | {
         "canary": canary and canary.simulator,
-        "percent": canary and canary.percent,
+        "canary_percent": canary and canary.percent,
         "gate": json.dumps(gate) if gate else None,
     }
 
@@ -157,8 +156,8 @@ def _row(change: AliasChange) -> Mapping[str, object]:
 def _change(row: Row[Any]) -> AliasChange:
     """Raises EvidenceError where the row is none that a change ever had."""
     fields = dict(row._mapping)
-    percent, gate = fields.pop("percent"), fields.pop("gate")
-    for name in ("sequence", "key"):
+    percent, gate = fields.pop("canary_percent"), fields.pop("gate")
+    for name in ("sequence", "idempotency_key"):
         del fields[name]
     canary_simulator = fields.pop("canary")
     none = canary_simulator is None and percent is None

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, Engine, insert, select
+from sqlalchemy import ColumnElement, Connection, insert, select
 
-from agentworld.ledger.database import translated
+from agentworld.ledger.database import Database
 from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ATTESTATIONS
 from agentworld.ledger.texts import bytes_of
@@ -16,13 +16,12 @@ _COLUMNS = [ATTESTATIONS.c[name] for name in Attestation._fields]
 class Attestations:
     """Signed statements in the order in which they came."""
 
-    def __init__(self, url: str, engine: Engine) -> None:
-        self._url = url
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def add(self, *attestations: Attestation) -> None:
         """Keeps more, all of them or none; raises Conflict for a name that is taken."""
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             keep(connection, *attestations)
 
     def find(self, kind: AttestationKind, **columns: str) -> list[Attestation]:
@@ -42,21 +41,21 @@ class Attestations:
     def _read(self, *conditions: ColumnElement[bool], **columns: str) -> list[Attestation]:
         equal = [ATTESTATIONS.c[name] == value for name, value in columns.items()]
         query = select(*_COLUMNS).where(*conditions, *equal).order_by(ATTESTATIONS.c.sequence)
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             rows = connection.execute(query).all()
         return [_attestation(row) for row in rows]
 
     def after(self, place: int) -> tuple[list[Attestation], int]:
         """Those of all kinds that came after a place, and the place to ask from next."""
         query = select(ATTESTATIONS.c.sequence, *_COLUMNS).where(ATTESTATIONS.c.sequence > place)
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             rows = connection.execute(query.order_by(ATTESTATIONS.c.sequence)).all()
         attestations = [_attestation(row[1:]) for row in rows]
         return attestations, rows[-1].sequence if rows else place
 
     def names(self) -> set[str]:
         """Of all copies that there should be."""
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             return set(map(str, connection.scalars(select(ATTESTATIONS.c.name))))
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Row, func, null, select
+from sqlalchemy import ColumnElement, Row, func, null, select
 
+from agentworld.ledger.database import Database
 from agentworld.ledger.lost import IS_OPEN
+from agentworld.ledger.runs import GARBLED
 from agentworld.ledger.tables import EPISODES, RUNS, STEPS
 from agentworld.records.base import Digest
 from agentworld.records.run import RunOpening
@@ -28,61 +30,73 @@ class Used(NamedTuple):
     usage: Usage
 
 
-def open_runs(connection: Connection, column: str, value: str) -> int:
-    """Whose column holds this value."""
-    open_ = (RUNS.c[column] == value) & IS_OPEN
-    return connection.scalar(select(func.count()).select_from(RUNS).where(open_)) or 0
+class Counts:
+    """`of` names a `tenant`, a `simulator`, a `run`, several of them, or nothing for all."""
 
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-def open_episodes(connection: Connection, column: str, value: str) -> int:
-    """Of open runs whose column holds this value."""
-    open_ = EPISODES.c.closed.is_(None) & IS_OPEN
-    joined = EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run)
-    query = select(func.count()).select_from(joined).where(open_, RUNS.c[column] == value)
-    return connection.scalar(query) or 0
+    def num_open_runs(self, **of: str | None) -> int:
+        """How many runs go on."""
+        query = select(func.count()).select_from(RUNS).where(IS_OPEN, *_are(of))
+        with self._database.transaction() as connection:
+            return connection.scalar(query) or 0
 
+    def num_open_episodes(self, **of: str | None) -> int:
+        """How many episodes of open runs go on."""
+        return sum(self.open_episodes(**of).values())
 
-def open_episodes_by_simulator(
-    connection: Connection, simulator: Digest | None
-) -> dict[Digest, int]:
-    """Of open runs; of one simulator alone where it is named."""
-    query = (
-        select(RUNS.c.simulator, func.count())
-        .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
-        .where(EPISODES.c.closed.is_(None), IS_OPEN)
-        .group_by(RUNS.c.simulator)
-    )
-    if simulator is not None:
-        query = query.where(RUNS.c.simulator == simulator)
-    return {row[0]: row[1] for row in connection.execute(query)}
-
-
-def used(connection: Connection, of: Mapping[str, str], *, by_episode: bool) -> list[Used]:
-    """The newest run first, its episodes in the order of their opening.
-
-    `of` names a tenant, a run, an episode, several of them, or nothing for all.
-    """
-    columns = {"tenant": RUNS.c.tenant, "run": RUNS.c.id, "episode": EPISODES.c.id}
-    own = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number > EPISODES.c.copied)
-    whose = [RUNS.c.tenant, RUNS.c.simulator, RUNS.c.opening, RUNS.c.id]
-    whose += [EPISODES.c.id] if by_episode else []
-    episode = EPISODES.c.id if by_episode else null()
-    sums = (func.coalesce(func.sum(STEPS.c[name]), 0).label(name) for name in Usage._fields)
-    query = (
-        select(
-            *whose[:3],
-            RUNS.c.id.label("run"),
-            episode.label("episode"),
-            func.count(EPISODES.c.key.distinct()).label("num_episodes"),
-            func.count(STEPS.c.number).label("num_steps"),
-            *sums,
+    def open_episodes(self, **of: str | None) -> dict[Digest, int]:
+        """The same of each simulator that has any."""
+        query = (
+            select(RUNS.c.simulator, func.count())
+            .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
+            .where(EPISODES.c.closed.is_(None), IS_OPEN, *_are(of))
+            .group_by(RUNS.c.simulator)
         )
-        .select_from(RUNS.outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id).outerjoin(STEPS, own))
-        .where(*(columns[name] == value for name, value in of.items()))
-        .group_by(*whose)
-        .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
-    )
-    return [_used(row) for row in connection.execute(query)]
+        with self._database.transaction() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def used(self, *, by_episode: bool = False, **of: str | None) -> list[Used]:
+        """What runs used, or each of their episodes; `of` may name one `episode` too.
+
+        The newest run first, its episodes in the order of their opening.
+        """
+        own = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number > EPISODES.c.num_copied)
+        whose = [RUNS.c.tenant, RUNS.c.simulator, RUNS.c.opening, RUNS.c.id]
+        whose += [EPISODES.c.id] if by_episode else []
+        episode = EPISODES.c.id if by_episode else null()
+        sums = (func.coalesce(func.sum(STEPS.c[name]), 0).label(name) for name in Usage._fields)
+        query = (
+            select(
+                *whose[:3],
+                RUNS.c.id.label("run"),
+                episode.label("episode"),
+                func.count(EPISODES.c.key.distinct()).label("num_episodes"),
+                func.count(STEPS.c.number).label("num_steps"),
+                *sums,
+            )
+            .select_from(
+                RUNS.outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id).outerjoin(STEPS, own)
+            )
+            .where(*_are(of))
+            .group_by(*whose)
+            .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
+        )
+        with self._database.transaction() as connection:
+            return [_used(row) for row in connection.execute(query)]
+
+
+_COLUMNS = {
+    "tenant": RUNS.c.tenant,
+    "simulator": RUNS.c.simulator,
+    "run": RUNS.c.id,
+    "episode": EPISODES.c.id,
+}
+
+
+def _are(of: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
+    return [_COLUMNS[name] == value for name, value in of.items() if value is not None]
 
 
 def _used(row: Row[*tuple[Any, ...]]) -> Used:
@@ -109,4 +123,4 @@ def _agent(opening: str) -> str:
     try:
         return RunOpening.model_validate_json(opening).agent
     except ValidationError:
-        return "garbled"
+        return GARBLED

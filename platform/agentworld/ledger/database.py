@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -62,6 +62,20 @@ def connect(url: str) -> Engine:
         raise InputError(
             f"{redact(url)} needs the package {error.name}; install agentworld[postgres]"
         ) from error
+
+
+class Database:
+    """A pool of connections; nothing is opened before the first transaction."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = connect(url)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Commits all that the block does, or nothing where it raises."""
+        with translated(self.url), self.engine.begin() as connection:
+            yield connection
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def lengthen_run(connection: Connection, run: str, added: Added) -> tuple[int, D
     """Adds to what an open run's row counts; returns its log's length, and its simulator."""
     statement = _LENGTHEN.format(_placeholder(connection))
     row = connection.exec_driver_sql(statement, (*added, run)).first()
-    return None if row is None else (row.length, row.simulator)
+    return None if row is None else (row.log_length, row.simulator)
 
 
 def open_episodes(connection: Connection, run: str, episodes: Collection[str]) -> dict[str, int]:
@@ -93,10 +93,10 @@ def _placeholder(connection: Connection) -> str:
 
 
 _LENGTHEN = (
-    "UPDATE runs SET length = length + {0}, num_episodes = num_episodes + {0},"
+    "UPDATE runs SET log_length = log_length + {0}, num_episodes = num_episodes + {0},"
     " num_steps = num_steps + {0} WHERE id = {0} AND final_weights IS NULL"
     " AND NOT EXISTS (SELECT 1 FROM attestations WHERE run = runs.id AND kind = 'restore')"
-    " RETURNING length, simulator"
+    " RETURNING log_length, simulator"
 )
 
 

@@ -5,9 +5,9 @@ Who may write here may add a key. An auditor who trusts nobody holds the public 
 
 from itertools import pairwise
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, insert, select
 
-from agentworld.ledger.database import translated
+from agentworld.ledger.database import Database
 from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import SIGNING_KEYS
 from agentworld.records.base import now
@@ -17,13 +17,12 @@ from agentworld.records.signing_key import SigningKey
 class SigningKeys:
     """The history of the keys; nothing in it changes."""
 
-    def __init__(self, url: str, engine: Engine) -> None:
-        self._url = url
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def use(self, key: str, public: str) -> None:
         """From now on this key signs; the same again changes nothing."""
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             history = _history(connection)
             if not history or history[-1].key != key:
                 row = {"key": key, "public": public, "since": now()}
@@ -31,7 +30,7 @@ class SigningKeys:
 
     def all(self) -> list[SigningKey]:
         """Each time that a key signed, in order; the last one still does."""
-        with translated(self._url), self._engine.begin() as connection:
+        with self._database.transaction() as connection:
             history = _history(connection)
         ended = [key.model_copy(update={"until": after.since}) for key, after in pairwise(history)]
         return [*ended, *history[-1:]]

@@ -39,7 +39,7 @@ RUNS = Table(
     Column("simulator", String, nullable=False, index=True),
     Column("tenant", String, nullable=False, index=True, server_default=LOCAL_TENANT),
     Column("opening", Text, nullable=False),
-    Column("length", Integer, nullable=False),  # of its log; whoever adds to the run holds this row
+    Column("log_length", Integer, nullable=False),  # whoever adds to the run holds this row
     Column("final_weights", String, index=True),
     Column("signature", Text),
     # A verification counts for itself.
@@ -66,7 +66,7 @@ EPISODES = Table(
     Column("opening", LargeBinary),  # null where it is in the object store, or erased
     Column("erased", Boolean, nullable=False),  # the texts of the episode and of its steps
     Column("opening_digest", String, nullable=False),
-    Column("copied", Integer, nullable=False),  # steps that came with a fork
+    Column("num_copied", Integer, nullable=False),  # steps that came with a fork
     # For expiry alone; the entry of the log that opens it has the signed time.
     Column("at", Float, nullable=False, info=_NO_EVIDENCE),
     Column("closed", String),
@@ -120,14 +120,14 @@ ALIASES = Table(
     Column("set_by", String, nullable=False),
     Column("at", String, nullable=False),
     Column("canary", String),
-    Column("percent", Integer),  # of runs that are the canary's
+    Column("canary_percent", Integer),  # of runs
     Column("report", String),
     Column("gate", Text),  # as it was judged
     Column("override", String),
     Column("ended", Boolean, nullable=False, server_default=false()),
     # What is told again is recorded once: of the asking, and not of what the alias means.
-    Column("key", String, info=_NO_EVIDENCE),
-    Index("aliases_by_key", "alias", "key", unique=True),
+    Column("idempotency_key", String, info=_NO_EVIDENCE),
+    Index("aliases_by_key", "alias", "idempotency_key", unique=True),
 )
 
 ATTESTATIONS = Table(
@@ -135,7 +135,7 @@ ATTESTATIONS = Table(
     METADATA,
     # As the rows came; which one is newer is told by the time that was signed.
     Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
-    Column("name", String, nullable=False, unique=True),  # of its copy in the second store
+    Column("name", String, nullable=False, unique=True),  # of its copy in the evidence mirror
     Column("kind", String, nullable=False),
     Column("subject", String, nullable=False, index=True),
     Column("simulator", String, nullable=False, index=True),

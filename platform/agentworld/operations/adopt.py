@@ -18,9 +18,9 @@ from agentworld.operations.registering import registered
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.serving import deployed_service
 from agentworld.operations.statements import hand_in
+from agentworld.records.agent_use import AgentName
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, model_files
-from agentworld.records.deployment import AgentName
 from agentworld.records.edge import Grade
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun

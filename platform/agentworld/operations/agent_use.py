@@ -19,9 +19,9 @@ from agentworld.lineage.base import Registry, VersionRef
 from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
 from agentworld.operations.registry import check_store, open_registry
 from agentworld.operations.serving import deployed_operator
+from agentworld.records.agent_use import AgentAlias, AgentName, AgentUse, AgentUseMove
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Record, first_problem
-from agentworld.records.deployment import AgentAlias, AgentName, Deployment, DeploymentMove
 from agentworld.serving.setup import statement_signer_of
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.stores import Stores
@@ -37,7 +37,7 @@ class _Use(Record):
     alias: AgentAlias
 
 
-def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = None) -> Deployment:
+def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = None) -> AgentUse:
     """From now on this version is in use so; the same again comes to the same end.
 
     Raises InputError for what is wrong, and NotFound for an agent whose simulator signed nothing.
@@ -45,22 +45,22 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
     registry = _registry(ref.name, alias, store)
     agent = registry.agent(ref)
     try:
-        move = DeploymentMove(
+        move = AgentUseMove(
             version=ref.version, artifact=agent.artifact, run=agent.run, by=by, reason=reason
         )
     except ValidationError as error:
         raise InputError(f"{ref} cannot be used so; correct {first_problem(error)}") from error
-    deployment = asyncio.run(_done(store, lambda at: at.deploy(ref.name, alias, move)))
+    agent_use = asyncio.run(_done(store, lambda at: at.start_agent_use(ref.name, alias, move)))
     registry.set_alias(ref, alias)
-    return deployment
+    return agent_use
 
 
-def unuse(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> Deployment:
+def unuse(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> AgentUse:
     """From now on no version of this name is in use so; raises NotFound where none ever was."""
     registry = _registry(name, alias, store)
-    deployment = asyncio.run(_done(store, lambda at: at.end_deployment(name, alias, by, reason)))
+    agent_use = asyncio.run(_done(store, lambda at: at.end_agent_use(name, alias, by, reason)))
     registry.remove_alias(name, alias)
-    return deployment
+    return agent_use
 
 
 def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
@@ -69,8 +69,8 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
         return {}
     with closing(existing_ledger(store)) as ledger:
         uses = Uses.read(ledger, open_evidence(store), store)
-        due = {used.agent: uses.revalidations(used) for used in uses.deployed}
-    if uses.deployed:
+        due = {used.agent: uses.revalidations(used) for used in uses.agent_uses}
+    if uses.agent_uses:
         mirror(due, partial(open_registry, store))
     moved = change.alias, change.at
     pairs = ((agent, each) for agent, reasons in due.items() for each in reasons)
@@ -105,13 +105,11 @@ def _registry(name: str, alias: str, store: Path) -> Registry:
 class _Desk(Protocol):
     """Raises a typed error for what a service refuses."""
 
-    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+    async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
         """From now on a version is in use so."""
         ...
 
-    async def end_deployment(
-        self, name: str, alias: str, by: str, reason: str | None
-    ) -> Deployment:
+    async def end_agent_use(self, name: str, alias: str, by: str, reason: str | None) -> AgentUse:
         """From now on no version of this name is."""
         ...
 
@@ -121,16 +119,14 @@ class _Here(NamedTuple):
 
     statement_signer: StatementSigner
 
-    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
-        return self.statement_signer.deploy(name, alias, move)
+    async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
+        return self.statement_signer.start_agent_use(name, alias, move)
 
-    async def end_deployment(
-        self, name: str, alias: str, by: str, reason: str | None
-    ) -> Deployment:
-        return self.statement_signer.end_deployment(name, alias, by, reason)
+    async def end_agent_use(self, name: str, alias: str, by: str, reason: str | None) -> AgentUse:
+        return self.statement_signer.end_agent_use(name, alias, by, reason)
 
 
-async def _done(store: Path, work: Callable[[_Desk], Awaitable[Deployment]]) -> Deployment:
+async def _done(store: Path, work: Callable[[_Desk], Awaitable[AgentUse]]) -> AgentUse:
     """By the service that is deployed, or by its own code here."""
     if operator := deployed_operator():
         try:

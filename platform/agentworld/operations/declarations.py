@@ -30,19 +30,19 @@ def erase_episode(episode: str, store: Path, by: str) -> None:
 
 
 def restored(store: Path, reason: str, by: str) -> Missing:
-    """What the second store holds and the ledger does not, any more; with a reason it is declared.
+    """What the evidence mirror holds and the ledger lacks; with a reason it is declared.
 
     Runs that lost entries cannot go on from then on. Without a reason nothing is written. Raises
-    InputError for a reason that is too long, and Conflict where the second store is of another
+    InputError for a reason that is too long, and Conflict where the evidence mirror is of another
     ledger, whose backup this one is not.
     """
     with closing(existing_ledger(store)) as ledger:
         evidence = open_evidence(store, ledger)
         if not reason:
-            return missing(ledger, evidence.second_store, evidence.trusted)
+            return missing(ledger, evidence.mirror, evidence.trusted)
         statement_signer = statement_signer_of(Stores.of(store), ledger)
-        statement_signer.adopt(restored=True)
-        losses = missing(ledger, evidence.second_store, statement_signer.known_keys())
+        statement_signer.ensure_genesis(restored=True)
+        losses = missing(ledger, evidence.mirror, statement_signer.known_keys())
         for lost in _declared(losses.declarations, reason, by):
             statement_signer.declare(lost)
         return losses

@@ -73,6 +73,6 @@ def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
     trusted = trusted_services(store, ledger)
     return Evidence(
         trusted=trusted or load_trusted(stores.keys / SIMULATOR_KEYS),
-        second_store=WriteOnce(stores.checkpoints_url),
+        mirror=WriteOnce(stores.mirror_url),
         step_keys=trusted_steps(store) or None,
     )

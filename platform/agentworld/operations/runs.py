@@ -17,8 +17,9 @@ from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.runs import Runs
-from agentworld.serving.service import SimulatorService
 from agentworld.serving.setup import log_signer_of
+from agentworld.serving.simulators.base import ConnectedSimulator
+from agentworld.serving.simulators.connections import Simulators
 from agentworld.serving.simulators.single import OneSimulator
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.stores import Stores
@@ -56,10 +57,11 @@ async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
         return
     with closing(open_ledger(store)) as ledger:
         episode_store = EpisodeStore(ledger, only=simulator.digest)
-        service = SimulatorService(simulator.manifest, _NotStarted(), episode_store)
+        only = ConnectedSimulator(simulator.manifest, _NotStarted())
+        simulators = Simulators(episode_store, OneSimulator(only, ledger.aliases))
         log_signer = log_signer_of(Stores.of(store), ledger, simulator.digest)
         try:
-            yield Runs(episode_store, OneSimulator(service, ledger.aliases), log_signer)
+            yield Runs(episode_store, simulators, log_signer)
         finally:
             await episode_store.close()
 

@@ -57,10 +57,10 @@ def _hand_in(statement: StepStatement, store: Path) -> None:
 
 
 def _keep(statement: StepStatement, store: Path) -> None:
-    second_store = WriteOnce(Stores.of(store).checkpoints_url)
+    mirror = WriteOnce(Stores.of(store).mirror_url)
     with closing(open_ledger(store)) as ledger:
         keys = trusted_steps(store), trusted_services(store, ledger)
-        Files(ledger.attestations, second_store, *keys).add(statement)
+        Files(ledger.attestations, mirror, *keys).add(statement)
 
 
 async def _handed_in(client: SimulatorClient, statement: StepStatement) -> None:

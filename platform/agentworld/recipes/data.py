@@ -2,23 +2,26 @@
 
 from pydantic import Field
 
-from agentworld.records.base import Record
+from agentworld.records.base import JsonObject, Record
 
 
 class CollectRecipe(Record):
     """Exploring policies in a live environment, or what was recorded elsewhere."""
 
     trajectories: str | None = None
-    """A file of recorded episodes, or a folder of them; then nothing is done live, and the fields
-    below are unused but for `format`, `held_out_share` and `seed`."""
-    format: str = "trajectories"
-    """The form of what was recorded: JSON lines of this project's trajectories, or what another
-    importer reads; see `data.importers`."""
+    """A file or a folder of recorded episodes, or the address of one; then nothing is done live."""
+    format: str | None = None
+    """The form of the recordings; found by itself where it is plain."""
+    options: JsonObject = {}
+    """What the importer of that form is told of the recordings."""
+    strict: bool = False
+    """A record that is no episode ends the import; else it goes to quarantine."""
     held_out_share: float = Field(0.05, gt=0, lt=1)
-    """Of recorded trajectories, where none of them is marked as held out."""
+    """Of recorded tasks, where no episode is marked as held out."""
 
     domain: str | None = None
-    """Whose environments the explorers act in; needed where nothing recorded is named."""
+    """Whose environments the explorers act in; of recordings that name none `text`, where it is
+    null."""
     num_transitions: int = Field(200_000, gt=0)
     """At least so many turns for training; held-out episodes come on top."""
     num_held_out_episodes: int = Field(400, gt=0)

@@ -7,8 +7,8 @@ AttestationKind = Literal[
     "alias",
     "erasure",
     "restore",
-    "adoption",
-    "deployment",
+    "genesis",
+    "agent-use",
     "registration",
     "validation",
     "withdrawal",
@@ -16,10 +16,10 @@ AttestationKind = Literal[
 
 
 class Attestation(NamedTuple):
-    """A signed statement, as the ledger and the second store both keep it."""
+    """A signed statement, as the ledger and the evidence mirror both keep it."""
 
     name: str
-    """Of the copy in the second store."""
+    """Of the copy in the evidence mirror."""
     kind: AttestationKind
     subject: str
     """What it is about, for who searches: an agent's artifact, an alias, an episode, a run,

@@ -10,8 +10,9 @@ import math
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from operator import not_
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Self, TypeVar
 
 import rfc8785
 from pydantic import (
@@ -19,6 +20,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     JsonValue,
     StringConstraints,
     ValidationError,
@@ -38,6 +40,10 @@ Words = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=
 
 Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 """A short name as DNS takes one: of a tenant, or of a tenant's key."""
+
+_Value = TypeVar("_Value")
+Sparse = Annotated[_Value, Field(exclude_if=not_)]
+"""A field that JSON leaves out where it says nothing; records without it keep their digests."""
 
 _PIECE_BYTES = 1 << 20
 _MOST_BYTES = 1 << 40

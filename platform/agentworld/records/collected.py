@@ -1,6 +1,6 @@
 """The manifest of collected trajectories: the files of a folder, and what is in them."""
 
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, Sparse
 
 
 class Collected(Record):
@@ -15,5 +15,11 @@ class Collected(Record):
     num_transitions: int = 0
     num_held_out_trajectories: int = 0
     num_held_out_transitions: int = 0
+    form: Sparse[str] = ""
+    """Of the recordings that were imported, such as `messages`."""
+    num_quarantined: Sparse[int] = 0
+    """Records of theirs that are no episode; `quarantine.ndjson` says where and why."""
+    notes: Sparse[dict[str, int]] = {}
+    """How many records, and parts of them, became no turn, by reason."""
     num_broken: int = 0
     """Episodes that were dropped because they broke their sandbox."""

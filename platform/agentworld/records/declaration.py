@@ -15,8 +15,8 @@ from agentworld.records.base import Digest, Name, Record, Words, digest_json
 ALIAS_CHANGES = "alias-changes"
 ERASURES = "episode-erasures"
 RESTORES = "ledger-restores"
-ADOPTION = "ledger-adoption/unsigned.dsse.json"
-"""The one name of an adoption: a ledger is adopted once."""
+GENESIS = "ledger-genesis/genesis.dsse.json"
+"""The one name of a genesis: a ledger has one."""
 WHOLE_LEDGER = "whole-ledger"
 
 
@@ -41,7 +41,7 @@ class Declaration(Record):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Of its copy in the second store."""
+        """Of its copy in the evidence mirror."""
 
     @property
     @abstractmethod
@@ -156,11 +156,11 @@ class Restore(Declaration):
         return digest_json(list(self.lost))
 
 
-class Adoption(Declaration):
+class Genesis(Declaration):
     """What a ledger held when its changes began to be signed: none of it was signed before."""
 
-    kind: ClassVar[AttestationKind] = "adoption"
-    predicate_type: ClassVar[str] = "urn:agentworld:adoption:v1"
+    kind: ClassVar[AttestationKind] = "genesis"
+    predicate_type: ClassVar[str] = "urn:agentworld:ledger-genesis:v1"
 
     changes: tuple[AliasChange, ...]
     """Of all aliases, in their order."""
@@ -170,7 +170,7 @@ class Adoption(Declaration):
 
     @property
     def name(self) -> str:
-        return ADOPTION
+        return GENESIS
 
     @property
     def columns(self) -> LedgerColumns:
@@ -207,7 +207,7 @@ class Withdrawal(InFolder):
 
 
 DECLARATIONS: dict[AttestationKind, type[Declaration]] = {
-    each.kind: each for each in (AliasEntry, Erasure, Restore, Adoption, Withdrawal)
+    each.kind: each for each in (AliasEntry, Erasure, Restore, Genesis, Withdrawal)
 }
 
 

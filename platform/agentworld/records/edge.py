@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from agentworld.records.agent_use import AgentName
 from agentworld.records.base import Digest, Record
-from agentworld.records.deployment import AgentName
 
 Grade = Literal["proven", "observed", "disputed"]
 """How far an edge can be relied on:

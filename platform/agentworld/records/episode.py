@@ -58,7 +58,7 @@ class EpisodeOpening(Record):
     """Begins as a copy of these steps."""
     replay: Source | None = None
     """Answers from the record; the engine is not asked."""
-    given: tuple[Exchange, ...] = ()
+    prior_turns: tuple[Exchange, ...] = ()
     """Turns that came before, as the caller tells them; not the simulator's word."""
     accelerators: tuple[str, ...] = ()
     """What the engine computed on when it began, of each replica where they differ: the service's

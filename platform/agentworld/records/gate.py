@@ -15,6 +15,7 @@ class Gate(Record):
     metric: Words
     """A figure's name in a report, as `live_gain` or `exact_match`."""
     least: float
+    """How large the figure has to be."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -30,19 +31,19 @@ class Gate(Record):
 
     def judged(self, figures: Mapping[str, float]) -> "Judged":
         """This gate with what a report told."""
-        return Judged(metric=self.metric, least=self.least, found=figures.get(self.metric))
+        return Judged(metric=self.metric, least=self.least, value=figures.get(self.metric))
 
 
 class Judged(Gate):
     """A gate, and what the report showed."""
 
-    found: float | None = None
+    value: float | None = None
     """Null where no report told this figure."""
 
     @property
     def passed(self) -> bool:
         """Whether the figure is there and large enough."""
-        return self.found is not None and self.found >= self.least
+        return self.value is not None and self.value >= self.least
 
 
 class Outcome(Record):

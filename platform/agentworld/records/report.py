@@ -74,7 +74,7 @@ class WorldModelReport(Record):
     """What each stage had made, and was scored here."""
     baselines: dict[str, WorldModelScore]
     rl_gain: Estimate | None = Field(None, exclude_if=lambda gain: gain is None)
-    """Exact match of RL less that of SFT, turn by turn."""
+    """Exact match of RL less that of SFT, turn by turn; null where one of them is not there."""
     lead: Estimate | None = Field(None, exclude_if=lambda lead: lead is None)
     """The same of the better of the two over a baseline: of all baselines, and of all turns and
     those with the tags `history` and `unseen`, the one whose interval begins lowest."""

@@ -47,6 +47,16 @@ class AgentRun(Record):
     """Entries of its log."""
 
     @property
+    def purpose(self) -> str:
+        """What it was opened for."""
+        return self.opening.purpose
+
+    @property
+    def agent(self) -> str:
+        """What whoever opened it called the agent that is to be made."""
+        return self.opening.agent
+
+    @property
     def final_weights(self) -> Digest | None:
         """The weights that it was closed with."""
         return self.closing.final_weights if self.closing else None

@@ -7,13 +7,13 @@ turns of one trajectory at once where a pool trains on whole episodes.
 from typing import Literal
 
 from agentworld.records.base import Record
-from agentworld.records.trajectory import PromptParts, Turn
+from agentworld.records.trajectory import Exchange, PromptParts
 
 Pool = Literal["cpt", "sft", "rl", "held_out"]
 POOLS: tuple[Pool, ...] = ("cpt", "sft", "rl", "held_out")
 
 
-class SampleTurn(Turn):
+class SampleTurn(Exchange):
     """A turn, with what data preparation says of it."""
 
     tags: tuple[str, ...] = ()

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from agentworld.records.agent_use import AgentName
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
 from agentworld.records.declaration import InFolder, LedgerColumns
-from agentworld.records.deployment import AgentName
 from agentworld.records.report import AgentReport
 
 StepStatementKind = Literal["registration", "validation"]
@@ -50,7 +50,7 @@ class Registered(SaidOnce):
     """A version of the registry, as whoever registered it left it there."""
 
     kind: ClassVar[AttestationKind] = "registration"
-    predicate_type: ClassVar[str] = "urn:agentworld:registered:v1"
+    predicate_type: ClassVar[str] = "urn:agentworld:registered-version:v1"
     folder: ClassVar[str] = "registered-versions"
 
     registered_as: AgentName

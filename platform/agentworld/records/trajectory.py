@@ -3,7 +3,9 @@
 The schema is that of Qwen-AgentWorld, one for all domains and stages (section 2.2).
 """
 
-from agentworld.records.base import Record
+from pydantic import Field
+
+from agentworld.records.base import Record, Sparse
 from agentworld.records.task import Task
 from agentworld.records.tool import Tools
 
@@ -18,7 +20,18 @@ class PromptParts(Record):
     simulation_instruction: str = ""
 
 
-class Turn(Record):
+class Span(Record):
+    """A part of an observation that the harness wrote and not the world."""
+
+    start: int = Field(ge=0)
+    """Its first character."""
+    end: int = Field(ge=0)
+    """The character after its last."""
+    what: str
+    """Such as `steps left`."""
+
+
+class Exchange(Record):
     """One action and what the environment showed for it."""
 
     action: str
@@ -27,12 +40,25 @@ class Turn(Record):
     """The true state after the action, for reasoning only; null where nobody recorded it."""
 
 
+class Turn(Exchange):
+    """An exchange as it was recorded."""
+
+    time: Sparse[str] = ""
+    """When the observation came, as the log has it."""
+    spans: Sparse[tuple[Span, ...]] = ()
+    is_cut: Sparse[bool] = False
+    """The log holds only the start of the observation."""
+
+
 class Trajectory(Record):
     """One episode of a live environment, or one log."""
 
     domain: str
     source: str
     """The policy or log that made it."""
+    task_id: Sparse[str] = ""
+    """What several trials of one task share: all of them go to one pool."""
+    licence: Sparse[str] = ""
     seed: int = 0
     held_out: bool = False
     """True where no training may see it."""

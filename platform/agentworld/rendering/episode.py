@@ -20,7 +20,7 @@ def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Mess
         simulation_instruction=opening.simulation_instruction or manifest.control_text,
     )
     first, *_ = world_messages(prompt, (), "")
-    examples = [exchange(turn.action, turn.observation) for turn in opening.given]
+    examples = [exchange(turn.action, turn.observation) for turn in opening.prior_turns]
     turns = [*examples, *map(step_messages, episode.steps)]
     return [first, *(message for turn in turns for message in turn)]
 

@@ -7,7 +7,7 @@ The world answers an action (user) with an observation (assistant): Qwen-AgentWo
 from collections.abc import Iterable
 
 from agentworld.records.message import Message
-from agentworld.records.trajectory import PromptParts, Turn
+from agentworld.records.trajectory import Exchange, PromptParts
 
 RENDERER = "chat-v1"
 """Named in every simulator manifest; changes whenever a byte of what is rendered does."""
@@ -25,7 +25,7 @@ def system_text(prompt: PromptParts) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def world_messages(prompt: PromptParts, turns: Iterable[Turn], action: str) -> list[Message]:
+def world_messages(prompt: PromptParts, turns: Iterable[Exchange], action: str) -> list[Message]:
     """What a world model reads before it predicts the observation of `action`.
 
     Thoughts of earlier turns are left out, in training as in serving.
@@ -36,7 +36,7 @@ def world_messages(prompt: PromptParts, turns: Iterable[Turn], action: str) -> l
     return [*messages, {"role": "user", "content": action}]
 
 
-def agent_messages(instruction: str, turns: Iterable[Turn]) -> list[Message]:
+def agent_messages(instruction: str, turns: Iterable[Exchange]) -> list[Message]:
     """What an agent reads before it chooses the next action."""
     messages: list[Message] = [{"role": "user", "content": instruction}]
     for turn in turns:

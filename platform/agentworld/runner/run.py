@@ -53,10 +53,13 @@ def _planned(
 ) -> _Planned:
     settings = load_recipe(recipe_path(recipe))
     values = step.bind((recipe, store, *arguments))
-    folders = {each.name: Path(values.pop(each.name)) for each in step.inputs if each.step}
+    paths = {each.name: values.pop(each.name) for each in step.inputs if each.step}
+    folders = {name: Path(path) for name, path in paths.items() if path}
     digests = {name: output_of(str(folder)) for name, folder in folders.items()}
     task = Task(settings, Path(store), folders, digests, values)
     plan = planner(task)
-    reads = [folders[each.name] for each in step.inputs if each.reads_files]
+    reads = [
+        folders[each.name] for each in step.inputs if each.reads_files and each.name in folders
+    ]
     inputs = {**digests, **plan.inputs}
     return _Planned(task.store, plan, step.recipe(task.recipe), inputs, reads)

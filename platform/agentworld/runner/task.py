@@ -18,7 +18,7 @@ class Task(NamedTuple):
     recipe: Recipe
     store: Path
     folders: Mapping[str, Path]
-    """Of the finished steps that it reads, by argument."""
+    """Of the finished steps that it reads, by argument; one that may be left out may be missing."""
     digests: Mapping[str, Digest]
     """What these steps made, by argument."""
     texts: Mapping[str, str]
@@ -37,6 +37,8 @@ class Plan(NamedTuple):
     """The kinds of world whose code the work runs."""
     answer: Callable[[Path], Path] = lambda folder: folder
     """From the finished step's folder, now or before, to the folder that the step answers."""
+    reads: Collection[str] = ()
+    """Arguments whose files it needs, beside those of which the step always does."""
 
 
 Planner = Callable[[Task], Plan]

@@ -18,10 +18,10 @@ from agentworld.serving.authorized_service import AppState
 from agentworld.serving.episodes.quota import Quota
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.housekeeping import again_and_again
-from agentworld.serving.protocols import aliases, deployments, native
+from agentworld.serving.protocols import agent_uses, aliases, native
 from agentworld.serving.protocols.base import open_protocol
 from agentworld.serving.runs import Runs
-from agentworld.serving.simulators.base import Simulators
+from agentworld.serving.simulators.connections import Simulators
 from agentworld.serving.telemetry.counts import PROTOCOLS
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 
@@ -76,7 +76,7 @@ def create_app(
     app.state.answer_seconds = answer_seconds
     opened = [open_protocol(name, app) for name in protocols]
     # As they are: to include a router makes its routes anew, which takes a tenth of a second.
-    app.router.routes += [*aliases.router.routes, *deployments.router.routes]
+    app.router.routes += [*aliases.router.routes, *agent_uses.router.routes]
     for protocol in opened:
         app.router.routes += protocol.routes
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)

@@ -14,7 +14,7 @@ from agentworld.domains.tools import Toolbox
 from agentworld.errors import InputError, NotFound
 from agentworld.http.naming import Answering
 from agentworld.http.schemas import Request
-from agentworld.ledger.reading import Owner
+from agentworld.ledger.runs import Owner
 from agentworld.records.base import Digest
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import (
@@ -34,7 +34,8 @@ from agentworld.serving.episodes.quota import Quota
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.runs import Runs
 from agentworld.serving.service import SimulatorService
-from agentworld.serving.simulators.base import SimulatorRequest, Simulators
+from agentworld.serving.simulators.base import SimulatorRequest
+from agentworld.serving.simulators.connections import Simulators
 
 
 class AppState(NamedTuple):

@@ -97,7 +97,7 @@ def serve_simulator(
             "AGENTWORLD_MANIFEST": str(manifest_path.resolve()),
             "AGENTWORLD_LEDGER_URL": stores.ledger_url,
             "AGENTWORLD_OBJECTS_URL": stores.objects_url,
-            "AGENTWORLD_CHECKPOINTS_URL": stores.checkpoints_url,
+            "AGENTWORLD_MIRROR_URL": stores.mirror_url,
             "AGENTWORLD_KEYS": str(stores.keys),
         }
         log = log_folder / "simulator.log"

@@ -1,13 +1,21 @@
-"""The service's process: `python -m agentworld.serving.main`, set up by the environment alone."""
+"""The service's process: `python -m agentworld.serving.main`, set up by the environment alone.
+
+It serves the one simulator that AGENTWORLD_MANIFEST names, or all of the cluster's namespace that
+AGENTWORLD_NAMESPACE names. Several may run over one ledger: any of them answers for any episode.
+"""
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
+from agentworld.access.run_token import RunTokens
+from agentworld.access.secret import RUN_TOKENS, ensure_secret, read_secret
+from agentworld.cluster.names import ENGINE_PORT, engine_host
 from agentworld.engine.accelerators import UNKNOWN
+from agentworld.engine.discovery import by_name
+from agentworld.engine.pool import EnginePool
 from agentworld.errors import InputError
 from agentworld.http.protection import Limits, most_connections
 from agentworld.http.server import listen
@@ -18,9 +26,11 @@ from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.serving.app import create_app
 from agentworld.serving.episodes.store import EpisodeStore
-from agentworld.serving.service import SimulatorService
-from agentworld.serving.setup import access_of, guard_of, log_signer_of
-from agentworld.serving.simulators.engines import Secrets, connect_engines
+from agentworld.serving.setup import access_of, guard_of, log_signer_of, log_signer_on_cluster
+from agentworld.serving.simulators.base import Catalog, ConnectedSimulator
+from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
+from agentworld.serving.simulators.connections import Simulators
+from agentworld.serving.simulators.engines import Secrets, connect_engines, discover_engines
 from agentworld.serving.simulators.single import OneSimulator
 from agentworld.serving.telemetry.counts import PROTOCOLS
 from agentworld.serving.telemetry.tracing import Spans, TracingSettings
@@ -31,18 +41,28 @@ from agentworld.storage.stores import Stores
 class Settings(Stores):
     """All that a service is told, as AGENTWORLD_MANIFEST and so on."""
 
-    manifest: Path
-    """The pinned simulator."""
+    manifest: Path | None = None
+    """The pinned simulator, where it serves one."""
     model_folder: Path | None = None
     """The files that the manifest names, which the engine serves."""
     engine_urls: tuple[str, ...] = ()
-    """Replicas of one engine, as a JSON list; an endpoint's world names its own."""
+    """Replicas of its engine, as a JSON list; an endpoint's world names its own."""
     engine_model: str = ""
-    engine_concurrency: int = 32
-    """Of each replica."""
-    engine_timeout_seconds: float = 120.0
     accelerators: tuple[str, ...] = UNKNOWN
-    """What the engine computes on, as a JSON list: of all replicas, or each where they differ."""
+    """What its engine computes on, as a JSON list: of all replicas, or each where they differ."""
+
+    namespace: str = ""
+    """Whose simulators it serves, where it serves a cluster; their keys are mounted."""
+    kubeconfig: Path | None = None
+    """Else the cluster that it runs in."""
+    engine_wait_seconds: float = Field(45.0, gt=0)
+    """How long a step waits for the first replica of an engine that is scaled to zero."""
+    most_waiting: int = Field(1_000, gt=0)
+    """Steps that wait so for one engine."""
+
+    engine_concurrency: int = Field(32, gt=0)
+    """Of each replica."""
+    engine_timeout_seconds: float = Field(120.0, gt=0)
     idle_seconds: float = Field(3600.0, gt=0)
     """An episode without a step for so long is ended."""
     seal_seconds: float = Field(10.0, gt=0)
@@ -58,34 +78,24 @@ class Settings(Stores):
 
 
 def serve(settings: Settings) -> None:
-    """Verifies, then listens until it is told to stop."""
-    access = access_of(settings.keys, settings.access, settings.host)
-    manifest = SimulatorManifest.read(settings.manifest)
-    urls, model = _engines(manifest, settings)
-    connect = partial(
-        connect_engines,
-        manifest,
-        urls,
-        model,
-        concurrency=settings.engine_concurrency,
-        timeout_seconds=settings.engine_timeout_seconds,
-        api_key=Secrets().engine_api_key.get_secret_value(),
-    )
-    prove_seeds(manifest, connect, settings.engine_concurrency * len(urls), briefly=True)
+    """Verifies the one simulator, if it is one, and listens until it is told to stop."""
+    if bool(settings.manifest) == bool(settings.namespace):
+        raise InputError(
+            "the environment names no simulator, or too many; set AGENTWORLD_MANIFEST to serve one,"
+            " or AGENTWORLD_NAMESPACE to serve those of a cluster"
+        )
+    read_tokens = read_secret if settings.namespace else ensure_secret
+    tokens = RunTokens(read_tokens(settings.keys / RUN_TOKENS))
+    access = access_of(tokens, settings.access, settings.host)
+    manifest = _verified(settings.manifest, settings) if settings.manifest else None
+    only = manifest.digest if manifest else None
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
-    episode_store = EpisodeStore(ledger, only=manifest.digest)
-    engine, spans = connect(), Spans(TracingSettings(), only=manifest.digest)
-    service = SimulatorService(
-        manifest,
-        spans.of(engine, manifest, model),
-        episode_store,
-        states=engine.states,
-        accelerators=lambda: settings.accelerators,
-    )
+    spans = Spans(TracingSettings())
+    episode_store = EpisodeStore(ledger, only=only)
     app = create_app(
-        OneSimulator(service, ledger.aliases),
+        Simulators(episode_store, _catalog(settings, manifest, ledger, spans)),
         episode_store,
-        log_signer_of(settings, ledger, manifest.digest),
+        log_signer_of(settings, ledger, only) if only else log_signer_on_cluster(settings, ledger),
         access,
         loopback_only=settings.access == "local",
         idle_seconds=settings.idle_seconds,
@@ -97,17 +107,64 @@ def serve(settings: Settings) -> None:
     listen(spans.joined(app), guard, settings.host, settings.port)
 
 
-def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str, ...], str]:
-    """The addresses of all replicas and the model's name, once the files were verified."""
+def _verified(path: Path, settings: Settings) -> SimulatorManifest:
+    """The one simulator, once its files and its promise of seeds were checked."""
+    manifest, num_engines = SimulatorManifest.read(path), 1
+    if not isinstance(manifest.engine, Endpoint):
+        if settings.model_folder is None or not settings.engine_urls:
+            raise InputError(
+                "the environment names no engine; set AGENTWORLD_MODEL_FOLDER,"
+                " AGENTWORLD_ENGINE_URLS and AGENTWORLD_ENGINE_MODEL"
+            )
+        check_files(manifest, settings.model_folder)
+        num_engines = len(settings.engine_urls)
+    concurrency = settings.engine_concurrency * num_engines
+    prove_seeds(manifest, lambda: _engines(settings, manifest)[0], concurrency, briefly=True)
+    return manifest
+
+
+def _catalog(
+    settings: Settings, manifest: SimulatorManifest | None, ledger: Ledger, spans: Spans
+) -> Catalog:
+    def connect(manifest: SimulatorManifest) -> ConnectedSimulator:
+        engines, model = _engines(settings, manifest)
+        engine = spans.of(engines, manifest, model)
+        return ConnectedSimulator(manifest, engine, engines.states, lambda: settings.accelerators)
+
+    if manifest:
+        return OneSimulator(connect(manifest), ledger.aliases)
+    read = cluster_reader(settings.namespace, settings.kubeconfig)
+    return ClusterSimulators(read, ObjectStore(settings.objects_url), connect)
+
+
+def _engines(settings: Settings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:
+    """What answers for a simulator, and the model's name there.
+
+    It is somebody's endpoint, or engines of ours: those at known addresses, or those of a cluster.
+    The latter are asked for the simulator's digest as a model, which is what they answer to once
+    every file was verified.
+    """
+    concurrency, seconds = settings.engine_concurrency, settings.engine_timeout_seconds
+    urls, model = settings.engine_urls, settings.engine_model
     if isinstance(manifest.engine, Endpoint):
-        return (manifest.engine.url,), manifest.engine.model
-    if settings.model_folder is None or not settings.engine_urls:
-        raise InputError(
-            "the environment names no engine; set AGENTWORLD_MODEL_FOLDER, AGENTWORLD_ENGINE_URLS"
-            " and AGENTWORLD_ENGINE_MODEL"
+        urls, model = (manifest.engine.url,), manifest.engine.model
+    elif settings.namespace:
+        model = manifest.digest
+        engines = discover_engines(
+            manifest,
+            by_name(engine_host(model, settings.namespace), ENGINE_PORT),
+            model,
+            concurrency=concurrency,
+            timeout_seconds=seconds,
+            wait_seconds=settings.engine_wait_seconds,
+            most_waiting=settings.most_waiting,
         )
-    check_files(manifest, settings.model_folder)
-    return settings.engine_urls, settings.engine_model
+        return engines, model
+    key = Secrets().engine_api_key.get_secret_value()
+    engines = connect_engines(
+        manifest, urls, model, concurrency=concurrency, timeout_seconds=seconds, api_key=key
+    )
+    return engines, model
 
 
 def main() -> int:

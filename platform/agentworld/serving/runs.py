@@ -4,13 +4,14 @@ import asyncio
 from contextlib import suppress
 
 from agentworld.errors import Conflict, NotFound
-from agentworld.records.deployment import Deployment, DeploymentMove
+from agentworld.records.agent_use import AgentUse, AgentUseMove
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes.store import EpisodeStore
-from agentworld.serving.simulators.base import SimulatorRequest, Simulators
+from agentworld.serving.simulators.base import SimulatorRequest
+from agentworld.serving.simulators.connections import Simulators
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 
 
@@ -55,7 +56,7 @@ class Runs:
         """Ends a run with its open episodes and signs its log; the same again changes nothing."""
         record = await self.get(run)
         self._log_signer.check_closing(record, closing)
-        num_open = await asyncio.to_thread(self._ledger.num_open_episodes_in, run)
+        num_open = await asyncio.to_thread(self._ledger.counts.num_open_episodes, run=run)
         closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
         self._episode_store.metrics.of(record.simulator).end("closed", num_open)
         await asyncio.to_thread(self._log_signer.seal, run)
@@ -72,15 +73,15 @@ class Runs:
         """Keeps what a step signed of its own work; returns its name."""
         return await asyncio.to_thread(self.statement_signer.file, statement)
 
-    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+    async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
         """From now on an agent is in use so; signed, and kept."""
-        return await asyncio.to_thread(self._log_signer.statement_signer.deploy, name, alias, move)
+        return await asyncio.to_thread(
+            self._log_signer.statement_signer.start_agent_use, name, alias, move
+        )
 
-    async def end_deployment(
-        self, name: str, alias: str, by: str, reason: str | None
-    ) -> Deployment:
+    async def end_agent_use(self, name: str, alias: str, by: str, reason: str | None) -> AgentUse:
         """From now on no agent of this name is; signed, and kept."""
-        ended = self._log_signer.statement_signer.end_deployment
+        ended = self._log_signer.statement_signer.end_agent_use
         return await asyncio.to_thread(ended, name, alias, by, reason)
 
     async def seal(self) -> int:

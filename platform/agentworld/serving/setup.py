@@ -9,7 +9,6 @@ from agentworld.access import Access
 from agentworld.access.checked import CheckedAccess, LocalAccess
 from agentworld.access.reloaded import Reloaded
 from agentworld.access.run_token import RunTokens
-from agentworld.access.secret import RUN_TOKENS, ensure_secret, read_secret
 from agentworld.errors import InputError
 from agentworld.http.protection import Guard, Limits
 from agentworld.ledger import Ledger
@@ -33,18 +32,8 @@ from agentworld.storage.stores import Stores
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def access_on_cluster(keys: Path, access: Path) -> Access:
-    """Who may come to a service whose keys are mounted; raises NotFound where they are not."""
-    return CheckedAccess(Reloaded(access), RunTokens(read_secret(keys / RUN_TOKENS)))
-
-
-def access_of(keys: Path, access: Literal["local"] | Path, host: str) -> Access:
+def access_of(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> Access:
     """Who may come; raises InputError where nobody would be asked and others could reach it."""
-    return access_with(RunTokens(ensure_secret(keys / RUN_TOKENS)), access, host)
-
-
-def access_with(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> Access:
-    """The same, with the runs' tokens given."""
     if access != "local":
         return CheckedAccess(Reloaded(access), tokens)
     if host not in _LOOPBACK:
@@ -76,11 +65,7 @@ def statement_signer_of(stores: Stores, ledger: Ledger) -> StatementSigner:
     """
     if ledger.signing_keys.all():
         return log_signer_on_cluster(stores, ledger).statement_signer
-    own = stores.keys / SIMULATOR_KEYS
-    ensure_signer(own)
-    return _log_signer(
-        stores, ledger, None, partial(load_signer, own), partial(load_trusted, own)
-    ).statement_signer
+    return log_signer_of(stores, ledger, None).statement_signer
 
 
 def _log_signer(
@@ -95,7 +80,7 @@ def _log_signer(
         ledger,
         only,
         signer,
-        WriteOnce(stores.checkpoints_url),
+        WriteOnce(stores.mirror_url),
         trusted=trusted,
         step_keys=lambda: load_trusted(steps) if steps.is_dir() else {},
     )

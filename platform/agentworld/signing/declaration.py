@@ -16,7 +16,7 @@ _Declaration = TypeVar("_Declaration", bound=Declaration)
 
 
 def attested(declaration: Declaration, signer: Signer) -> Attestation:
-    """A declaration, signed, as the ledger and the second store keep it."""
+    """A declaration, signed, as the ledger and the evidence mirror keep it."""
     columns = declaration.columns
     envelope = sign(_statement(declaration), signer)
     return Attestation(

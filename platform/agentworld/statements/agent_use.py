@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from agentworld.errors import EvidenceError, NotFound
+from agentworld.records.agent_use import AgentUse, AgentUseMove
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, now
-from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Edge
-from agentworld.signing.deployment import deployments_under, read_deployment, sign_deployment
+from agentworld.signing.agent_use import agent_uses_under, read_agent_use, sign_agent_use
 from agentworld.signing.edge import verify_edge
 from agentworld.statements.genesis import LedgerGenesis
 
@@ -16,7 +16,7 @@ from agentworld.statements.genesis import LedgerGenesis
 class AgentUseSigner(LedgerGenesis):
     """Signs with the keys of a service. Calls block."""
 
-    def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+    def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
         """From now on this agent is in use so; the same again is signed once.
 
         Raises NotFound for an agent of which no edge was signed, and Conflict where another replica
@@ -25,50 +25,50 @@ class AgentUseSigner(LedgerGenesis):
         edges = self._edges(name, move.artifact, move.run)
         for _, edge in edges:
             fields = {"name": name, "alias": alias, "simulator": edge.simulator}
-            proposal = Deployment(number=1, at=now(), **fields, **move.model_dump())
-            return self._deployed(proposal)
+            proposal = AgentUse(number=1, at=now(), **fields, **move.model_dump())
+            return self._recorded(proposal)
         raise NotFound(
             f"nobody signed which simulator made {move.artifact} as {name} in run {move.run};"
             " register it anew"
         )
 
-    def end_deployment(self, name: str, alias: str, by: str, reason: str | None) -> Deployment:
+    def end_agent_use(self, name: str, alias: str, by: str, reason: str | None) -> AgentUse:
         """From now on no agent of this name is in use so; raises NotFound where none ever was."""
-        deployments = self._deployments(name, alias)
-        if not deployments:
+        agent_uses = self._uses(name, alias)
+        if not agent_uses:
             raise NotFound(f"no {name} was ever in use as {alias!r}; name another one")
         ending = {"by": by, "reason": reason, "at": now(), "ended": True}
-        return self._deployed(deployments[-1][1].model_copy(update=ending))
+        return self._recorded(agent_uses[-1][1].model_copy(update=ending))
 
-    def _deployed(self, proposal: Deployment) -> Deployment:
+    def _recorded(self, proposal: AgentUse) -> AgentUse:
         """The newest of its name and alias, if that means the same; else the next one."""
-        self.adopt()
+        self.ensure_genesis()
         name, alias = proposal.name, proposal.alias
-        deployments = self._deployments(name, alias)
-        if deployments:
-            attestation, newest = deployments[-1]
+        agent_uses = self._uses(name, alias)
+        if agent_uses:
+            attestation, newest = agent_uses[-1]
             # Who signed it may have been killed.
-            self._second_store.put(attestation.name, attestation.envelope)
+            self._mirror.put(attestation.name, attestation.envelope)
             if newest.means_the_same(proposal):
                 return newest
-        # After all that the second store holds, also where an old ledger was restored.
-        copies = len(self._second_store.names(deployments_under(name, alias)))
-        number = 1 + max(copies, *(earlier.number for _, earlier in deployments), 0)
-        deployment = proposal.model_copy(update={"number": number})
-        signed = sign_deployment(deployment, self._signer())
+        # After all that the evidence mirror holds, also where an old ledger was restored.
+        copies = len(self._mirror.names(agent_uses_under(name, alias)))
+        number = 1 + max(copies, *(earlier.number for _, earlier in agent_uses), 0)
+        agent_use = proposal.model_copy(update={"number": number})
+        signed = sign_agent_use(agent_use, self._signer())
         self._ledger.attestations.add(signed)
-        self._second_store.put(signed.name, signed.envelope)
-        return deployment
+        self._mirror.put(signed.name, signed.envelope)
+        return agent_use
 
-    def _deployments(self, name: str, alias: str) -> list[tuple[Attestation, Deployment]]:
+    def _uses(self, name: str, alias: str) -> list[tuple[Attestation, AgentUse]]:
         """What was signed of a name and an alias, in its order."""
-        deployments = []
+        agent_uses = []
         for each in self._ledger.attestations.find_under(
-            "deployment", deployments_under(name, alias)
+            "agent-use", agent_uses_under(name, alias)
         ):
             with suppress(EvidenceError):  # which the audit says
-                deployments.append((each, read_deployment(each, self.known_keys())))
-        return sorted(deployments, key=lambda pair: pair[1].number)
+                agent_uses.append((each, read_agent_use(each, self.known_keys())))
+        return sorted(agent_uses, key=lambda pair: pair[1].number)
 
     def _edges(self, name: str, artifact: Digest, run: str) -> Iterator[tuple[Attestation, Edge]]:
         """What was signed of a run, an artifact and a name, the newest first."""

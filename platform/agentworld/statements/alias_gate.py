@@ -26,13 +26,13 @@ def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Ju
             f"the gate asks for {failed.metric} of at least {failed.least:g} and no report is"
             " named; name the report of an evaluation, or override with a reason"
         )
-    if failed.found is None:
+    if failed.value is None:
         raise Conflict(
             f"the report {move.report} tells no {failed.metric} of {move.simulator}; name a report"
             " that does, or override with a reason"
         )
     raise Conflict(
-        f"{failed.metric} is {failed.found:g} in the report {move.report} and the gate asks for at"
+        f"{failed.metric} is {failed.value:g} in the report {move.report} and the gate asks for at"
         f" least {failed.least:g}; name a simulator that passes, or override with a reason"
     )
 

@@ -64,8 +64,8 @@ class AliasMoveSigner(NamedTuple):
     def use(self, simulator: Digest) -> Use:
         """How many runs and episodes are open with a simulator."""
         return Use(
-            open_runs=self.ledger.num_open_runs_of(simulator),
-            open_episodes=self.ledger.open_episodes(simulator).get(simulator, 0),
+            open_runs=self.ledger.counts.num_open_runs(simulator=simulator),
+            open_episodes=self.ledger.counts.num_open_episodes(simulator=simulator),
         )
 
     def _report(self, move: AliasMove, of: set[Digest]) -> Report | None:

@@ -1,6 +1,6 @@
-"""Which ledger a second store is of, and what that held before its changes were signed.
+"""Which ledger an evidence mirror is of, and what that held before its changes were signed.
 
-A ledger is adopted once: what it held is signed, and kept in both. So the second store knows its
+A ledger has one genesis: what it held is signed, once, and kept in both. So the mirror knows its
 ledger, and refuses another one, whose names and moves would look like what the first one lost.
 """
 
@@ -12,7 +12,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import now
-from agentworld.records.declaration import ADOPTION, DECLARATIONS, Adoption
+from agentworld.records.declaration import DECLARATIONS, GENESIS, Genesis
 from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.signing.declaration import attested, check_attested, verify_declared
 from agentworld.signing.envelope import verify
@@ -27,90 +27,88 @@ class LedgerGenesis:
         self,
         ledger: Ledger,
         signer: Callable[[], Signer],
-        second_store: WriteOnce,
+        mirror: WriteOnce,
         *,
         trusted: Callable[[], TrustedKeys],
         step_keys: Callable[[], TrustedKeys],
     ) -> None:
         self._ledger = ledger
         self._signer = signer
-        self._second_store = second_store
+        self._mirror = mirror
         self._trusted = trusted
         self._step_keys = step_keys
-        self._adopted = False
+        self._is_signed = False
 
     def known_keys(self) -> TrustedKeys:
         """Those that are trusted, and its own."""
         own = self._signer().public_key
         return {**self._trusted(), own.keyid: own}
 
-    def adopt(self, *, restored: bool = False) -> None:
+    def ensure_genesis(self, *, restored: bool = False) -> None:
         """Signs, once, what the ledger held before its changes were: later ones have to be.
 
-        A ledger that was `restored` from a backup of before that is adopted as it was then. Raises
-        Conflict where the second store is of another ledger.
+        A ledger that was `restored` from a backup of before that gets the genesis that it had.
+        Raises Conflict where the evidence mirror is of another ledger.
         """
-        if self._adopted:
+        if self._is_signed:
             return
         self.check_own(restored=restored)
         attestations = self._ledger.attestations
-        if not attestations.find("adoption"):
+        if not attestations.find("genesis"):
             with suppress(Conflict):  # another replica was faster
-                attestations.add(self._adoption())
-        self._copy(attestations.find("adoption"), set())
+                attestations.add(self._genesis())
+        self._copy(attestations.find("genesis"), set())
         self.check_own(restored=restored)  # once more: another ledger may have been faster
-        self._adopted = True
+        self._is_signed = True
 
     def check_own(self, *, restored: bool = False) -> None:
-        """Raises Conflict where the second store is of another ledger than this."""
-        if not self._adopted:
-            check_own(self._ledger.attestations, self._second_store, restored=restored)
+        """Raises Conflict where the evidence mirror is of another ledger than this."""
+        if not self._is_signed:
+            check_own(self._ledger.attestations, self._mirror, restored=restored)
 
-    def _adoption(self) -> Attestation:
-        """As the second store has it: an old ledger that was restored is not adopted anew."""
-        envelope = _copy_of_adoption(self._second_store)
+    def _genesis(self) -> Attestation:
+        """As the evidence mirror has it: an old ledger that was restored gets no new one."""
+        envelope = _copy_of_genesis(self._mirror)
         if envelope is None:
             changes = self._ledger.aliases.history()
             erased = self._ledger.erased_episodes()
-            adoption = Adoption(changes=tuple(changes), erased=tuple(erased), at=now())
-            return attested(adoption, self._signer())
-        adoption = verify_declared(envelope, Adoption, self.known_keys())
-        return Attestation(ADOPTION, adoption.kind, *adoption.columns, envelope)
+            genesis = Genesis(changes=tuple(changes), erased=tuple(erased), at=now())
+            return attested(genesis, self._signer())
+        genesis = verify_declared(envelope, Genesis, self.known_keys())
+        return Attestation(GENESIS, genesis.kind, *genesis.columns, envelope)
 
     def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
         """Makes the copies that these folders lack; what no key of ours signed gets none."""
-        there = {name for folder in folders for name in self._second_store.names(f"{folder}/")}
+        there = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
         problems, keys, steps = [], self.known_keys(), self._step_keys()
         for each in attestations:
             if each.name in there:
                 continue
             try:
                 _check_own(each, keys, steps)
-                self._second_store.put(each.name, each.envelope)
+                self._mirror.put(each.name, each.envelope)
             except (EvidenceError, InputError, Conflict) as error:
                 problems.append(f"{each.name} of the ledger is not copied: {error}")
         return problems
 
 
-def check_own(
-    attestations: Attestations, second_store: WriteOnce, *, restored: bool = False
-) -> None:
-    """Raises Conflict where the second store is of another ledger than the one that kept these."""
+def check_own(attestations: Attestations, mirror: WriteOnce, *, restored: bool = False) -> None:
+    """Raises Conflict where the mirror is of another ledger than the one that kept these."""
     # First the copy: a ledger keeps what it signs before it has one.
-    copy = _copy_of_adoption(second_store)
-    own = [each.envelope for each in attestations.find("adoption")]
+    copy = _copy_of_genesis(mirror)
+    own = [each.envelope for each in attestations.find("genesis")]
     if copy is None or copy in own or (restored and not own):
         return
     raise Conflict(
-        "the second store was begun with another ledger; name one of its own for this ledger,"
+        "the evidence mirror was begun with another ledger; name one of its own for this ledger,"
         " or, if a backup was put in that ledger's place, declare it with"
         " `agentworld audit restored --reason`"
     )
 
 
-def _copy_of_adoption(second_store: WriteOnce) -> bytes | None:
+def _copy_of_genesis(mirror: WriteOnce) -> bytes | None:
     try:
-        return second_store.get(ADOPTION)
+        return mirror.get(GENESIS)
     except NotFound:
         return None
 

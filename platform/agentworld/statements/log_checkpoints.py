@@ -40,7 +40,7 @@ class LogCheckpointSigner:
         ledger: Ledger,
         simulator: Digest | None,
         signer: Callable[[], Signer],
-        second_store: WriteOnce,
+        mirror: WriteOnce,
         *,
         trusted: Callable[[], TrustedKeys] = dict,
         step_keys: Callable[[], TrustedKeys] = dict,
@@ -48,7 +48,7 @@ class LogCheckpointSigner:
         self._ledger = ledger
         self._simulator = simulator
         self._signer = signer
-        self._second_store = second_store
+        self._mirror = mirror
         self._trusted = trusted
         self._step_keys = step_keys
         self._read: dict[str, _Read] = {}
@@ -56,7 +56,7 @@ class LogCheckpointSigner:
         self.statement_signer = StatementSigner(
             ledger,
             partial(_read, signer),
-            second_store,
+            mirror,
             trusted=partial(_read, trusted),
             step_keys=partial(_read, step_keys),
         )
@@ -75,7 +75,7 @@ class LogCheckpointSigner:
 
     def seal_all(self) -> int:
         """Signs every log that grew since it was signed last; returns how many."""
-        grown = self._ledger.unsealed(self._simulator)
+        grown = self._ledger.logs.unsealed(self._simulator)
         problems = []
         for run in grown:
             try:
@@ -91,34 +91,34 @@ class LogCheckpointSigner:
     def seal(self, run: str) -> None:
         """Signs a log as it is now; raises EvidenceError where another one was signed as this.
 
-        Raises Conflict where the second store is of another ledger.
+        Raises Conflict where the evidence mirror is of another ledger.
         """
         self.statement_signer.check_own()
         checkpoint = self._checkpoint(run)
         envelope = self._copied(checkpoint)
         with suppress(Conflict):  # another replica was faster, with the same copy
-            self._ledger.add_checkpoint(run, checkpoint.length, envelope)
+            self._ledger.logs.add_checkpoint(run, checkpoint.length, envelope)
 
     def seal_end(self, run: str) -> None:
         """Signs a log that has not been to its end; one that has is not read again."""
-        if run in self._ledger.unsealed(self._ledger.owner(run).simulator):
+        if run in self._ledger.logs.unsealed(self._ledger.owner(run).simulator):
             self.seal(run)
 
     def _copied(self, checkpoint: RunCheckpoint) -> bytes:
-        """What the second store holds of this length: ours, or the same by another key."""
+        """What the evidence mirror holds of this length: ours, or the same by another key."""
         name = checkpoint_name(checkpoint.run, checkpoint.length)
         envelope = sign_checkpoint(checkpoint, _read(self._signer))
         try:
-            self._second_store.put(name, envelope)
+            self._mirror.put(name, envelope)
         except Conflict:
-            envelope = self._second_store.get(name)
+            envelope = self._mirror.get(name)
             _check_same(checkpoint, envelope, _read(self._trusted))
         return envelope
 
     def _checkpoint(self, run: str) -> RunCheckpoint:
         with self._turn:
             tree, traffic = self._read.setdefault(run, _Read(MerkleTree(), TrafficCount()))
-            for entry in self._ledger.log(run, after=len(tree)):
+            for entry in self._ledger.logs.entries(run, after=len(tree)):
                 tree.append(entry.body)
                 traffic.add(entry.readable_fields)
             return RunCheckpoint(
@@ -151,7 +151,7 @@ def _check_same(checkpoint: RunCheckpoint, envelope: bytes, keys: TrustedKeys) -
     except EvidenceError as error:
         raise EvidenceError(
             f"{checkpoint.length} entries of run {checkpoint.run} cannot be signed, for what the"
-            f" second store holds of them does not verify: {error}"
+            f" evidence mirror holds of them does not verify: {error}"
         ) from error
     if stored != checkpoint:
         raise EvidenceError(

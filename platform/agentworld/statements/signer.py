@@ -35,7 +35,7 @@ class StatementSigner(AgentUseSigner):
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
         """What can be said of a claim by now; the same again is signed once."""
-        self.adopt()
+        self.ensure_genesis()
         edge = join(claim, self._observed(run, claim), now())
         attestation = self._find_same(edge)
         if attestation is None:
@@ -45,7 +45,7 @@ class StatementSigner(AgentUseSigner):
                 name, "edge", claim.artifact, run.simulator, run.id, edge.at, envelope
             )
             self._ledger.attestations.add(attestation)
-        self._second_store.put(attestation.name, attestation.envelope)
+        self._mirror.put(attestation.name, attestation.envelope)
         return SignedEdge(
             edge=verify_edge(attestation.envelope, self.known_keys()),
             envelope=attestation.envelope.decode(),
@@ -54,7 +54,7 @@ class StatementSigner(AgentUseSigner):
     def file(self, statement: StepStatement) -> str:
         """Keeps what a step signed; returns its name. Raises InputError for what none signed."""
         keys = self._step_keys(), self.known_keys()
-        return Files(self._ledger.attestations, self._second_store, *keys).add(statement)
+        return Files(self._ledger.attestations, self._mirror, *keys).add(statement)
 
     @contextmanager
     def declaring(self, kind: AttestationKind, subject: str) -> Iterator[Declare]:
@@ -62,7 +62,7 @@ class StatementSigner(AgentUseSigner):
 
         Told once more, what is there already gets the copy that it lacks.
         """
-        self.adopt()
+        self.ensure_genesis()
         yield lambda declaration: attested(declaration, self._signer())
         attestations = self._ledger.attestations.find(kind, subject=subject)
         # One is copied without a look at its folder: a run may have thousands of erasures.
@@ -83,7 +83,7 @@ class StatementSigner(AgentUseSigner):
 
         Of what it looked through it asks no second time.
         """
-        self.adopt()
+        self.ensure_genesis()
         attestations, place = self._ledger.attestations.after(self._copied)
         folders = {each.name.rpartition("/")[0] for each in attestations}
         if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
@@ -100,7 +100,7 @@ class StatementSigner(AgentUseSigner):
         return None
 
     def _observed(self, run: AgentRun, claim: Claim) -> Observed:
-        first = self._ledger.first_entry(run.id)
+        first = self._ledger.logs.first_entry(run.id)
         checks = opening_problem(run, first), closing_problem(run, self._step_keys())
         problems = [problem for problem in checks if problem]
         checkpoint = None
@@ -108,12 +108,12 @@ class StatementSigner(AgentUseSigner):
             checkpoint = self._newest(run)
         except (EvidenceError, NotFound) as error:
             problems.append(f"the newest checkpoint does not verify: {error}")
-        same = self._ledger.runs_for_agent_weights(claim.artifact)
+        same = self._ledger.runs(final_weights=claim.artifact)
         return Observed(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
 
     def _newest(self, run: AgentRun) -> RunCheckpoint | None:
         """The newest checkpoint, which both stores hold; null where nothing was signed yet."""
-        stored = self._ledger.checkpoints(run.id)
+        stored = self._ledger.logs.checkpoints(run.id)
         if not stored:
             return None
         length = max(stored)
@@ -124,8 +124,8 @@ class StatementSigner(AgentUseSigner):
             length,
         ):
             raise EvidenceError(f"it was signed for run {checkpoint.run}; find out who moved it")
-        if self._second_store.get(checkpoint_name(run.id, length)) != stored[length]:
-            raise EvidenceError("the second store holds another one; find out which is true")
+        if self._mirror.get(checkpoint_name(run.id, length)) != stored[length]:
+            raise EvidenceError("the evidence mirror holds another one; find out which is true")
         return checkpoint
 
 

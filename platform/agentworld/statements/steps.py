@@ -17,7 +17,7 @@ class Files(NamedTuple):
     """Of one ledger. Calls block; several may hand in the same, which is kept once."""
 
     attestations: Attestations
-    second_store: WriteOnce
+    mirror: WriteOnce
     step_keys: TrustedKeys
     trusted: TrustedKeys
     """Of the service, or of who declares in its place."""
@@ -25,9 +25,9 @@ class Files(NamedTuple):
     def add(self, statement: StepStatement) -> str:
         """The name that it is kept under; raises InputError for what no step signed.
 
-        Raises Conflict where the second store is of another ledger.
+        Raises Conflict where the evidence mirror is of another ledger.
         """
-        check_own(self.attestations, self.second_store)
+        check_own(self.attestations, self.mirror)
         envelope = statement.envelope.encode()
         try:
             record = verify_declared(envelope, STEP_STATEMENTS[statement.kind], self.step_keys)
@@ -38,7 +38,7 @@ class Files(NamedTuple):
             attestation = Attestation(record.name, record.kind, *record.columns, envelope)
             with suppress(Conflict):  # another replica was faster with the same
                 self.attestations.add(attestation)
-        self.second_store.put(attestation.name, attestation.envelope)
+        self.mirror.put(attestation.name, attestation.envelope)
         return attestation.name
 
     def _find_same(self, record: SaidOnce) -> Attestation | None:

@@ -13,7 +13,7 @@ from agentworld.runner.task import Plan, Task
 from agentworld.storage.address import redact
 from agentworld.storage.stores import Stores
 
-_OF_A_SERVICE = ("ledger_url", "objects_url", "checkpoints_url")
+_OF_A_SERVICE = ("ledger_url", "objects_url", "mirror_url")
 
 
 def plan(task: Task) -> Plan:

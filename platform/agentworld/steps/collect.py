@@ -1,19 +1,19 @@
-"""Explorers act in live environments, or what was recorded elsewhere is taken in."""
+"""Explorers act in live environments, or what was recorded elsewhere is imported."""
 
 from pathlib import Path
 
 from agentworld.data.collect import collect
 from agentworld.data.explore import collected_domain
 from agentworld.data.imported import import_trajectories
-from agentworld.data.importers import importer_of
 from agentworld.domains.live import live_domain
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.task import Plan, Task
+from agentworld.storage.source import digest_of
 
 
 def plan(task: Task) -> Plan:
-    """Recorded trajectories count by their content and not by where they lie."""
+    """Recordings count by their content and not by where they are."""
     part = task.recipe.collect
     if part.trajectories is None:
         domain = collected_domain(part)
@@ -22,9 +22,10 @@ def plan(task: Task) -> Plan:
             check=live_domain(domain).check_available,
             domains=[domain],
         )
-    source = Path(part.trajectories)
+
+    content = digest_of(part.trajectories)
 
     def work(out: Path, tick: Tick) -> Digest:
-        return import_trajectories(part, source, out, tick)
+        return import_trajectories(part, content, out, tick)
 
-    return Plan(work, {"trajectories": importer_of(part.format).digest(source)})
+    return Plan(work, {"trajectories": content})

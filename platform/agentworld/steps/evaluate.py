@@ -19,16 +19,16 @@ from agentworld.records.report import Estimate, WorldModelReport
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.stages import STAGES, stage_folders
 from agentworld.storage.pools import read_dataset, read_pool
 
 _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
-_LAST = "rl"
 
 
 def plan(task: Task) -> Plan:
     """Scores all of them side by side."""
     settings, data = task.recipe, task.folders["data"]
-    stages = {name: task.folders[name] for name in _TRAINING}
+    stages = stage_folders(task)
 
     def work(out: Path, tick: Tick) -> Digest:
         samples = list(_samples(data, "held_out"))
@@ -37,7 +37,8 @@ def plan(task: Task) -> Plan:
             "nearest": lambda part: _score(_nearest(data), samples, settings, part),
         }
         for stage, folder in stages.items():
-            scorers[stage] = _stage_scorer(stage, folder, samples, settings, out)
+            is_last = stage == [*stages][-1]
+            scorers[stage] = _stage_scorer(stage, folder, samples, settings, out, is_last=is_last)
         scored = _run_all(scorers, settings.evaluate.at_once, out, tick)
         report = WorldModelReport(
             data=task.digests["data"],
@@ -53,11 +54,14 @@ def plan(task: Task) -> Plan:
 
 
 def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
-    """What RL gained, and by how much the better of SFT and RL leads."""
-    sft, rl = scored["sft"], scored["rl"]
-    best = max(sft, rl, key=lambda each: each.score.exact_match.mean)
-    baselines = [each for name, each in scored.items() if name not in _TRAINING]
-    return {"rl_gain": by.gain(rl, sft), "lead": by.smallest_lead(best, baselines)}
+    """What RL gained, and by how much the best of the stages after CPT leads, or CPT alone."""
+    stages = [scored[name] for name in ("sft", "rl") if name in scored] or [scored["cpt"]]
+    best = max(stages, key=lambda each: each.score.exact_match.mean)
+    baselines = [each for name, each in scored.items() if name not in STAGES]
+    differences = {"lead": by.smallest_lead(best, baselines)}
+    if {"sft", "rl"} <= scored.keys():
+        differences["rl_gain"] = by.gain(scored["rl"], scored["sft"])
+    return differences
 
 
 _Scorer = Callable[[Tick], ScoredWorld]
@@ -80,7 +84,13 @@ def _run_all(
 
 
 def _stage_scorer(
-    stage: str, folder: Path, samples: Sequence[Sample], recipe: Recipe, out: Path
+    stage: str,
+    folder: Path,
+    samples: Sequence[Sample],
+    recipe: Recipe,
+    out: Path,
+    *,
+    is_last: bool,
 ) -> _Scorer:
     """Serves the stage's model while it is scored, as the simulator will serve the last one."""
 
@@ -92,7 +102,7 @@ def _stage_scorer(
             context_tokens=context_tokens_of(folder),
             log=out / "logs" / f"{stage}.log",
         ) as served:
-            return _score(served.connect(), samples, recipe, tick, free_running=stage == _LAST)
+            return _score(served.connect(), samples, recipe, tick, free_running=is_last)
 
     return score
 

@@ -32,10 +32,10 @@ def _decided(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
     figures = metrics_of(report)
     judged = tuple(each.judged(figures) for each in gate)
     for each in judged:
-        if each.found is None:
+        if each.value is None:
             raise InputError(_unknown(each.metric, figures))
     missed = [
-        f"{each.metric} is {each.found:g}, which is under {each.least:g}"
+        f"{each.metric} is {each.value:g}, which is under {each.least:g}"
         for each in judged
         if not each.passed
     ]

@@ -12,22 +12,29 @@ from agentworld.records.report import WorldModelReport
 from agentworld.reports.metrics import metrics_of
 from agentworld.runner.folders import REPORT, VERSION, checkpoint_of, model_of
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.stages import stage_folders
 
 
 def plan(task: Task) -> Plan:
     """Writes which version it is."""
-    stages = tuple(checkpoint_of(task.folders[stage]) for stage in ("cpt", "sft", "rl"))
+    folders = stage_folders(task)
+    last = [*folders][-1]
+    model = model_of(folders[last])
+    stages = tuple(map(checkpoint_of, folders.values()))
     evaluation = WorldModelReport.read(task.folders["report"] / REPORT)
     what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics_of(evaluation))
 
     def work(out: Path, _: Tick) -> Digest:
         registry = open_registry(task.store)
-        model = model_of(task.folders["rl"])
         registered(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)
         return what.artifact
 
-    inputs = {"registry": registry_digest()}
-    return Plan(work, inputs, answer=lambda folder: hand_in(folder, task.store))
+    return Plan(
+        work,
+        inputs={"registry": registry_digest()},
+        reads=[last],
+        answer=lambda folder: hand_in(folder, task.store),
+    )
 
 
 def _name_of(world_model: WorldModel) -> str:

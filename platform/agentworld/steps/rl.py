@@ -1,27 +1,30 @@
-"""RL of the SFT checkpoint on what it predicts."""
+"""RL of the SFT checkpoint, or of the recipe's base, on what it predicts."""
 
 from pathlib import Path
 
+from agentworld.errors import InputError
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.runner.folders import model_of
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged, content_of
+from agentworld.steps.start import start_of
 from agentworld.storage.pools import read_dataset
 
 
 def plan(task: Task) -> Plan:
     """Trains the parent's model on the rewards of the recipe."""
-    settings = task.recipe.rl
-    content = content_of("reward_model", settings.reward.folder)
-    data, parent = task.folders["data"], model_of(task.folders["parent"])
+    recipe, data, start = task.recipe.rl, task.folders["data"], start_of(task)
+    if start.folder is None:
+        raise InputError("RL has no model to start from; give --parent, or name model.base")
+    folder = start.folder
+    inputs = {**start.inputs, **content_of("reward_model", recipe.reward.folder)}
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():
             from agentworld.train import world_rl
-        checkpoint = world_rl.run(settings, data, parent, out, tick)
-        check_unchanged(checkpoint, content)
+        checkpoint = world_rl.run(recipe, data, folder, out, tick)
+        check_unchanged(checkpoint, inputs)
         return checkpoint.artifact
 
-    return Plan(work, content, domains=read_dataset(task.folders["data"]).domains)
+    return Plan(work, inputs, domains=read_dataset(data).domains)

@@ -1,23 +1,25 @@
-"""Supervised fine-tuning of the CPT checkpoint."""
+"""Supervised fine-tuning of the CPT checkpoint, or of the recipe's base."""
 
 from pathlib import Path
 
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.runner.folders import model_of
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.content import check_unchanged
+from agentworld.steps.start import start_of
 from agentworld.storage.pools import read_dataset
 
 
 def plan(task: Task) -> Plan:
-    """Trains the parent's model."""
-    settings = task.recipe
-    data, parent = task.folders["data"], model_of(task.folders["parent"])
+    """Trains the parent's model, where there is none as CPT does."""
+    recipe, data, start = task.recipe, task.folders["data"], start_of(task)
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():
             from agentworld.train import next_token
-        return next_token.run(settings.sft, settings.model, data, parent, out, tick).artifact
+        checkpoint = next_token.run(recipe.sft, recipe.model, data, start.folder, out, tick)
+        check_unchanged(checkpoint, start.inputs)
+        return checkpoint.artifact
 
-    return Plan(work, domains=read_dataset(data).domains)
+    return Plan(work, start.inputs, domains=read_dataset(data).domains)

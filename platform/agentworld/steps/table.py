@@ -16,8 +16,16 @@ _SIMULATOR = "An alias, a digest or a folder of a simulator; else the recipe's a
 
 
 def _of_cpt(recipe: "Recipe") -> "list[Record]":
+    return [*_new_model(recipe), recipe.cpt]
+
+
+def _of_sft(recipe: "Recipe") -> "list[Record]":
+    return [*_new_model(recipe), recipe.sft]
+
+
+def _new_model(recipe: "Recipe") -> "list[Record]":
     """The sizes of a model count where no base is named."""
-    return [recipe.cpt] if recipe.model.base else [recipe.model, recipe.cpt]
+    return [] if recipe.model.base else [recipe.model]
 
 
 def _of_rl(recipe: "Recipe") -> "list[Record]":
@@ -58,12 +66,12 @@ _TABLE = (
     ),
     Step(
         "sft",
-        does="Supervised fine-tuning of the CPT checkpoint.",
+        does="Supervised fine-tuning of the CPT checkpoint, or of the recipe's base.",
         makes="the checkpoint's files",
-        recipe=lambda recipe: [recipe.sft],
+        recipe=_of_sft,
         inputs=(
             Input("data", "prepare", reads_files=True),
-            Input("parent", "cpt", reads_files=True),
+            Input("parent", "cpt", reads_files=True, default=""),
         ),
         kind="training",
         pipelines=("world_model",),
@@ -71,12 +79,12 @@ _TABLE = (
     ),
     Step(
         "rl",
-        does="RL of the SFT checkpoint on what it predicts.",
+        does="RL of the SFT checkpoint, or of the recipe's base, on what it predicts.",
         makes="the checkpoint's files",
         recipe=_of_rl,
         inputs=(
             Input("data", "prepare", reads_files=True),
-            Input("parent", "sft", reads_files=True),
+            Input("parent", "sft", reads_files=True, default=""),
         ),
         kind="training",
         pipelines=("world_model",),
@@ -89,9 +97,9 @@ _TABLE = (
         recipe=lambda recipe: [recipe.evaluate, recipe.engine, recipe.simulate.sampling],
         inputs=(
             Input("data", "prepare", reads_files=True),
-            Input("cpt", "cpt", reads_files=True),
-            Input("sft", "sft", reads_files=True),
-            Input("rl", "rl", reads_files=True),
+            Input("cpt", "cpt", reads_files=True, default=""),
+            Input("sft", "sft", reads_files=True, default=""),
+            Input("rl", "rl", reads_files=True, default=""),
         ),
         pipelines=("world_model",),
         command="evaluate stages",
@@ -106,16 +114,17 @@ _TABLE = (
     ),
     Step(
         "register",
-        does="Make a version of the world model.",
+        does="Make a version of the world model: the last of its stages.",
         makes="the files of the last stage",
         recipe=lambda _: (),
         inputs=(
-            Input("cpt", "cpt"),
-            Input("sft", "sft"),
-            Input("rl", "rl", reads_files=True),
             Input("report", "evaluate"),
+            Input("cpt", "cpt", default=""),
+            Input("sft", "sft", default=""),
+            Input("rl", "rl", default=""),
         ),
         pipelines=("world_model",),
+        command="world-model register",
     ),
     Step(
         "simulate",

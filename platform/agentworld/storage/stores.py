@@ -18,8 +18,8 @@ class Stores(BaseSettings):
     ledger_url: str
     objects_url: str
     """Where long texts are kept."""
-    checkpoints_url: str
-    """The second store, of signed checkpoints; not where the ledger is."""
+    mirror_url: str
+    """The evidence mirror, of signed checkpoints; not where the ledger is."""
     keys: Path
     """A folder: `simulator` with the service's own keys, `steps` with those that close runs."""
 
@@ -39,7 +39,7 @@ class Stores(BaseSettings):
         files = {
             "ledger_url": f"sqlite:///{whole / 'ledger.db'}",
             "objects_url": there(str(whole / "objects")),
-            "checkpoints_url": there(str(whole / "checkpoints")),
+            "mirror_url": there(str(whole / "mirror")),
             "keys": str(whole / "keys"),
         }
         return cls.model_validate(files | settings)

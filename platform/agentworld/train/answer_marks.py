@@ -1,8 +1,6 @@
-"""A chat template that marks what the assistant wrote, which is what a loss counts.
+"""Whether the loss can count what the assistant wrote, and nothing else, with a chat template."""
 
-TRL has one for each family of models that it knows. Any other has to bring its own marks.
-"""
-
+from contextlib import suppress
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
@@ -11,10 +9,10 @@ from trl.chat_template_utils import get_training_chat_template, has_generation_m
 from agentworld.errors import InputError
 from agentworld.records.message import Message
 from agentworld.rendering.messages import exchange
+from agentworld.train.answer_spans import MARKS
 from agentworld.train.chat_template import refused
 from agentworld.train.encode import Conversation, encode
 
-_MARKS = "{% generation %} and {% endgeneration %}"
 _ANSWERS = ("notes.txt", "three words here")
 _CONVERSATION = [
     Message(role="system", content="You simulate a Linux shell."),
@@ -24,22 +22,21 @@ _CONVERSATION = [
 
 
 def mark_answers(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Gives the tokenizer a template with marks; raises InputError where there is none for it."""
+    """Makes sure that the loss can count the answers alone; raises InputError where it cannot.
+
+    A template without marks gets those that TRL has for its family. For any other, its own
+    rendering says where the answers are.
+    """
     if not tokenizer.chat_template:
         raise InputError(f"{folder} has no chat template; name a model that was tuned for chat")
     if not has_generation_markers(tokenizer.chat_template):
-        try:
+        with suppress(ValueError):  # of no family that TRL knows
             tokenizer.chat_template = get_training_chat_template(tokenizer)
-        except ValueError as error:
-            raise InputError(
-                f"{folder} has a chat template that does not mark what the assistant wrote, and TRL"
-                f" knows no other for it; put {_MARKS} around the assistant's text in it"
-            ) from error
     marked = _second_answer(tokenizer, folder)
     if _ANSWERS[1] not in marked or _ANSWERS[0] in marked:
         raise InputError(
             f"{folder} has a chat template that marks {marked[:200]!r} where the assistant wrote"
-            f" {_ANSWERS[1]!r}; put {_MARKS} around each of the assistant's texts"
+            f" {_ANSWERS[1]!r}; put {MARKS} around each of the assistant's texts"
         )
 
 

@@ -41,6 +41,8 @@ def refused(folder: Path) -> Iterator[None]:
         yield
     except MemoryError:
         raise
+    except InputError as error:
+        raise InputError(f"{folder}: {error}") from error
     except Exception as error:  # whatever Python raises, a template can
         message = " ".join(str(error).split())[:200]
         raise InputError(

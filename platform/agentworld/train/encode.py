@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedTokenizerFast
+from trl.chat_template_utils import has_generation_markers
 
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import with_thought, world_messages
+from agentworld.train.answer_spans import render
 
 _ROWS_AT_ONCE = 1_000
 
@@ -56,18 +58,45 @@ def encode_texts(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> It
 def encode(
     tokenizer: PreTrainedTokenizerFast, conversations: Iterable[Conversation]
 ) -> Iterator[Row]:
-    """Rows for training; the assistant's end token belongs to its turn."""
+    """Rows for training; the assistant's end token belongs to its turn.
+
+    Raises InputError where the tokenizer's template neither marks answers nor shows where they are.
+    """
+    is_marked = has_generation_markers(tokenizer.chat_template)
+    rows = _rows_by_marks if is_marked else _rows_by_spans
     remaining = iter(conversations)
     while piece := list(islice(remaining, _ROWS_AT_ONCE)):
-        encoded = tokenizer.apply_chat_template(
-            [conversation.messages for conversation in piece],
-            return_assistant_tokens_mask=True,
-            return_dict=True,
+        yield from rows(tokenizer, piece)
+
+
+def _rows_by_marks(
+    tokenizer: PreTrainedTokenizerFast, conversations: Sequence[Conversation]
+) -> Iterator[Row]:
+    encoded = tokenizer.apply_chat_template(
+        [conversation.messages for conversation in conversations],
+        return_assistant_tokens_mask=True,
+        return_dict=True,
+    )
+    columns = zip(conversations, encoded["input_ids"], encoded["assistant_masks"], strict=True)
+    for conversation, ids, mask in columns:
+        target_mask = _keep_turns(np.array(mask, dtype=np.bool_), conversation.targets)
+        yield Row(np.array(ids, dtype=np.int32), target_mask)
+
+
+def _rows_by_spans(
+    tokenizer: PreTrainedTokenizerFast, conversations: Sequence[Conversation]
+) -> Iterator[Row]:
+    for conversation in conversations:
+        rendered = render(tokenizer, conversation.messages)
+        encoded = tokenizer(
+            rendered.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
         )
-        columns = zip(piece, encoded["input_ids"], encoded["assistant_masks"], strict=True)
-        for conversation, ids, mask in columns:
-            target_mask = _keep_turns(np.array(mask, dtype=np.bool_), conversation.targets)
-            yield Row(np.array(ids, dtype=np.int32), target_mask)
+        offsets = np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+        is_target = np.zeros(len(offsets), dtype=np.bool_)
+        for target in conversation.targets:
+            start, end = rendered.answers[target]
+            is_target |= (offsets[:, 0] >= start) & (offsets[:, 1] <= end)
+        yield Row(np.array(encoded["input_ids"], dtype=np.int32), is_target)
 
 
 def _keep_turns(

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
+from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.questions.agent import AgentChain, audit_agent
-from agentworld.audit.questions.validation import validation_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.report import AgentReport, Estimate

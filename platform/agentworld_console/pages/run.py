@@ -13,8 +13,7 @@ def run(sight: Sight, request: Request) -> Answer:
     run = sight.run(name)
     values = {
         "run": run,
-        "num_episodes": sight.library.ledger.pages.num_episodes(name),
-        "num_open": sight.library.ledger.num_open_episodes_in(name),
+        "num_open": sight.library.ledger.counts.num_open_episodes(run=name),
         "record": sight.record(run, force=query.get("check") == "1"),
         "episodes": ListView.of(lists.episodes(sight, name), query.get("from", "")),
         "simulator": rows.simulator_link(run.simulator),

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from agentworld.audit.questions.dataset import data_of
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.ledger.pages import ListedRun
+from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import Version
 from agentworld.records.base import Digest
 from agentworld.records.garbled import reading
@@ -85,7 +85,7 @@ def _data(sight: Sight, served: list[Version]) -> list[Digest]:
 
 def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
     """An open run and its open episodes."""
-    return rows.run_link(run.id), run, sight.library.ledger.num_open_episodes_in(run.id)
+    return rows.run_link(run.id), run, sight.library.ledger.counts.num_open_episodes(run=run.id)
 
 
 def _reports(sight: Sight, pinned: PinnedSimulator) -> list[tuple[str, str, dict[str, Estimate]]]:

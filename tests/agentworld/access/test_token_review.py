@@ -79,7 +79,9 @@ def test_where_the_cluster_is_gone_it_is_unavailable(tmp_path):
 
 def test_without_a_cluster_there_is_one_sentence(tmp_path):
     (tmp_path / "kubeconfig").write_text("{}")
-    with pytest.raises(AccessError, match="there is no cluster to ask about them") as failed:
+    with pytest.raises(
+        AccessError, match="service accounts are named, and there is no cluster to ask"
+    ) as failed:
         cluster_review(kubeconfig=tmp_path / "kubeconfig")
     assert failed.value.kind == "unavailable"
 

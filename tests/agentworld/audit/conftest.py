@@ -32,22 +32,22 @@ class Scene(NamedTuple):
         return Ledger(f"sqlite:///{self.folder}/ledger.db")
 
     @property
-    def second_store(self):
-        return WriteOnce(str(self.folder / "checkpoints"))
+    def mirror(self):
+        return WriteOnce(str(self.folder / "mirror"))
 
     @property
     def copies(self) -> list[Path]:
-        return sorted(each for each in (self.folder / "checkpoints").rglob("*") if each.is_file())
+        return sorted(each for each in (self.folder / "mirror").rglob("*") if each.is_file())
 
     @property
     def evidence(self) -> Evidence:
         steps = self.folder / "steps"
         trusted = load_trusted(self.folder / "keys")
-        return Evidence(trusted, self.second_store, load_trusted(steps) if steps.exists() else None)
+        return Evidence(trusted, self.mirror, load_trusted(steps) if steps.exists() else None)
 
     def seal(self):
         signer = partial(ensure_signer, self.folder / "keys")
-        return LogCheckpointSigner(self.ledger, SIMULATOR, signer, self.second_store).seal_all()
+        return LogCheckpointSigner(self.ledger, SIMULATOR, signer, self.mirror).seal_all()
 
     def play(self, name, *observations, close=True):
         """An episode with these steps, written one by one."""

@@ -1,16 +1,20 @@
 """Trajectories of others, and a validation's own, as the raw logs of a data set."""
 
+import json
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.data.imported import import_trajectories
+from agentworld.data.imported import QUARANTINE, import_trajectories
 from agentworld.errors import InputError
 from agentworld.evaluate.agent import EpisodeResult
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.trajectory import Turn
 from agentworld.steps.run import run_by_name
+from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import (
     read_collected,
     read_trajectories,
@@ -22,8 +26,10 @@ from make import records
 RECIPE = CollectRecipe(held_out_share=0.25)
 
 
-def taken_in(tmp_path, recipe=RECIPE, tick=no_tick):
-    digest = import_trajectories(recipe, tmp_path / "logs", tmp_path / "out", tick)
+def taken_in(tmp_path, recipe=RECIPE, tick=no_tick, name="logs"):
+    source = str(tmp_path / name)
+    recipe = recipe.model_copy(update={"trajectories": source})
+    digest = import_trajectories(recipe, digest_of(source), tmp_path / "out", tick)
     assert read_collected(tmp_path / "out").digest == digest
     return list(read_trajectories(tmp_path / "out"))
 
@@ -40,9 +46,9 @@ def test_what_is_marked_stays_marked_and_everything_else_is_for_training(tmp_pat
         (2, True),
         (3, False),
     ]
-    told = read_collected(tmp_path / "out")
-    assert (told.num_trajectories, told.num_transitions) == (2, 4)
-    assert (told.num_held_out_trajectories, told.num_held_out_transitions) == (1, 2)
+    collected = read_collected(tmp_path / "out")
+    assert (collected.num_trajectories, collected.num_transitions) == (2, 4)
+    assert (collected.num_held_out_trajectories, collected.num_held_out_transitions) == (1, 2)
 
 
 def test_where_none_is_marked_a_share_is_held_out_whatever_else_is_there(tmp_path):
@@ -56,15 +62,76 @@ def test_where_none_is_marked_a_share_is_held_out_whatever_else_is_there(tmp_pat
     }
 
 
-@pytest.mark.parametrize("line", [b"{}\n", b'{"domain": "shell"\n', b"\xff\n"])
-def test_a_line_that_is_none_is_named_and_nothing_is_taken_in(tmp_path, line):
+BAD_LINES = [b"{}\n", b'{"domain": "shell"\n', b"\xff\n"]
+SURROGATE = (
+    b'{"domain": "text", "source": "\\ud800", "turns": [{"action": "", "observation": ""}]}\n'
+)
+
+
+def add_lines(tmp_path, *lines, name="a"):
+    with (tmp_path / f"logs/{name}.jsonl").open("ab") as file:
+        file.writelines(lines)
+
+
+@pytest.mark.parametrize("line", [*BAD_LINES, SURROGATE])
+def test_a_line_that_is_none_goes_to_quarantine_and_hides_no_other(tmp_path, line):
     log(tmp_path, records.trajectory())
-    log(tmp_path, records.trajectory(seed=1), name="b")
-    with (tmp_path / "logs/b.jsonl").open("ab") as file:
-        file.write(line)
-    with pytest.raises(InputError, match=r"b\.jsonl line 2 is no trajectory"):
+    add_lines(tmp_path, line, records.trajectory(seed=1).model_dump_json().encode())
+    assert [each.seed for each in taken_in(tmp_path)] == [0, 1]
+    assert read_collected(tmp_path / "out").num_quarantined == 1
+    (place,) = map(json.loads, (tmp_path / "out" / QUARANTINE).read_text().splitlines())
+    assert (place["file"], place["place"]) == ("a.jsonl", "line 2")
+    assert place["problem"]
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_a_strict_import_refuses_a_line_that_is_none(tmp_path, line):
+    log(tmp_path, records.trajectory())
+    add_lines(tmp_path, line)
+    with pytest.raises(InputError, match=r"a\.jsonl line 2 is no episode: "):
+        taken_in(tmp_path, RECIPE.model_copy(update={"strict": True}))
+    assert not (tmp_path / "out/collected.json").exists()
+
+
+def test_where_nothing_is_an_episode_the_first_reason_is_named(tmp_path):
+    (tmp_path / "logs").mkdir()
+    add_lines(tmp_path, b"{}\n", b"{}\n")
+    recipe = RECIPE.model_copy(update={"format": "trajectories"})
+    with pytest.raises(InputError, match=r"the first of 2 records .* a\.jsonl line 1: domain: "):
+        taken_in(tmp_path, recipe)
+
+
+def test_copies_and_records_without_a_turn_are_counted(tmp_path):
+    empty = records.trajectory(seed=2).model_copy(update={"turns": ()})
+    log(tmp_path, records.trajectory(), records.trajectory(seed=1), empty)
+    taken_in(tmp_path)
+    notes = read_collected(tmp_path / "out").notes
+    assert notes == {"copy of another episode": 1, "record without a turn": 1}
+
+
+def test_the_trials_of_a_task_are_held_out_together(tmp_path):
+    trials = [
+        records.trajectory(seed=seed).model_copy(update={"task_id": str(seed % 40)})
+        for seed in range(400)
+    ]
+    log(tmp_path, *trials)
+    held_out = Counter(each.task_id for each in taken_in(tmp_path) if each.held_out)
+    assert set(held_out.values()) == {10}
+    assert 2 < len(held_out) < 20
+
+
+def test_a_form_has_options_and_a_wrong_one_is_named(tmp_path):
+    log(tmp_path, records.trajectory())
+    recipe = RECIPE.model_copy(update={"options": {"licence": 3}})
+    with pytest.raises(InputError, match=r"the options of trajectories are wrong at licence: "):
+        taken_in(tmp_path, recipe)
+
+
+def test_a_form_that_is_not_plain_is_to_be_named(tmp_path):
+    (tmp_path / "logs").mkdir()
+    add_lines(tmp_path, b'{"a": 1}\n')
+    with pytest.raises(InputError, match=r"a\.jsonl is plainly none .* with --format: .*messages"):
         taken_in(tmp_path)
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_domains_of_what_is_taken_in_are_named(tmp_path):
@@ -75,26 +142,25 @@ def test_the_domains_of_what_is_taken_in_are_named(tmp_path):
 
 def test_a_form_that_nothing_reads_is_refused_with_those_that_there_are(tmp_path):
     log(tmp_path, records.trajectory())
-    recipe = RECIPE.model_copy(update={"format": "parquet"})
-    with pytest.raises(InputError, match="no importer 'parquet' here; there is .*trajectories"):
+    recipe = RECIPE.model_copy(update={"format": "xml"})
+    with pytest.raises(InputError, match="no form of recordings 'xml' here; .*trajectories"):
         taken_in(tmp_path, recipe)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_file_alone_is_taken_in_too(tmp_path):
     log(tmp_path, records.trajectory(seed=7, held_out=True))
-    import_trajectories(RECIPE, tmp_path / "logs/a.jsonl", tmp_path / "out", no_tick)
-    assert [each.seed for each in read_trajectories(tmp_path / "out")] == [7]
+    assert [each.seed for each in taken_in(tmp_path, name="logs/a.jsonl")] == [7]
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("gone.jsonl", r"cannot read .*gone\.jsonl"), ("empty.jsonl", "holds no trajectory")],
+    [("gone.jsonl", "holds no recordings"), ("empty.jsonl", "plainly none")],
 )
 def test_a_file_with_nothing_in_it_is_refused(tmp_path, name, problem):
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(InputError, match=problem):
-        import_trajectories(RECIPE, tmp_path / name, tmp_path / "out", no_tick)
+        taken_in(tmp_path, name=name)
 
 
 def test_a_file_that_a_manifest_does_not_name_is_not_passed_over(tmp_path):
@@ -112,12 +178,12 @@ def test_a_file_that_is_changed_meanwhile_makes_no_manifest(tmp_path):
         log(tmp_path, records.trajectory(seed=9))
 
     with pytest.raises(InputError, match="was changed while it was read"):
-        import_trajectories(RECIPE, tmp_path / "logs", tmp_path / "out", tick)
+        taken_in(tmp_path, tick=tick)
     assert not (tmp_path / "out/collected.json").exists()
 
 
 TEXTS = st.text(max_size=20)
-TURNS = st.lists(st.builds(Turn, action=TEXTS, observation=TEXTS), max_size=4)
+TURNS = st.lists(st.builds(Turn, action=TEXTS, observation=TEXTS), min_size=1, max_size=4)
 
 
 @given(st.lists(st.tuples(TURNS, st.booleans()), min_size=1, max_size=8))

@@ -11,7 +11,7 @@ CANARY = Canary(simulator=NEW, percent=10)
 SHOWN = {
     "canary": CANARY,
     "report": records.digest("report"),
-    "gate": (Judged(metric="live_gain", least=0.2, found=0.1),),
+    "gate": (Judged(metric="live_gain", least=0.2, value=0.1),),
     "override": "the report is of last week",
 }
 
@@ -73,9 +73,9 @@ def test_a_name_that_is_asked_for_no_run_never_means_its_canary(ledger):
 
 def test_what_an_older_release_recorded_reads_on(ledger):
     tables = MetaData()
-    tables.reflect(ledger._engine)
+    tables.reflect(ledger._database.engine)
     row = {"alias": "stable", "simulator": OLD, "set_by": "ada", "at": "2026-01-01"}
-    with ledger._engine.begin() as connection:
+    with ledger._database.engine.begin() as connection:
         connection.execute(insert(tables.tables["aliases"]), row)
     (change,) = ledger.aliases.history("stable")
     assert change.model_dump(exclude_defaults=True) == row

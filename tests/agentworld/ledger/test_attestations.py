@@ -26,14 +26,14 @@ def test_a_name_is_given_once(ledger):
 
 def test_what_was_signed_is_found_by_how_its_name_begins(ledger):
     for name in ("a/b/1", "a/b/2", "A/b/1", "a/bc/1", "a_b/1"):
-        ledger.attestations.add(MADE._replace(name=name, kind="deployment"))
-    found = ledger.attestations.find_under("deployment", "a/b/")
+        ledger.attestations.add(MADE._replace(name=name, kind="agent-use"))
+    found = ledger.attestations.find_under("agent-use", "a/b/")
     assert [each.name for each in found] == ["a/b/1", "a/b/2"]
-    assert [each.name for each in ledger.attestations.find_under("deployment", "a_b")] == ["a_b/1"]
+    assert [each.name for each in ledger.attestations.find_under("agent-use", "a_b")] == ["a_b/1"]
     assert ledger.attestations.find_under("edge", "a/b/") == []
 
 
 def test_when_a_run_was_opened_is_told_by_its_log_and_by_nothing_else(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    assert ledger.first_entry(run) == ledger.log(run)[0].fields
-    assert ledger.first_entry("nobody's") == {}
+    assert ledger.logs.first_entry(run) == ledger.logs.entries(run)[0].fields
+    assert ledger.logs.first_entry("nobody's") == {}

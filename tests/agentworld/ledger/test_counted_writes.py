@@ -77,7 +77,7 @@ WRITES = {
     "a checkpoint": (
         "INSERT",
         "checkpoints",
-        lambda ledger, episode: ledger.add_checkpoint(episode.run, 1, b"envelope"),
+        lambda ledger, episode: ledger.logs.add_checkpoint(episode.run, 1, b"envelope"),
     ),
     "an alias": ("INSERT", "aliases", set_alias),
     "its statement": ("INSERT", "attestations", partial(set_alias, declare=declared)),

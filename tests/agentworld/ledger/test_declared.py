@@ -105,9 +105,9 @@ def test_an_open_episode_of_a_run_that_lost_entries_can_be_erased(ledger):
 def test_a_run_that_lost_entries_is_not_counted_as_open(ledger):
     episode, other = open_episode(ledger), open_episode(ledger)
     lose(ledger, episode.run)
-    assert ledger.num_open_runs_of(SIMULATOR) == 1
-    assert ledger.open_episodes() == {SIMULATOR: 1}
-    assert ledger.num_open_episodes("local") == 1
+    assert ledger.counts.num_open_runs(simulator=SIMULATOR) == 1
+    assert ledger.counts.open_episodes() == {SIMULATOR: 1}
+    assert ledger.counts.num_open_episodes(tenant="local") == 1
     assert [each.run for each in ledger.idle_episodes(None, 1e12)] == [other.run]
 
 
@@ -122,7 +122,7 @@ def test_a_run_that_is_gone_is_not_opened_anew_under_its_name(ledger):
 
 def test_half_a_canary_is_no_change(ledger):
     ledger.aliases.set("stable", OLD, "ada")
-    with ledger._engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE aliases SET percent = 10")
+    with ledger._database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE aliases SET canary_percent = 10")
     with pytest.raises(EvidenceError, match="the history of alias 'stable' is garbled: simulator"):
         ledger.aliases.history()

@@ -36,8 +36,8 @@ def place(tmp_path):
         ("opening", "'['", "Invalid JSON"),
         ("opening", NO_TEXT, "is garbled"),
         ("opening", "zeroblob(3000000)", "Invalid JSON"),
-        ("length", "-1", "log_length: Input should be greater than or equal to 0"),
-        ("length", "'many'", "log_length"),
+        ("log_length", "-1", "log_length: Input should be greater than or equal to 0"),
+        ("log_length", "'many'", "log_length"),
         ("num_episodes", "1e300", "num_episodes"),
         ("final_weights", "'x'", "final_weights"),
         ("simulator", "x'ff'", "simulator"),
@@ -69,9 +69,9 @@ def test_a_garbled_run_is_listed_without_what_it_was_opened_with(place):
 
 def test_a_number_in_the_place_of_bytes_is_no_memory_of_that_size(place):
     place.change("UPDATE log SET body = 9223372036854775807 WHERE run = ?", place.bad)
-    (entry,) = place.ledger.log(place.bad)
+    (entry,) = place.ledger.logs.entries(place.bad)
     assert (entry.body, entry.readable_fields) == (b"", {})
-    assert place.ledger.first_entry(place.bad) == {}
+    assert place.ledger.logs.first_entry(place.bad) == {}
 
 
 def test_the_garbled_alias_is_named_and_the_others_are_told(place):
@@ -103,7 +103,7 @@ def test_a_garbled_statement_is_read_as_one_that_verifies_for_nobody(place):
 
 def test_what_a_garbled_run_cost_is_still_counted(place):
     place.change("UPDATE runs SET opening = '[' WHERE id = ?", place.bad)
-    assert {each.run: each.agent for each in place.ledger.used()} == {
+    assert {each.run: each.agent for each in place.ledger.counts.used()} == {
         place.good: OPENING.agent,
         place.bad: "garbled",
     }

@@ -100,7 +100,7 @@ def test_the_open_episodes_of_a_run_end_with_it(ledger):
     ledger.close_run(run, closing())
     reasons = [ledger.episode(each.id).closed for each in (begun, stepped, over, elsewhere)]
     assert reasons == ["closed", "closed", "done", None]
-    told = [entry.fields for entry in ledger.log(run)]
+    told = [entry.fields for entry in ledger.logs.entries(run)]
     assert [each["kind"] for each in told][-3:] == [
         "episode-closed",
         "episode-closed",
@@ -118,8 +118,8 @@ def test_runs_are_found_by_their_simulator_and_by_what_they_made(ledger):
     other = ledger.open_run(OPENING, records.digest("another simulator"))
     closed = ledger.close_run(other.id, closing())
     assert ledger.readable_runs(simulator=SIMULATOR).records == [run]
-    assert ledger.runs_for_agent_weights(records.digest("final")) == [closed]
-    assert ledger.runs_for_agent_weights(records.digest("starting")) == []
+    assert ledger.runs(final_weights=records.digest("final")) == [closed]
+    assert ledger.runs(final_weights=records.digest("starting")) == []
 
 
 def test_an_episode_comes_back_with_its_steps_in_order(ledger):
@@ -206,7 +206,7 @@ def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
     for run, own in zip(runs, (episodes[::2], episodes[1::2]), strict=True):
         told = {each.id: each.steps for each in ledger.episodes(run)}
         assert told == {each.id: steps(each, each.id) for each in own}
-        assert sum(map(len, ledger.heads_by_entry(run).values())) == 150
+        assert sum(map(len, ledger.logs.heads_by_entry(run).values())) == 150
 
 
 def test_an_episode_is_opened_once(ledger):
@@ -271,7 +271,7 @@ def test_the_log_tells_all_that_happened_to_a_run_in_one_order(ledger):
     run = episode.run
     ledger.write([*taken(episode, "a", "b"), end(episode, 2, "done")])
     ledger.close_run(run, closing())
-    log = ledger.log(run)
+    log = ledger.logs.entries(run)
     assert [entry.sequence for entry in log] == [1, 2, 3, 4, 5]
     assert [entry.fields["kind"] for entry in log] == [
         "run-opened",
@@ -310,10 +310,10 @@ def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
     runs = {each: ledger.open_run(OPENING, each).id for each in (SIMULATOR, second)}
     idle = {each: open_episode(ledger, run, each).id for each, run in runs.items()}
     for each in runs:
-        assert ledger.unsealed(each) == [runs[each]]
+        assert ledger.logs.unsealed(each) == [runs[each]]
         assert [end.episode for end in ledger.idle_episodes(each, before)] == [idle[each]]
         assert ledger.owner(runs[each]) == ("local", each)
-    assert sorted(ledger.unsealed()) == sorted(runs.values())
+    assert sorted(ledger.logs.unsealed()) == sorted(runs.values())
     assert {end.episode for end in ledger.idle_episodes(None, before)} == set(idle.values())
 
 
@@ -377,7 +377,7 @@ def test_many_threads_write_at_once_and_the_log_has_one_order(ledger):
     for thread in threads:
         thread.join()
     assert ledger.run(run).num_steps == 80
-    assert [entry.sequence for entry in ledger.log(run)] == list(range(1, 90))
+    assert [entry.sequence for entry in ledger.logs.entries(run)] == list(range(1, 90))
 
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path):

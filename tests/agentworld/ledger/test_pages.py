@@ -26,8 +26,8 @@ def names(runs):
 def test_runs_are_read_the_newest_first_and_a_page_at_a_time(ledger):
     made = opened(ledger, 5)
     assert names(ledger.pages.runs(2)) == made[:2]
-    assert names(ledger.pages.runs(2, before=made[1])) == made[2:4]
-    assert names(ledger.pages.runs(2, before=made[3])) == made[4:]
+    assert names(ledger.pages.runs(2, after=made[1])) == made[2:4]
+    assert names(ledger.pages.runs(2, after=made[3])) == made[4:]
 
 
 def test_a_listed_run_tells_what_its_row_holds(ledger):
@@ -55,7 +55,6 @@ def test_episodes_are_read_in_the_order_of_opening_and_a_page_at_a_time(ledger):
     first = ledger.pages.episodes(run, 2)
     rest = ledger.pages.episodes(run, 2, first[-1].key)
     assert [each.id for each in (*first, *rest)] == made
-    assert ledger.pages.num_episodes(run) == 3
 
 
 def test_a_listed_episode_tells_its_steps_its_last_reward_and_its_end(ledger):
@@ -98,7 +97,7 @@ def test_forks_and_replays_of_an_episode_are_read_in_the_order_of_opening(ledger
 def test_a_fork_whose_opening_is_garbled_is_told_without_it(ledger):
     source = open_episode(ledger)
     open_episode(ledger, fork=Source(episode=source.id, step=0))
-    with ledger._engine.begin() as database:
+    with ledger._database.engine.begin() as database:
         database.execute(EPISODES.update().values(opening=b"{"))
     (found,) = ledger.pages.forks(source.id, 9)
     assert found.opening is None
@@ -128,7 +127,8 @@ def test_simulators_are_read_by_their_newest_run(ledger):
     found = ledger.pages.simulators(9)
     assert [(each.simulator, each.num_runs) for each in found] == [(OTHER, 1), (SIMULATOR, 2)]
     assert found[0].newest_run == newest
-    assert ledger.pages.simulators(1, offset=1) == found[1:]
+    assert ledger.pages.simulators(9, after=newest) == found[1:]
+    assert ledger.pages.simulators(9, after=found[-1].newest_run) == []
     assert ledger.pages.simulators(9, tenant="acme") == found[:1]
     assert ledger.pages.simulators(9, start=SIMULATOR[:12]) == found[1:]
     assert ledger.pages.simulators(9, start="sha256:%") == []

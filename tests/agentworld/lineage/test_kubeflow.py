@@ -20,6 +20,8 @@ import pytest
 
 import make.ledger
 import make.service
+from agentworld.cluster.client import ApiServer, configuration
+from agentworld.cluster.places import Object
 from agentworld.errors import NotFound, StoreError
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.operations.registry import open_registry
@@ -35,7 +37,6 @@ from agentworld.runner.folders import (
     Practice,
     TrainedAgent,
 )
-from agentworld_pipelines.api_server import ApiServer, Object, configuration
 from fakes.trainer import guide_role
 from machines.control_plane import ControlPlane, is_ready
 from machines.mlflow_server import MlflowServer, serving
@@ -213,7 +214,7 @@ def finished(store: Path, seed: str) -> dict[str, list[str]]:
         report.write(folders[name] / REPORT)
     told = {name: str(folder) for name, folder in folders.items()}
     return {
-        "register": ["smoke", str(store), told["cpt"], told["sft"], told["rl"], told["report"]],
+        "register": ["smoke", str(store), told["report"], told["cpt"], told["sft"], told["rl"]],
         "register_agent": ["smoke", str(store), told["agent"], told["closed"], told["tried"]],
     }
 

@@ -4,7 +4,7 @@ import pytest
 
 import make.agent
 import make.service
-from agentworld.audit.checks.deployments import deployment_problems
+from agentworld.audit.checks.agent_uses import agent_use_problems
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import VersionRef
 from agentworld.operations.agent_use import due_by, mirror, unuse, use
@@ -22,7 +22,7 @@ def made(tmp_path, monkeypatch):
 
 
 def problems(made):
-    return [*deployment_problems(made.sources)]
+    return [*agent_use_problems(made.sources)]
 
 
 def marks(made):
@@ -40,11 +40,11 @@ def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_us
 
 
 def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(made):
-    made.statement_signer.deploy(made.ref.name, "production", made.move())
+    made.statement_signer.start_agent_use(made.ref.name, "production", made.move())
     assert len(problems(made)) == 1
     assert use(made.ref, "production", made.store, "ada").number == 1
     assert problems(made) == []
-    made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
+    made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
     assert len(problems(made)) == 1
     assert unuse("shell-agent", "production", made.store, "ada").number == 2
     assert problems(made) == []
@@ -58,7 +58,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
         use(made.ref, "production", made.store, "")
     with pytest.raises(NotFound, match="there is no version 7"):
         use(VersionRef(name="shell-agent", version=7), "production", made.store, "ada")
-    assert made.ledger.attestations.find("deployment") == []
+    assert made.ledger.attestations.find("agent-use") == []
 
 
 def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatch):
@@ -70,7 +70,7 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
         use(made.ref, "production", elsewhere, "ada")
         assert made.registry.aliases() == {("shell-agent", "production"): 1}
         unuse("shell-agent", "production", elsewhere, "ada")
-    assert len(made.ledger.attestations.find("deployment")) == 2
+    assert len(made.ledger.attestations.find("agent-use")) == 2
     assert not (elsewhere / "ledger.db").exists()
 
 

@@ -14,16 +14,16 @@ from pydantic import ValidationError
 import agentworld.records
 import agentworld.signing
 from agentworld.errors import InputError
+from agentworld.records.agent_use import AgentUse
 from agentworld.records.base import Record, canonical_json
 from agentworld.records.declaration import DECLARATIONS
-from agentworld.records.deployment import Deployment
 from agentworld.records.edge import Edge
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.records.tool import Tool
+from agentworld.signing.agent_use import read_agent_use, sign_agent_use
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
 from agentworld.signing.declaration import attested, check_attested
-from agentworld.signing.deployment import read_deployment, sign_deployment
 from agentworld.signing.edge import sign_edge, verify_edge
 from agentworld.signing.keys import ensure_signer, load_trusted
 from make.any_record import fields_of
@@ -52,7 +52,7 @@ SIGNED = {
         for kind in (*DECLARATIONS.values(), *STEP_STATEMENTS.values())
     },
     RunCheckpoint: (sign_checkpoint, verify_checkpoint),
-    Deployment: (sign_deployment, read_deployment),
+    AgentUse: (sign_agent_use, read_agent_use),
     Edge: (sign_edge, verify_edge),
 }
 """How a record is signed, and how it is read again."""

@@ -95,7 +95,7 @@ class Two:
 
     def logs(self):
         ledger = self.served.ledger
-        return [len(ledger.log(run)) for run in (self.run, self.own)]
+        return [len(ledger.logs.entries(run)) for run in (self.run, self.own)]
 
 
 @pytest.fixture

@@ -386,7 +386,7 @@ def test_a_manifest_of_other_code_is_not_served(serve):
 @pytest.mark.waits
 def test_every_failure_is_declared(serve):
     declared = serve().http("GET", "/openapi.json").json()["paths"]["/steps"]["post"]["responses"]
-    refused = 401, 403, 404, 408, 409, 413, 422, 429, 431, 502, 503, 504
+    refused = 401, 403, 404, 408, 409, 413, 422, 429, 502, 503, 504
     assert declared.keys() == {"200", *map(str, refused)}
     schema = declared["503"]["content"]["application/json"]["schema"]
     assert schema == {"$ref": "#/components/schemas/Failure"}

@@ -42,7 +42,9 @@ def test_a_client_is_told_the_digest_too(served):
 def test_the_log_that_is_signed_names_the_instruction(served):
     run = served.run()
     episode = served.reset(run, simulation_instruction=INSTRUCTION)
-    (opened,) = [entry.fields for entry in served.ledger.log(run) if "control" in entry.fields]
+    (opened,) = [
+        entry.fields for entry in served.ledger.logs.entries(run) if "control" in entry.fields
+    ]
     assert (opened["episode"], opened["control"]) == (episode, SAID)
 
 

@@ -65,21 +65,23 @@ def test_a_service_ends_what_stands_still_and_signs_while_it_serves(tmp_path):
     with listening(served.app) as url:
         run, episode = play_at(url)
         wait_for(lambda: served.ledger.episode(episode).closed == "expired")
-        wait_for(lambda: len(served.ledger.log(run)) in served.ledger.checkpoints(run))
+        wait_for(
+            lambda: len(served.ledger.logs.entries(run)) in served.ledger.logs.checkpoints(run)
+        )
 
 
 def test_a_service_that_ends_where_nothing_can_be_signed_says_so_and_ends(tmp_path, caplog):
     served = service(tmp_path)
     with caplog.at_level(logging.WARNING), listening(served.app) as url:
         run, _ = play_at(url)
-        (tmp_path / "checkpoints").write_text("no folder")
+        (tmp_path / "mirror").write_text("no folder")
     assert "what was answered last is chained and not signed" in caplog.text
-    assert not served.ledger.checkpoints(run)
+    assert not served.ledger.logs.checkpoints(run)
 
 
 def test_a_service_that_ends_signs_all_that_it_served(tmp_path):
     served = service(tmp_path)
     with listening(served.app) as url:
         run, _ = play_at(url)
-        assert not served.ledger.checkpoints(run)
-    assert len(served.ledger.log(run)) in served.ledger.checkpoints(run)
+        assert not served.ledger.logs.checkpoints(run)
+    assert len(served.ledger.logs.entries(run)) in served.ledger.logs.checkpoints(run)

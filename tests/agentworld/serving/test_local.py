@@ -68,7 +68,7 @@ def test_a_pinned_simulator_serves_a_run_and_writes_it_down(tiny_model, tmp_path
     ledger = Ledger(stores.ledger_url)
     assert ledger.run(run.id) == run
     assert (run.num_episodes, run.num_steps) == (10, len(answered))
-    assert ledger.runs_for_agent_weights(records.digest("final")) == [run]
+    assert ledger.runs(final_weights=records.digest("final")) == [run]
     ledger.close()
     assert accelerators(stores, run) == {(of_this_machine(),)}
     assert (logs / "engine.log").stat().st_size > 0

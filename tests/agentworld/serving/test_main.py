@@ -86,7 +86,7 @@ def environment_of(folder, engine_url) -> dict[str, str]:
         "AGENTWORLD_ENGINE_MODEL": "m",
         "AGENTWORLD_LEDGER_URL": f"sqlite:///{folder.parent / 'ledger.db'}",
         "AGENTWORLD_OBJECTS_URL": str(folder.parent / "objects"),
-        "AGENTWORLD_CHECKPOINTS_URL": str(folder.parent / "checkpoints"),
+        "AGENTWORLD_MIRROR_URL": str(folder.parent / "mirror"),
         "AGENTWORLD_ACCESS": "local",
         "AGENTWORLD_KEYS": str(folder.parent / "keys"),
     }
@@ -216,7 +216,7 @@ def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_sig
         (episode,) = shown
         wait_for(lambda: ledger.episode(episode).closed == "expired")
         # Sooner than a service signs where nobody says how often.
-        wait_for(lambda: len(ledger.log(run)) in ledger.checkpoints(run), seconds=8)
+        wait_for(lambda: len(ledger.logs.entries(run)) in ledger.logs.checkpoints(run), seconds=8)
     ledger.close()
 
 
@@ -281,12 +281,26 @@ def test_a_service_without_an_engine_says_what_is_missing(folder):
         manifest=folder.parent / "manifest.json",
         ledger_url="sqlite://",
         objects_url="",
-        checkpoints_url="",
+        mirror_url="",
         keys=folder,
         access="local",
     )
     with pytest.raises(InputError, match="set AGENTWORLD_MODEL_FOLDER, AGENTWORLD_ENGINE_URLS"):
         serve(settings)
+
+
+@pytest.mark.parametrize("is_manifest", [True, False])
+def test_a_service_serves_one_simulator_or_a_cluster_and_not_both(
+    apps, monkeypatch, capsys, is_manifest
+):
+    if is_manifest:
+        monkeypatch.setenv("AGENTWORLD_NAMESPACE", "worlds")
+    else:
+        monkeypatch.delenv("AGENTWORLD_MANIFEST")
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert "set AGENTWORLD_MANIFEST to serve one, or AGENTWORLD_NAMESPACE" in said
+    assert said.count("\n") == 1
 
 
 def test_an_address_that_is_no_json_is_one_sentence(apps, monkeypatch, capsys):

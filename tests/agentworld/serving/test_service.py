@@ -276,7 +276,7 @@ def test_a_closed_run_is_signed_to_its_end_in_both_stores(serve, tmp_path):
     served.step(served.reset(run), "ls", 1)
     served.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
     keys = load_trusted(tmp_path / "keys" / SIMULATOR_KEYS)
-    evidence = Evidence(keys, WriteOnce(str(tmp_path / "checkpoints")))
+    evidence = Evidence(keys, WriteOnce(str(tmp_path / "mirror")))
     found = verify_run(run, served.ledger, evidence)
     assert (found.problems, found.signed_length) == ((), found.log_length)
 

@@ -8,8 +8,8 @@ import make.many
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import ClusterError
 from agentworld.records.alias import gets_canary
+from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators
-from agentworld.serving.simulators.many import ConnectedSimulator
 from agentworld.storage.objects import ObjectStore
 from make import records
 from make.cluster import CANARY, STABLE, Cluster

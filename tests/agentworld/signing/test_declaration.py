@@ -5,9 +5,9 @@ import pytest
 from agentworld.errors import EvidenceError
 from agentworld.records.alias import AliasChange
 from agentworld.records.declaration import (
-    Adoption,
     AliasEntry,
     Erasure,
+    Genesis,
     Restore,
     alias_entries,
 )
@@ -28,7 +28,7 @@ TOLD = [
         at=AT,
     ),
     Restore(run="r", lost=("r/000000000004.dsse.json",), reason="a disk", by="ada", at=AT),
-    Adoption(changes=(CHANGE,), erased=("e",), at=AT),
+    Genesis(changes=(CHANGE,), erased=("e",), at=AT),
 ]
 
 

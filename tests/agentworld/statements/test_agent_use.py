@@ -22,11 +22,11 @@ def made(tmp_path):
 
 
 def kept(made):
-    return [each.name for each in made.ledger.attestations.find("deployment")]
+    return [each.name for each in made.ledger.attestations.find("agent-use")]
 
 
 def copies(made):
-    return WriteOnce(Stores.of(made.store).checkpoints_url).names("agent-deployments/")
+    return WriteOnce(Stores.of(made.store).mirror_url).names("agent-uses/")
 
 
 def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
@@ -38,7 +38,7 @@ def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
 
 def test_the_same_again_is_signed_once_whoever_says_it(made):
     first = made.use()
-    again = made.statement_signer.deploy(
+    again = made.statement_signer.start_agent_use(
         made.ref.name, "production", made.move(by="bob", reason="again")
     )
     assert again == first
@@ -53,16 +53,16 @@ def test_what_is_used_again_after_another_is_signed_again(made):
 
 def test_what_is_taken_out_of_use_was_this_version_and_stays_so(made):
     made.use()
-    ended = made.statement_signer.end_deployment(made.ref.name, "production", "bob", "an outage")
+    ended = made.statement_signer.end_agent_use(made.ref.name, "production", "bob", "an outage")
     assert (ended.version, ended.number, ended.ended, ended.by) == (1, 2, True, "bob")
-    again = made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
+    again = made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
     assert again == ended
     assert made.use().number == 3
 
 
 def test_what_was_never_in_use_is_not_taken_out_of_it(made):
     with pytest.raises(NotFound, match="no shell-agent was ever in use as 'production'"):
-        made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
+        made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_was_never_in_use_is_not_taken_out_of_it(made):
 )
 def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
     with pytest.raises(NotFound, match="nobody signed which simulator made"):
-        made.statement_signer.deploy(name, "production", made.move(**told))
+        made.statement_signer.start_agent_use(name, "production", made.move(**told))
     assert kept(made) == copies(made) == []
 
 
@@ -84,7 +84,7 @@ def test_names_that_differ_by_their_case_are_two(made):
     other = make.agent.registered(made.store, made.registry, name=make.agent.NAME.upper())
     assert (made.use().number, other.use().number) == (1, 1)
     assert (
-        other.statement_signer.end_deployment(other.ref.name, "production", "ada", None).number == 2
+        other.statement_signer.end_agent_use(other.ref.name, "production", "ada", None).number == 2
     )
     assert made.use().number == 1
 
@@ -92,18 +92,18 @@ def test_names_that_differ_by_their_case_are_two(made):
 @pytest.mark.parametrize("follows", ["the same", "another"])
 def test_a_copy_that_a_kill_left_out_is_made_by_who_comes_next(made, follows):
     made.use()
-    shutil.rmtree(made.store / "checkpoints/agent-deployments")
+    shutil.rmtree(made.store / "mirror/agent-uses")
     assert copies(made) == []
     if follows == "the same":
         made.use()
     else:
-        made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
+        made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
     assert kept(made) == copies(made)
 
 
 def test_where_an_old_ledger_was_restored_no_number_is_given_twice(made):
     made.use()
-    make.agent.lose(made, "DELETE FROM attestations WHERE kind = 'deployment'")
+    make.agent.lose(made, "DELETE FROM attestations WHERE kind = 'agent-use'")
     assert kept(made) == []
     assert made.use().number == 2
 
@@ -117,12 +117,12 @@ def test_of_two_replicas_that_sign_the_same_number_one_is_told_so(made):
             made.use()
             return found
 
-    slow = Overtaken(Stores.of(made.store).checkpoints_url)
+    slow = Overtaken(Stores.of(made.store).mirror_url)
     keys = Stores.of(made.store).keys / SIMULATOR_KEYS
     signer, trusted = partial(load_signer, keys), partial(load_trusted, keys)
     slower = StatementSigner(made.ledger, signer, slow, trusted=trusted, step_keys=dict)
     with pytest.raises(Conflict):
-        slower.deploy(made.ref.name, "production", made.move())
+        slower.start_agent_use(made.ref.name, "production", made.move())
     assert len(kept(made)) == len(copies(made)) == 1
 
 

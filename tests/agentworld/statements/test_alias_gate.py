@@ -43,7 +43,7 @@ def refusal(report, *clauses, **fields):
 )
 def test_a_figure_is_one_of_the_simulator_or_of_its_weights(report, metric, found):
     (verdict,) = judged([gate(metric)], report, OF)
-    assert verdict.found == (found if found is None else pytest.approx(found))
+    assert verdict.value == (found if found is None else pytest.approx(found))
 
 
 def test_a_gate_that_is_passed_lets_the_name_move():

@@ -13,6 +13,7 @@ from agentworld.audit.checks.run import verify_run
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, StoreError
 from agentworld.ledger import Ledger
+from agentworld.ledger.logs import Logs
 from agentworld.ledger.writes import Opened
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
@@ -35,7 +36,7 @@ class Scene(NamedTuple):
 
     @property
     def copies(self) -> WriteOnce:
-        return WriteOnce(str(self.folder / "checkpoints"))
+        return WriteOnce(str(self.folder / "mirror"))
 
     def log_signer(self, keys="keys", ledger=None) -> LogCheckpointSigner:
         own = self.folder / keys
@@ -48,18 +49,19 @@ class Scene(NamedTuple):
         return self.copies.get(checkpoint_name(self.run, length))
 
     def replace_copy(self, length: int, envelope: bytes) -> None:
-        (self.folder / "checkpoints" / checkpoint_name(self.run, length)).write_bytes(envelope)
+        (self.folder / "mirror" / checkpoint_name(self.run, length)).write_bytes(envelope)
 
     def seal_and_die(self, keys="keys") -> bytes:
         """What a service leaves behind that was killed after the copy."""
-        killed = Killed(f"sqlite:///{self.folder}/ledger.db")
+        killed = Ledger(f"sqlite:///{self.folder}/ledger.db")
+        killed.logs = Killed(killed._database)
         with pytest.raises(StoreError):
             self.log_signer(keys, killed).seal(self.run)
         killed.close()
         return self.copy(1)
 
 
-class Killed(Ledger):
+class Killed(Logs):
     def add_checkpoint(self, *_):
         raise StoreError("killed")
 
@@ -90,7 +92,7 @@ def test_a_rotated_key_signs_from_the_next_checkpoint_on_and_both_verify(scene):
     rotate(keys)
     grow(scene.ledger, scene.run, "e")
     log_signer.seal_all()
-    first, second = map(key_of, scene.ledger.checkpoints(scene.run).values())
+    first, second = map(key_of, scene.ledger.logs.checkpoints(scene.run).values())
     assert (first != second, second) == (True, ensure_signer(keys).public_key.keyid)
     found = verify_run(scene.run, scene.ledger, Evidence(load_trusted(keys), scene.copies))
     assert (found.state, found.signed_length) == ("verified", 2)
@@ -102,7 +104,7 @@ def test_what_a_rotated_key_finds_signed_stays_as_it_was_signed(scene):
     before = scene.copy(1)
     rotate(scene.folder / "keys")
     log_signer.seal(scene.run)
-    assert scene.ledger.checkpoints(scene.run) == {1: before} == {1: scene.copy(1)}
+    assert scene.ledger.logs.checkpoints(scene.run) == {1: before} == {1: scene.copy(1)}
 
 
 @pytest.mark.parametrize("keys", ["keys", "keys of its own"])
@@ -110,7 +112,7 @@ def test_the_ledger_keeps_the_copy_that_another_replica_signed(scene, keys):
     copy = scene.seal_and_die()
     rotate(scene.folder / "keys")
     scene.log_signer(keys).seal_all()
-    assert scene.ledger.checkpoints(scene.run) == {1: copy} == {1: scene.copy(1)}
+    assert scene.ledger.logs.checkpoints(scene.run) == {1: copy} == {1: scene.copy(1)}
     assert scene.log_signer(keys).seal_all() == 0
 
 
@@ -125,8 +127,8 @@ def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
     other = forked.open_run(OPENING, SIMULATOR).id
     with pytest.raises(EvidenceError, match=f"log of run {scene.run} has forked: of 2 entries"):
         scene.log_signer(keys, forked).seal_all()
-    assert forked.checkpoints(scene.run) == {}
-    assert list(forked.checkpoints(other)) == [1]
+    assert forked.logs.checkpoints(scene.run) == {}
+    assert list(forked.logs.checkpoints(other)) == [1]
     forked.close()
 
 
@@ -147,7 +149,7 @@ def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
     scene.replace_copy(1, copy.replace(key_of(copy).encode(), own.encode()))
     with pytest.raises(EvidenceError, match=f"1 entries of run {scene.run} cannot be signed"):
         scene.log_signer().seal_all()
-    assert scene.ledger.checkpoints(scene.run) == {}
+    assert scene.ledger.logs.checkpoints(scene.run) == {}
 
 
 def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
@@ -155,7 +157,7 @@ def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
     scene.replace_copy(1, b"{}")
     with pytest.raises(EvidenceError, match="this is no envelope of ours"):
         scene.log_signer().seal_all()
-    assert scene.ledger.checkpoints(scene.run) == {}
+    assert scene.ledger.logs.checkpoints(scene.run) == {}
 
 
 def test_trouble_with_its_own_keys_is_no_mistake_of_who_asks_a_service(scene):

@@ -10,7 +10,7 @@ import make.ledger
 from agentworld.errors import Conflict, EvidenceError, NotFound, StoreError
 from agentworld.ledger import Ledger
 from agentworld.records.alias import AliasMove
-from agentworld.records.declaration import ADOPTION, Adoption, AliasEntry, alias_entries
+from agentworld.records.declaration import GENESIS, AliasEntry, Genesis, alias_entries
 from agentworld.records.edge import Claim
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.setup import statement_signer_of
@@ -27,28 +27,28 @@ OLD, NEW = records.digest("old"), records.digest("new")
 
 
 class Killed(WriteOnce):
-    """A second store before which who writes is killed."""
+    """An evidence mirror before which who writes is killed."""
 
     def put(self, name, data):
-        if name != ADOPTION:
+        if name != GENESIS:
             raise StoreError("killed")
         super().put(name, data)
 
 
 class Scene(NamedTuple):
-    """A ledger and its second store."""
+    """A ledger and its evidence mirror."""
 
     folder: Path
     ledger: Ledger
 
     @property
     def copies(self):
-        return WriteOnce(str(self.folder / "checkpoints"))
+        return WriteOnce(str(self.folder / "mirror"))
 
     def statement_signer(self, store=WriteOnce, ledger=None, keys="keys"):
         own = self.folder / keys
         signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-        second = store(str(self.folder / "checkpoints"))
+        second = store(str(self.folder / "mirror"))
         return StatementSigner(
             ledger or self.ledger, signer, second, trusted=trusted, step_keys=dict
         )
@@ -59,9 +59,9 @@ class Scene(NamedTuple):
         return book.move("stable", move, None, key, dry_run=False)
 
     @property
-    def adopted(self):
+    def genesis(self):
         return verify_declared(
-            self.copies.get(ADOPTION), Adoption, load_trusted(self.folder / "keys")
+            self.copies.get(GENESIS), Genesis, load_trusted(self.folder / "keys")
         )
 
 
@@ -103,31 +103,31 @@ def test_a_copy_that_is_missing_is_made_at_the_services_intervals(scene):
     assert scene.copies.get(kept.name) == kept.envelope
 
 
-def test_a_ledger_is_adopted_once_with_what_it_held_before(scene):
+def test_a_ledger_has_one_genesis_with_what_it_held_before(scene):
     before = scene.ledger.aliases.set("stable", OLD, "ada")
     scene.statement_signer().keep_up()
     scene.ledger.aliases.set("planted", OLD, "eve")
     scene.statement_signer().keep_up()
     scene.statement_signer(keys="keys of another replica").keep_up()
-    assert scene.adopted.changes == (before,)
-    assert len(scene.ledger.attestations.find("adoption")) == 1
+    assert scene.genesis.changes == (before,)
+    assert len(scene.ledger.attestations.find("genesis")) == 1
 
 
-def test_an_old_ledger_is_adopted_as_it_was(scene):
+def test_an_old_ledger_gets_the_genesis_that_it_had(scene):
     scene.move(OLD)
     old = Ledger(make.ledger.laid(f"sqlite:///{scene.folder}/old.db"))
     old.aliases.set("stable", NEW, "eve")
-    scene.statement_signer(ledger=old).adopt(restored=True)
+    scene.statement_signer(ledger=old).ensure_genesis(restored=True)
     scene.statement_signer(ledger=old).keep_up()
-    (kept,) = old.attestations.find("adoption")
-    assert kept.envelope == scene.copies.get(ADOPTION)
-    assert scene.adopted.changes == ()
+    (kept,) = old.attestations.find("genesis")
+    assert kept.envelope == scene.copies.get(GENESIS)
+    assert scene.genesis.changes == ()
     old.close()
 
 
 @pytest.fixture
 def other(scene):
-    """A ledger beside the scene's, whose own second store has its first move."""
+    """A ledger beside the scene's, whose own evidence mirror has its first move."""
     folder = scene.folder / "other"
     other = Scene(folder, Ledger(make.ledger.laid(f"sqlite:///{folder}/ledger.db")))
     yield other
@@ -135,7 +135,7 @@ def other(scene):
 
 
 def sign_with(scene, other):
-    """All ways to sign what another ledger holds in the scene's second store."""
+    """All ways to sign what another ledger holds in the scene's evidence mirror."""
     statement_signer = partial(scene.statement_signer, ledger=other.ledger)
     run = other.ledger.open_run(make.ledger.OPENING, OLD)
     told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
@@ -156,13 +156,13 @@ def sign_with(scene, other):
 
 @pytest.mark.parametrize("has_its_own", [False, True], ids=["new", "with a store of its own"])
 @pytest.mark.parametrize("how", ["intervals", "a move", "an edge", "a log", "a statement"])
-def test_a_second_store_refuses_another_ledger(scene, other, how, has_its_own):
+def test_a_mirror_refuses_another_ledger(scene, other, how, has_its_own):
     scene.move(OLD)
     if has_its_own:
         other.move(NEW)
     before = scene.copies.names()
     sign = sign_with(scene, other)[how]
-    with pytest.raises(Conflict, match="the second store was begun with another ledger") as told:
+    with pytest.raises(Conflict, match="the evidence mirror was begun with another ledger") as told:
         sign()
     assert "\n" not in str(told.value)
     assert scene.copies.names() == before
@@ -170,14 +170,14 @@ def test_a_second_store_refuses_another_ledger(scene, other, how, has_its_own):
     assert len(other.ledger.aliases.history()) == has_its_own
 
 
-def test_a_ledger_that_has_a_second_store_takes_no_other_as_a_restored_backup(scene, other):
+def test_a_ledger_that_has_a_mirror_takes_no_other_as_a_restored_backup(scene, other):
     scene.move(OLD)
     other.move(NEW)
     with pytest.raises(Conflict, match="begun with another ledger"):
-        scene.statement_signer(ledger=other.ledger).adopt(restored=True)
+        scene.statement_signer(ledger=other.ledger).ensure_genesis(restored=True)
 
 
-def test_a_second_store_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(scene, other):
+def test_a_mirror_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(scene, other):
     scene.copies.put("agent-edges/run/old.dsse.json", b"{}")
     scene.move(OLD)
     with pytest.raises(Conflict, match="begun with another ledger"):
@@ -185,7 +185,7 @@ def test_a_second_store_of_an_earlier_release_is_of_the_first_ledger_that_signs_
 
 
 class Slow(WriteOnce):
-    """A second store that another replica adopts the ledger in while who asks is on the way."""
+    """A mirror that another replica puts the genesis into while who asks is on the way."""
 
     meanwhile = None
 
@@ -203,7 +203,7 @@ class Slow(WriteOnce):
 def test_replicas_that_come_at_once_are_of_one_ledger(scene):
     Slow.meanwhile = scene.statement_signer(keys="keys of another replica").keep_up
     scene.statement_signer(store=Slow).keep_up()
-    assert len(scene.ledger.attestations.find("adoption")) == 1
+    assert len(scene.ledger.attestations.find("genesis")) == 1
 
 
 def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here(scene):
@@ -214,7 +214,7 @@ def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here
         statement_signer_of(stores, scene.ledger)
     mounted = stores.model_copy(update={"keys": scene.folder / "pod"})
     statement_signer_of(mounted, scene.ledger).keep_up()
-    assert verify_declared(scene.copies.get(ADOPTION), Adoption, {key.keyid: key}).changes == ()
+    assert verify_declared(scene.copies.get(GENESIS), Genesis, {key.keyid: key}).changes == ()
 
 
 @pytest.mark.parametrize("kind", ["alias", "edge"])

@@ -53,7 +53,7 @@ def asked(tmp_path):
 def kept(store: Path) -> list[str]:
     """The names of the rows, which are those of the copies."""
     rows = make.service.ledger(store).attestations.all()
-    copies = WriteOnce(Stores.of(store).checkpoints_url)
+    copies = WriteOnce(Stores.of(store).mirror_url)
     assert [copies.get(each.name) for each in rows] == [each.envelope for each in rows]
     return [each.name for each in rows]
 
@@ -70,7 +70,7 @@ def test_what_a_step_signed_is_kept_once_with_its_copy(asked, tmp_path, told):
 
 def test_a_copy_that_was_not_made_is_made_when_it_is_told_again(asked, tmp_path):
     asked.put("/statements", json=signed(tmp_path))
-    (tmp_path / "checkpoints" / MADE.name).unlink()
+    (tmp_path / "mirror" / MADE.name).unlink()
     asked.put("/statements", json=signed(tmp_path))
     assert kept(tmp_path) == [MADE.name]
 

@@ -9,7 +9,7 @@ from agentworld.runner.folders import AGENT, TrainedAgent
 from agentworld.steps.run import run_by_name
 from make import records
 
-_STORES = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL")
+_STORES = ("LEDGER_URL", "OBJECTS_URL", "MIRROR_URL")
 
 
 @pytest.mark.parametrize("named", [0, 2])

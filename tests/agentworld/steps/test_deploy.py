@@ -36,7 +36,7 @@ def test_the_alias_means_the_simulator_from_then_on_and_the_ledger_tells_what_le
     folder = run(tmp_path, simulator, rl__exact_match=0.8)
     (change,) = alias_history(tmp_path, "terminal")
     assert (change.simulator, change.set_by) == (simulator.digest, "pipeline")
-    assert change.gate == (Judged(metric="exact_match", least=0.8, found=0.82),)
+    assert change.gate == (Judged(metric="exact_match", least=0.8, value=0.82),)
     made = Deployed.read(Path(folder) / "deployed.json")
     assert (made.alias, made.simulator, made.report) == (
         "terminal",

@@ -44,7 +44,7 @@ def job(tmp_path_factory) -> Job:
     for step in ("sft", "rl"):
         stages.append(run_by_name(step, recipe, store, data, stages[-1]))
     report = run_by_name("evaluate", recipe, store, data, *stages)
-    version = run_by_name("register", recipe, store, *stages, report)
+    version = run_by_name("register", recipe, store, report, *stages)
     simulator = PinnedSimulator.read(Path(run_by_name("simulate", recipe, store, version)))
     return Job(Path(store), data, stages[-1], report, simulator)
 

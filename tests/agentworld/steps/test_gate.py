@@ -62,7 +62,7 @@ def test_a_refusal_names_every_figure_that_is_too_small_and_ends_the_step_well(t
 def test_the_verdict_keeps_what_was_asked_and_found_and_is_what_the_step_made(tmp_path):
     told = judge(tmp_path, exact_match=0.9)
     kept = GateVerdict.read(Path(told.folder) / "verdict.json")
-    assert kept.gate == (Judged(metric="rl.exact_match", least=0.9, found=0.82),)
+    assert kept.gate == (Judged(metric="rl.exact_match", least=0.9, value=0.82),)
     assert kept.report == records.world_report().digest
     assert (kept.verdict, kept.reason) == told[1:]
     assert output_of(told.folder) == kept.digest

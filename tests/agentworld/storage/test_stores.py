@@ -5,7 +5,7 @@ from agentworld.storage.stores import Stores
 NAMED = {
     "ledger_url": "postgresql://ada:secret@host/ledger",
     "objects_url": "s3://bucket/objects",
-    "checkpoints_url": "gs://other/checkpoints",
+    "mirror_url": "gs://other/checkpoints",
     "keys": "/run/keys",
 }
 

@@ -4,10 +4,14 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agentworld.errors import InputError
+from agentworld.records.message import Message
+from agentworld.rendering.messages import exchange
 from agentworld.steps.run import run_by_name
+from agentworld.train.encode import Conversation, encode
 from make import training
 
 pytestmark = pytest.mark.compute
@@ -45,11 +49,58 @@ def one_sentence(refused):
     return "\n" not in said and not re.search(r"\. [A-Z]", said)
 
 
-def test_a_template_that_trl_does_not_know_is_refused_in_one_sentence_before_the_training(
+def trained(loaded, messages, *targets):
+    """The texts that a loss counts, one for each run of tokens."""
+    (row,) = encode(loaded.tokenizer, [Conversation(messages, targets)])
+    runs = np.split(row.input_ids, np.flatnonzero(np.diff(row.is_target)) + 1)
+    texts = [loaded.tokenizer.decode(run) for run in runs]
+    return texts[0 if row.is_target[0] else 1 :: 2]
+
+
+CHAT = [
+    Message(role="system", content="You simulate."),
+    *exchange("ls", "notes.txt"),
+    *exchange("cat it", " two words \n"),
+    *exchange("ls", "notes.txt"),
+]
+
+
+def test_a_template_that_trl_does_not_know_is_marked_by_its_own_rendering(model, load):
+    by_marks = load(template(model, MARKED))
+    assert trained(by_marks, CHAT, 0, 1, 2) == [
+        "notes.txt<|end|>",
+        " two words \n<|end|>",
+        "notes.txt<|end|>",
+    ]
+    by_spans = load(template(model, UNMARKED))
+    assert by_spans.tokenizer.chat_template == UNMARKED
+    for targets in [(0, 1, 2), (1,), (2,), ()]:
+        rows = [
+            next(encode(each.tokenizer, [Conversation(CHAT, targets)]))
+            for each in (by_marks, by_spans)
+        ]
+        assert np.array_equal(rows[0].input_ids, rows[1].input_ids)
+        assert np.array_equal(rows[0].is_target, rows[1].is_target)
+
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}{{ eos_token }}\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def test_an_answer_ends_with_its_special_token_and_may_be_trimmed(model, load):
+    loaded = load(template(model, CHATML))
+    end = loaded.tokenizer.eos_token
+    assert trained(loaded, CHAT, 0, 1) == [f"notes.txt{end}", f"two words{end}"]
+
+
+def test_a_template_that_hides_its_answers_is_refused_in_one_sentence_before_the_training(
     model, tmp_path
 ):
-    base = str(template(model, UNMARKED))
-    with pytest.raises(InputError, match="does not mark what the assistant wrote") as refused:
+    hidden = UNMARKED.replace("<|assistant|>{% endif %}", "<|assistant|>thinking{% endif %}")
+    base = str(template(model, hidden))
+    with pytest.raises(InputError, match="elsewhere than right after its prompt") as refused:
         run_by_name("cpt", *training.training(tmp_path / "store", model={"base": base}))
     assert one_sentence(refused)
     assert f"error: {refused.value}\n" in GUIDE.read_text().replace("/models/my-base", base)

@@ -1,6 +1,6 @@
 import json
 
-from agentworld.engine.names import engine_name
+from agentworld.cluster.names import engine_name
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Pinned
 from machines.kubernetes_types import check_schema

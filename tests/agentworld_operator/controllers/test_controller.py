@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from agentworld.cluster.records.schedule import ScheduleStatus
 from agentworld.errors import ClusterError, StoreError
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.controller import Controller, Outcome
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.resources.schedule import ScheduleStatus
 from fakes.virtual_time import run
 
 KIND = "TrainingSchedule"

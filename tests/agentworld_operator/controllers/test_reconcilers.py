@@ -5,6 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from agentworld.cluster.names import DIGEST_LABEL
+from agentworld.cluster.records.alias import AliasStatus
+from agentworld.cluster.records.schedule import ScheduleStatus
+from agentworld.cluster.records.simulator import SimulatorStatus
 from agentworld.errors import ClusterError, InputError, PipelineError, SimulatorError
 from agentworld.records.alias import AliasChange
 from agentworld.storage.folder import read_file
@@ -14,10 +18,6 @@ from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.alias import BYPASS_ACTOR
-from agentworld_operator.resources.alias import AliasStatus
-from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.resources.schedule import ScheduleStatus
-from agentworld_operator.resources.simulator import SimulatorStatus
 from agentworld_operator.settings import Settings
 from fakes.virtual_time import run
 from make import records

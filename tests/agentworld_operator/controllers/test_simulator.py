@@ -4,10 +4,9 @@ import time
 
 import pytest
 
-from agentworld.engine.names import engine_name
+from agentworld.cluster.names import DIGEST_LABEL, engine_name
+from agentworld.cluster.places import PLACES
 from agentworld.errors import ClusterError
-from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.resources.places import PLACES
 from make.simulator import pinned_manifest, simulator
 from waiting import wait_for, wait_until_unchanged
 

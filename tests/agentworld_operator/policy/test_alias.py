@@ -1,5 +1,6 @@
 import pytest
 
+from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.records.alias import AliasChange, Canary, Meaning
 from agentworld_operator.policy.alias import (
     BYPASS_ACTOR,
@@ -13,7 +14,6 @@ from agentworld_operator.policy.alias import (
     settling_condition,
 )
 from agentworld_operator.policy.identity import Refusal
-from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from make import records
 from make.simulator import alias
 
@@ -111,8 +111,8 @@ def test_a_name_that_means_nothing_has_no_digest():
 
 
 REPORT = records.digest("report")
-PASSED = {"gate": ({"metric": "m", "least": 0.5, "found": 0.7},), "report": REPORT}
-FAILED = {"gate": ({"metric": "m", "least": 0.5, "found": 0.1},), "report": REPORT}
+PASSED = {"gate": ({"metric": "m", "least": 0.5, "value": 0.7},), "report": REPORT}
+FAILED = {"gate": ({"metric": "m", "least": 0.5, "value": 0.1},), "report": REPORT}
 GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
 
 

@@ -2,10 +2,11 @@ import json
 
 import pytest
 
+from agentworld.cluster.records.serving import Serving
+from agentworld.cluster.records.simulator import Reference
 from agentworld.records.base import digest_bytes
 from agentworld.records.simulator import Endpoint
 from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, read_reference, servable
-from agentworld_operator.resources.simulator import Reference, Serving
 from make import records
 from make.simulator import pinned_manifest, serving
 

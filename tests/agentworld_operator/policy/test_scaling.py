@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentworld.cluster.records.serving import Bounds, Serving
 from agentworld_operator.policy.scaling import Scale, choose_scale
-from agentworld_operator.resources.simulator import Bounds, Serving
 
 BOUNDED = Serving(bounds=Bounds(min=0, max=4, episodes_per_replica=10, idle_seconds=60))
 

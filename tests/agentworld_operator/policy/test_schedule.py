@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AccessError, Conflict, InputError, PipelineError
 from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.policy.schedule import (
@@ -18,7 +19,6 @@ from agentworld_operator.policy.schedule import (
     newest_run,
     refusal_of,
 )
-from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_pipelines.records import PipelineRun, Schedule
 from make.simulator import schedule
 

@@ -1,5 +1,7 @@
 import pytest
 
+from agentworld.cluster.records.serving import Bounds
+from agentworld.cluster.records.simulator import SimulatorStatus
 from agentworld.errors import ClusterError
 from agentworld.records.simulator import Endpoint
 from agentworld_operator.policy.engine import EngineState, Trouble
@@ -10,7 +12,6 @@ from agentworld_operator.policy.simulator import (
     refused_status,
     served_status,
 )
-from agentworld_operator.resources.simulator import Bounds, SimulatorStatus
 from make import records
 from make.simulator import pinned_manifest, serving
 

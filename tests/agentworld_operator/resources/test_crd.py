@@ -1,5 +1,7 @@
+from agentworld.cluster.records.serving import Weights
+from agentworld.cluster.records.simulator import Identity, SimulatorSpec
 from agentworld_operator.resources.crd import crd, schema
-from agentworld_operator.resources.simulator import SIMULATOR, Identity, SimulatorSpec, Weights
+from agentworld_operator.resources.kinds import SIMULATOR
 
 
 def walk(node):

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentworld_operator.resources.alias import AliasSpec
+from agentworld.cluster.records.alias import AliasSpec
+from agentworld.cluster.records.schedule import ScheduleSpec
 from agentworld_operator.resources.crd import crd, schema
-from agentworld_operator.resources.schedule import ScheduleSpec
-from agentworld_operator.resources.write import KINDS, main, manifests
+from agentworld_operator.resources.kinds import KINDS
+from agentworld_operator.resources.write import main, manifests
 from machines.kubernetes_types import check_schema
 
 CRDS = Path(__file__).parents[3] / "charts/agentworld/crds"

@@ -32,7 +32,7 @@ _LEAST_SECONDS = 0.05
 _PARTS = 4
 _SHARE_OF_REGISTRY = 0.15
 """Of all cases: MLflow takes its time."""
-_OF_LEDGER = ("checkpoints", "objects", "simulators", "steps")
+_OF_LEDGER = ("mirror", "objects", "simulators", "steps")
 _OF_REGISTRY = ("mlflow-artifacts",)
 _MLFLOW = (
     *("model_versions", "model_version_tags", "registered_models", "registered_model_aliases"),

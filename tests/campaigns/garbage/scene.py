@@ -68,7 +68,7 @@ class Scene(NamedTuple):
 
 
 def of_ledger(folder: Path) -> tuple[World, Scene]:
-    """A ledger of many runs, with a second store, objects, finished steps and a simulator."""
+    """A ledger of many runs, with an evidence mirror, objects, finished steps and a simulator."""
     world = story.build(folder)
     with world.named():
         ledger = world.ledger()
@@ -95,7 +95,7 @@ def of_ledger(folder: Path) -> tuple[World, Scene]:
                 "INSERT INTO signing_keys (key, public, since) VALUES (?, ?, '')",
                 (key.keyid, public_pem(key).decode()),
             )
-        stray = folder / "checkpoints/canary-folder/of nobody.txt"
+        stray = folder / "mirror/canary-folder/of nobody.txt"
         stray.parent.mkdir()
         stray.write_text("nobody's")
         changed = [folder / "models" / run.id / "model.safetensors", kept[1] / "model/weights"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Pinned
 from agentworld_operator.policy.drift import is_as_built
-from agentworld_operator.resources.simulator import SimulatorSpec
 from campaigns.harness.finding import Finding
 from campaigns.operator.judge import digest_of, is_served, unlike, wanted_replicas
 from campaigns.operator.place import VERIFIER_IMAGE

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 import make.operator
+from agentworld.cluster.places import PLACES
 from agentworld.errors import ClusterError
 from agentworld_operator.cache import WATCHED
-from agentworld_operator.resources.places import PLACES
 from campaigns.harness.finding import Finding, mistakes
 from campaigns.harness.journal import read
 from campaigns.harness.processes import until

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
+from agentworld.cluster.names import DIGEST_LABEL
+from agentworld.cluster.places import typed
 from agentworld.errors import ClusterError
-from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.resources.places import typed
 from campaigns.harness.processes import until
 from campaigns.operator.api_proxy import FATES
 from campaigns.operator.crew import Crew

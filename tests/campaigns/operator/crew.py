@@ -10,9 +10,9 @@ from functools import partial
 import httpx
 
 import make.access
+from agentworld.cluster.places import PLACES
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import ClusterError
-from agentworld_operator.resources.places import PLACES
 from campaigns.harness.journal import Journal
 from campaigns.harness.processes import Command, Kept, keep_running, until
 from campaigns.harness.proxy import Proxy

@@ -6,11 +6,11 @@ Its children are what the operator builds, so that the judge and the builder are
 import copy
 from typing import Any
 
-from agentworld.engine.names import short
+from agentworld.cluster.names import short
+from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Pinned
-from agentworld_operator.resources.simulator import SimulatorSpec
 from campaigns.operator.place import VERIFIER_IMAGE
 from campaigns.operator.seen import CHILDREN, Seen
 from make.simulator import alias, pinned_manifest, simulator
@@ -106,7 +106,7 @@ def _alias(name: str) -> Object:
 
 
 def _row(name: str, reason: str) -> Object:
-    told = {"alias": name, "simulator": FIRST, "canary": None, "percent": None}
+    told = {"alias": name, "simulator": FIRST, "canary": None, "canary_percent": None}
     return told | {"ended": 0, "override": reason, "set_by": "admin"}
 
 

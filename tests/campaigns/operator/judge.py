@@ -216,7 +216,7 @@ def _alias(alias: Object, seen: Seen) -> Iterator[Finding]:
     yield from _same("untrue", f"{about}, status.digest", digest, status.get("digest"))
     yield from _same("untrue", f"{about}, status.canaryDigest", tried, status.get("canaryDigest"))
     last = next((row for row in reversed(seen.rows) if row["alias"] == _name(alias)), None)
-    word = last and (last["simulator"], last["canary"], last["percent"], bool(last["ended"]))
+    word = last and (last["simulator"], last["canary"], last["canary_percent"], bool(last["ended"]))
     percent = canary["percent"] if canary else None
     yield from _same("unrecorded", about, (digest, tried, percent, False), word)
     reason = "AsFound" if last and "as found" in last["set_by"] else "AsAsked"

@@ -11,8 +11,8 @@ import time
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
+from agentworld.cluster.places import PLACES
 from agentworld_operator.main import main
-from agentworld_operator.resources.places import PLACES
 from campaigns.operator.clocks import Clocks
 from campaigns.operator.stalls import watch_stalls
 from make.operator import OLDER_BUDGETS

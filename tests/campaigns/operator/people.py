@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 
 import make.access
+from agentworld.cluster.names import DIGEST_LABEL
 from agentworld.errors import ClusterError
-from agentworld_operator.resources.names import DIGEST_LABEL
 from campaigns.harness.journal import Journal
 from campaigns.operator.crew import Crew
 from make import records

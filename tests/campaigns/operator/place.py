@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
+from agentworld.cluster.places import typed
 from agentworld.engine.process import LOOPBACK
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
-from agentworld_operator.resources.places import typed
 from campaigns.harness.processes import Command
 from campaigns.operator.clocks import Clocks
 from machines.control_plane import ControlPlane
@@ -88,13 +88,13 @@ class Place(NamedTuple):
             "kubeconfig": kubeconfig(self.cluster, self.namespace, "agentworld-service"),
             "ledger_url": f"sqlite:///{self.ledger}",
             "objects_url": self.folder / "objects",
-            "checkpoints_url": self.folder / "checkpoints",
+            "mirror_url": self.folder / "mirror",
             "keys": keys,
             "access": make.access.access_file(self.folder),
             "host": LOOPBACK,
             "port": port,
         }
-        return [sys.executable, "-m", "agentworld.serving.cluster_main"], _environment(told)
+        return [sys.executable, "-m", "agentworld.serving.main"], _environment(told)
 
     def configuration(self, port: int) -> Object:
         """Has the API server ask the webhook: nothing moves past an operator that is gone."""

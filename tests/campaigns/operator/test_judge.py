@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.engine.names import engine_name
+from agentworld.cluster.names import engine_name
 from campaigns.harness.finding import mistakes
 from campaigns.operator.api_proxy import Written
 from campaigns.operator.built import otherwise
@@ -71,7 +71,7 @@ SPOILED = [
     ("unrecorded", "rows/0/simulator", OTHER),
     ("unrecorded", "rows/0/ended", 1),
     ("unrecorded", "rows/0/canary", OTHER),
-    ("unrecorded", "rows/0/percent", 5),
+    ("unrecorded", "rows/0/canary_percent", 5),
     ("unrecorded", "rows/0/override", None),
 ]
 

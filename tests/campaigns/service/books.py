@@ -92,7 +92,7 @@ def read_books(url: str, folder: Path) -> Books:
         episodes,
         log,
         {(r["run"], r["length"]): bytes(r["envelope"]) for r in _rows(url, "checkpoints")},
-        _copies(folder / "checkpoints"),
+        _copies(folder / "mirror"),
     )
 
 

@@ -28,9 +28,9 @@ def chain_findings(books: Books) -> Iterator[Finding]:
         if digest(episode.opening_text.encode()) != row["opening_digest"]:
             yield Finding("unchained", f"what {name} was opened with is another")
         copied = (opening.get("fork") or {"step": 0})["step"]
-        if (row["run"], row["copied"]) != (opening.get("run"), copied):
+        if (row["run"], row["num_copied"]) != (opening.get("run"), copied):
             yield Finding("unchained", f"the row of {name} is not of its opening")
-        begun = [name, simulator, row["run"], row["copied"], row["opening_digest"]]
+        begun = [name, simulator, row["run"], row["num_copied"], row["opening_digest"]]
         head = digest(rfc8785.dumps(begun))
         if sorted(episode.steps) != list(range(1, len(episode.steps) + 1)):
             yield Finding("unchained", f"the steps of {name} are {sorted(episode.steps)}")
@@ -53,7 +53,7 @@ def log_findings(books: Books) -> Iterator[Finding]:
             (place, each["sequence"], each["run"])
             for (place, _), each in zip(entries, told, strict=True)
         ]
-        if places != [(n, n, run) for n in range(1, books.runs[run]["length"] + 1)]:
+        if places != [(n, n, run) for n in range(1, books.runs[run]["log_length"] + 1)]:
             yield Finding("unaccounted", f"the log of run {run} is not whole")
         yield from _run_findings(books.runs[run], [each["kind"] for each in told])
         own = {n: e for n, e in books.episodes.items() if e.row["run"] == run}
@@ -74,7 +74,7 @@ def signature_findings(books: Books, trusted: Path) -> Iterator[Finding]:
         if not _is_true(envelope, keys, run, length, _root(bodies)):
             yield Finding("unsigned", f"run {run}: checkpoint {length} is not true")
     for run, row in books.runs.items():
-        if (run, row["length"]) not in books.checkpoints:
+        if (run, row["log_length"]) not in books.checkpoints:
             yield Finding("unsigned", f"run {run}: the end of its log is not signed")
 
 

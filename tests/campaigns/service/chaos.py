@@ -126,7 +126,7 @@ async def _shut_network(crew: Crew, chance: random.Random) -> None:
 
 async def _take_store(crew: Crew, chance: random.Random) -> None:
     """The store of long texts, or that of signed logs, is not there for a while."""
-    store = crew.place.folder / chance.choice(("objects", "checkpoints"))
+    store = crew.place.folder / chance.choice(("objects", "mirror"))
     away = store.with_suffix(".away")
     if not store.exists():
         return  # nobody needed it so far

@@ -28,7 +28,7 @@ PROMISES = {
     "untyped": "a failure that is none of ours, or an answer that is none",
     "unaccounted": "an episode or an entry that the run's log does not account for",
     "unchained": "a digest that does not follow from what it is said to cover",
-    "unsigned": "a log without a good signature over all of it, here and in the second store",
+    "unsigned": "a log without a good signature over all of it, here and in the evidence mirror",
 }
 """By kind of finding, what broke one."""
 

@@ -78,7 +78,7 @@ async def _play(folder: Path) -> None:
     manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
     signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
     log_signer = LogCheckpointSigner(
-        ledger, manifest.digest, signer, WriteOnce(str(folder / "checkpoints"))
+        ledger, manifest.digest, signer, WriteOnce(str(folder / "mirror"))
     )
     alone = make.service.of_one(manifest, _engine(place), ledger)
     app = create_app(*alone, log_signer, ACCESS)

@@ -64,7 +64,7 @@ class Place(NamedTuple):
             "AGENTWORLD_ENGINE_TIMEOUT_SECONDS": str(ENGINE_TIMEOUT_SECONDS),
             "AGENTWORLD_LEDGER_URL": self.service_ledger_url,
             "AGENTWORLD_OBJECTS_URL": str(self.folder / "objects"),
-            "AGENTWORLD_CHECKPOINTS_URL": str(self.folder / "checkpoints"),
+            "AGENTWORLD_MIRROR_URL": str(self.folder / "mirror"),
             "AGENTWORLD_ACCESS": "local",
             "AGENTWORLD_KEYS": str(self.folder / "keys"),
             "AGENTWORLD_PORT": str(port),
@@ -96,12 +96,12 @@ class Place(NamedTuple):
     def evidence(self) -> Evidence:
         """What an auditor trusts."""
         trusted = load_trusted(self.folder / "keys" / SIMULATOR_KEYS)
-        return Evidence(trusted, WriteOnce(str(self.folder / "checkpoints")))
+        return Evidence(trusted, WriteOnce(str(self.folder / "mirror")))
 
     @contextmanager
     def housekeeper(self, version: str) -> Iterator["Housekeeper"]:
         """Who answers nobody: it can end episodes and sign logs."""
-        simulator, copies = self.manifest(version).digest, WriteOnce(f"{self.folder}/checkpoints")
+        simulator, copies = self.manifest(version).digest, WriteOnce(f"{self.folder}/mirror")
         signer = partial(ensure_signer, self.folder / "keys" / SIMULATOR_KEYS)
         with closing(self.ledger()) as ledger:
             log_signer = LogCheckpointSigner(ledger, simulator, signer, copies)

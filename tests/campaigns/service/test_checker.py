@@ -120,12 +120,12 @@ LIES = [
     ("untyped", again(-1, status=200, text="<html>")),
     ("unaccounted", "UPDATE episodes SET closed = NULL"),
     ("unaccounted unsigned", "DELETE FROM log WHERE sequence = 3"),
-    ("unaccounted unsigned", "UPDATE runs SET length = length + 1"),
+    ("unaccounted unsigned", "UPDATE runs SET log_length = log_length + 1"),
     ("unaccounted", "UPDATE steps SET entry = 1 WHERE number = 3"),
     ("unaccounted unchained", "UPDATE steps SET head = replace(head, '0', '1')"),
     ("unchained", "UPDATE steps SET action_digest = observation_digest"),
     ("fabricated unchained", f"UPDATE episodes SET opening = {OTHER_OPENING}"),
-    ("unchained", "UPDATE episodes SET copied = copied + 1"),
+    ("unchained", "UPDATE episodes SET num_copied = num_copied + 1"),
     ("fabricated lost unchained", "UPDATE steps SET number = 7 WHERE number = 2"),
     ("unsigned", "DELETE FROM checkpoints"),
     ("unsigned", "UPDATE checkpoints SET length = length - 1"),
@@ -141,7 +141,7 @@ LIES = [
     # A copy is written before its checkpoint, and who writes may be killed.
     ("", "DELETE FROM checkpoints WHERE length < (SELECT max(length) FROM checkpoints)"),
     ("fabricated lost", "objects"),
-    ("unsigned", "checkpoints"),
+    ("unsigned", "mirror"),
     ("unsigned", "keys/simulator/trusted"),
 ]
 

@@ -16,8 +16,8 @@ _Known = Mapping[str, Any]
 """A row, at least its key."""
 
 ABOUT = (
-    "CASE WHEN kind = 'deployment' THEN name WHEN run <> '' THEN run"
-    " WHEN kind = 'adoption' THEN 'held unsigned' ELSE subject END"
+    "CASE WHEN kind = 'agent-use' THEN name WHEN run <> '' THEN run"
+    " WHEN kind = 'genesis' THEN 'held unsigned' ELSE subject END"
 )
 """What an attestation is told by: its use, its run, its alias, or what was there before."""
 

@@ -29,7 +29,7 @@ _AT = "2026-01-01T00:00:00.000+00:00"
 
 def _step(draw: Draw) -> Mutation:
     """The next one of an episode, rightly chained, under an entry that is there or is not."""
-    rows = "SELECT s.*, e.run, e.id, length FROM steps AS s JOIN episodes AS e"
+    rows = "SELECT s.*, e.run, e.id, log_length FROM steps AS s JOIN episodes AS e"
     on = "ON e.key = s.episode JOIN runs ON runs.id = e.run WHERE NOT e.erased AND s.number = "
     newest = "(SELECT max(number) FROM steps WHERE episode = e.key)"
     row = draw.row(f"{rows} {on} {newest}")
@@ -43,7 +43,7 @@ def _step(draw: Draw) -> Mutation:
     }
     outcome = {"reward": None, "done": False, "truncated": False}
     confidence = {"mean_logprob": None, "agreement": None, "low_confidence": False}
-    entry = draw.chance.choice([row["entry"], row["length"] + 1])
+    entry = draw.chance.choice([row["entry"], row["log_length"] + 1])
     own = {"number": step.number, "entry": entry, "place": row["place"] + 1}
     own["head"] = step.head_after(row["head"])
     return executed(row["run"], inserted("steps", row, **texts, **outcome, **confidence, **own))
@@ -56,26 +56,26 @@ def _episode(draw: Draw) -> Mutation:
 
 def _entry(draw: Draw) -> Mutation:
     """The next one of a run that is closed: an open one may grow, and is signed again."""
-    row = draw.row("SELECT id, length FROM runs WHERE final_weights IS NOT NULL")
+    row = draw.row("SELECT id, log_length FROM runs WHERE final_weights IS NOT NULL")
     fields = {"kind": "steps", "num_steps": 0, "heads": digest_bytes(b"")}
-    entry = LogEntry.of(row["id"], row["length"] + 1, _AT, fields)
+    entry = LogEntry.of(row["id"], row["log_length"] + 1, _AT, fields)
     return executed(
         row["id"],
         sql("INSERT INTO log VALUES (?, ?, ?)", *entry),
-        changed("runs", row, length=row["length"] + 1),
+        changed("runs", row, log_length=row["log_length"] + 1),
     )
 
 
 def _run(draw: Draw) -> Mutation:
     new, row = draw.new_name(), draw.row("SELECT * FROM runs")
-    own = {"id": new, "length": draw.chance.choice([0, 1, 9])}
+    own = {"id": new, "log_length": draw.chance.choice([0, 1, 9])}
     return executed(new, inserted("runs", row, **own, final_weights=None, signature=None))
 
 
 def _checkpoint(draw: Draw) -> Mutation:
     """Over the true log or over half of it, by a key of his own."""
-    row = draw.row("SELECT id, simulator, length FROM runs")
-    run, length = row["id"], draw.chance.randrange(1, row["length"] + 1)
+    row = draw.row("SELECT id, simulator, log_length FROM runs")
+    run, length = row["id"], draw.chance.randrange(1, row["log_length"] + 1)
     entries = "SELECT body FROM log WHERE run = ? AND sequence <= ? ORDER BY sequence"
     root = merkle_root(bytes(each["body"]) for each in draw.hand.rows(entries, run, length))
     made = RunCheckpoint(
@@ -95,7 +95,7 @@ def _edge(draw: Draw) -> Mutation:
         tenant=row["tenant"],
         simulator=row["simulator"],
         traffic=Traffic(),
-        log_length=row["length"],
+        log_length=row["log_length"],
         root=draw.digest(),
         grade="proven",
         at=_AT,
@@ -150,7 +150,7 @@ def _move(draw: Draw) -> Mutation:
     row = draw.row("SELECT * FROM aliases")
     own = {"simulator": draw.chance.choice([row["simulator"], draw.digest()])}
     own["at"] = "2030-01-01T00:00:00.000+00:00"
-    return executed(row["alias"], inserted("aliases", row, **own, key=None))
+    return executed(row["alias"], inserted("aliases", row, **own, idempotency_key=None))
 
 
 def _moves_exchanged(draw: Draw) -> Mutation:

@@ -13,10 +13,10 @@ from agentworld.http.schemas import Request
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.agent_use import AgentUseMove
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.deployment import DeploymentMove
 from agentworld.records.edge import Claim
 from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
@@ -142,13 +142,13 @@ class Player:
         """From now on this version is in use so."""
         agent = self.registry.agent(ref)
         told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run, "by": "ada"}
-        self.log_signer.statement_signer.deploy(
-            ref.name, alias, DeploymentMove.model_validate(told)
+        self.log_signer.statement_signer.start_agent_use(
+            ref.name, alias, AgentUseMove.model_validate(told)
         )
 
     def unuse(self, name: str, alias: str) -> None:
         """No version is any more."""
-        self.log_signer.statement_signer.end_deployment(name, alias, "bob", "it broke")
+        self.log_signer.statement_signer.end_agent_use(name, alias, "bob", "it broke")
 
     def validate(self, ref: VersionRef, number: int) -> None:
         """In a live shell beside a service's simulator."""

@@ -12,10 +12,10 @@ from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.operations.ledger import open_evidence
+from agentworld.records.agent_use import AgentUseMove
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.deployment import DeploymentMove
 from agentworld.records.edge import Claim
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
@@ -67,8 +67,8 @@ class Store:
         edge = self.statement_signer.edge(self.ledger.run(run), claim)
         agent = Agent(checkpoint=made, run=run, edge=edge)
         ref = registered(name, agent, model, self.registry, self.folder)
-        used = DeploymentMove(version=ref.version, artifact=artifact, run=run, by="ada")
-        self.statement_signer.deploy(name, "production", used)
+        used = AgentUseMove(version=ref.version, artifact=artifact, run=run, by="ada")
+        self.statement_signer.start_agent_use(name, "production", used)
         self.registry.set_alias(ref, "production")
 
     def validated(self, name: str, simulator: Digest) -> None:

@@ -20,7 +20,7 @@ from campaigns.tamper.statements import erased
 
 # What a run may have more of than in an old copy.
 _SINCE = (
-    "SELECT id, length FROM runs",
+    "SELECT id, log_length FROM runs",
     f"SELECT {ABOUT} AS about, name FROM attestations",
     "SELECT run, id, erased FROM episodes",
     "SELECT alias, sequence FROM aliases",
@@ -31,7 +31,7 @@ _OF_RUN = "episode IN (SELECT key FROM episodes WHERE run = ?)"
 
 
 def _row(draw: Draw) -> Mutation:
-    """Of a checkpoint the second store has a copy, which proves as much as its row."""
+    """Of a checkpoint the evidence mirror has a copy, which proves as much as its row."""
     table, run = draw.chance.choice([("log", "run"), ("runs", "id"), ("episodes", "run")])
     row = draw.row(f"SELECT {', '.join(key_of(table))}, {run} AS owner FROM {table}")
     return executed(row["owner"], removed(table, row))
@@ -102,8 +102,8 @@ def _erased(draw: Draw) -> Mutation:
 
 def _tail(draw: Draw) -> Mutation:
     """With all that the entries tell of, so that what is left agrees with itself."""
-    row = draw.row("SELECT id, length FROM runs")
-    run, keep = row["id"], draw.chance.randrange(1, row["length"])
+    row = draw.row("SELECT id, log_length FROM runs")
+    run, keep = row["id"], draw.chance.randrange(1, row["log_length"])
     open_again = sql("UPDATE runs SET final_weights = NULL, signature = NULL WHERE id = ?", run)
     return executed(run, *cut(draw.hand, run, keep), open_again)
 
@@ -120,7 +120,7 @@ def cut(hand: Hand, run: str, keep: int) -> list[Statement]:
         *(sql("DELETE FROM episodes WHERE id = ?", each) for each in opened),
         sql("DELETE FROM log WHERE run = ? AND sequence > ?", run, keep),
         sql("DELETE FROM checkpoints WHERE run = ? AND length > ?", run, keep),
-        sql("UPDATE runs SET length = ? WHERE id = ?", keep, run),
+        sql("UPDATE runs SET log_length = ? WHERE id = ?", keep, run),
     ]
 
 
@@ -146,10 +146,10 @@ def _episode_moved(draw: Draw) -> Mutation | None:
 
 def _runs_joined(draw: Draw) -> Mutation | None:
     """All that happened in one run is told as the end of another one."""
-    row, other = (draw.row("SELECT id, length FROM runs") for _ in range(2))
+    row, other = (draw.row("SELECT id, log_length FROM runs") for _ in range(2))
     if other["id"] == row["id"]:
         return None
-    run, into, by = row["id"], other["id"], other["length"]
+    run, into, by = row["id"], other["id"], other["log_length"]
     moved = "UPDATE log SET run = ?, sequence = sequence + ? WHERE run = ?"
     return executed(
         {run, into},
@@ -157,7 +157,7 @@ def _runs_joined(draw: Draw) -> Mutation | None:
         sql("UPDATE episodes SET run = ? WHERE run = ?", into, run),
         sql(moved, into, by, run),
         sql("DELETE FROM checkpoints WHERE run = ?", run),
-        changed("runs", other, length=by + row["length"]),
+        changed("runs", other, log_length=by + row["log_length"]),
         removed("runs", row),
     )
 

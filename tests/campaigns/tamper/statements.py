@@ -3,14 +3,14 @@
 MLflow's aliases always agree with what he makes of the uses.
 """
 
+from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.attestation import Attestation
 from agentworld.records.declaration import AliasEntry, Declaration, Erasure, Restore, Withdrawal
-from agentworld.records.deployment import Deployment
 from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
+from agentworld.signing.agent_use import read_agent_use, sign_agent_use
 from agentworld.signing.checkpoint import checkpoint_name
 from agentworld.signing.declaration import attested
-from agentworld.signing.deployment import read_deployment, sign_deployment
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
     Draw,
@@ -25,7 +25,7 @@ from campaigns.tamper.mutation import (
 )
 from make import records
 
-_USES = "SELECT * FROM attestations WHERE kind = 'deployment'"
+_USES = "SELECT * FROM attestations WHERE kind = 'agent-use'"
 _SIGNED = ("subject", "simulator", "run", "at", "envelope")
 _AT = "2030-01-01T00:00:00.000+00:00"
 
@@ -108,7 +108,7 @@ def _use_planted(draw: Draw) -> Mutation:
     newest, other = _read(draw, _history(draw)[-1]), _read(draw, draw.row(_USES))
     own = {name: getattr(other, name) for name in ("version", "artifact", "run", "simulator")}
     own |= {"number": newest.number + 1, "at": _AT, "ended": False}
-    signed = sign_deployment(newest.model_copy(update=own), stranger())
+    signed = sign_agent_use(newest.model_copy(update=own), stranger())
     return executed(signed.name, inserted("attestations", signed._asdict()))
 
 
@@ -119,10 +119,10 @@ def _history(draw: Draw) -> list[Row]:
     return [each for each in rows if each["name"].rpartition("/")[0] == folder]
 
 
-def _read(draw: Draw, row: Row) -> Deployment:
+def _read(draw: Draw, row: Row) -> AgentUse:
     fields = {name: row[name] for name in Attestation._fields}
     signed = Attestation(**fields | {"envelope": bytes(row["envelope"])})
-    return read_deployment(signed, draw.world.evidence.trusted)
+    return read_agent_use(signed, draw.world.evidence.trusted)
 
 
 def _move_declared(draw: Draw) -> Mutation:

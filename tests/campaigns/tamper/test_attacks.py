@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 
 import make.ledger
+from agentworld.audit.checks.edges import edge_to
 from agentworld.audit.checks.run import verify_run
 from agentworld.audit.checks.store import verify_everything
-from agentworld.audit.read.sources import edge_to
 from agentworld.ledger.writes import NewStep, Opened
 from agentworld.lineage.base import VersionRef
 from agentworld.records.episode import Episode, EpisodeOpening
@@ -129,28 +129,28 @@ def test_an_older_move_as_the_newest_is_found(world):
 
 
 def test_an_older_use_as_the_newest_is_found(world):
-    rows_ = rows(world, "SELECT * FROM attestations WHERE kind = 'deployment' ORDER BY name")
+    rows_ = rows(world, "SELECT * FROM attestations WHERE kind = 'agent-use' ORDER BY name")
     first = next(row for row in rows_ if "agent-0/production/000001" in row["name"])
     name = first["name"].replace("000001", "000004")
     attack(world, inserted("attestations", first, name=name))
     assert told(world, f"the use {name} does not verify")
 
 
-def test_a_copy_of_another_run_in_the_second_store_is_found(world):
+def test_a_copy_of_another_run_in_the_mirror_is_found(world):
     """Which is out of an attacker's reach."""
-    store = world.folder / "checkpoints"
+    store = world.folder / "mirror"
     own, other = [each for each in sorted(store.iterdir()) if each.name.isalnum()][:2]
     first, second = sorted(own.iterdir())[0], sorted(other.iterdir())[0]
     first.write_bytes(second.read_bytes())
     assert told(world, f"run {own.name}: the checkpoint {own.name}/", "does not verify")
 
 
-@pytest.mark.parametrize("folder", ["agent-edges", "agent-deployments", "ledger-adoption"])
-def test_a_copy_of_something_else_in_the_second_store_is_found(world, folder):
-    files = sorted(path for path in (world.folder / "checkpoints").rglob("*") if path.is_file())
+@pytest.mark.parametrize("folder", ["agent-edges", "agent-uses", "ledger-genesis"])
+def test_a_copy_of_something_else_in_the_mirror_is_found(world, folder):
+    files = sorted(path for path in (world.folder / "mirror").rglob("*") if path.is_file())
     own = next(path for path in files if folder in path.parts)
     own.write_bytes(next(path for path in files if folder not in path.parts).read_bytes())
-    name = {"ledger-adoption": "held unsigned"}.get(folder, f"{folder}/")
+    name = {"ledger-genesis": "held unsigned"}.get(folder, f"{folder}/")
     assert told(world, name)
 
 
@@ -211,10 +211,10 @@ def test_one_old_day_of_ledger_and_registry_is_found(world):
 def test_a_newest_checkpoint_that_is_gone_with_the_end_that_it_signed_is_found(world):
     run = open_run(world)
     (signed,) = rows(world, "SELECT max(length) AS length FROM checkpoints WHERE run = ?", run)
-    (row,) = rows(world, "SELECT length FROM runs WHERE id = ?", run)
-    assert row["length"] == signed["length"]
-    _cut(world, run, row["length"] - 1)
-    assert told(world, f"run {run}: a checkpoint covers {row['length']} entries", "is cut off")
+    (row,) = rows(world, "SELECT log_length FROM runs WHERE id = ?", run)
+    assert row["log_length"] == signed["length"]
+    _cut(world, run, row["log_length"] - 1)
+    assert told(world, f"run {run}: a checkpoint covers {row['log_length']} entries", "is cut off")
 
 
 @pytest.mark.parametrize("is_signed_again", [False, True])
@@ -247,8 +247,8 @@ def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_u
 
 def test_a_lost_use_that_is_told_again_is_found(world):
     with world.database.hand(world.lost) as before:
-        known = before.rows("SELECT * FROM attestations WHERE kind = 'deployment'")
-    name = "agent-deployments/agent-3/production/000002.dsse.json"
+        known = before.rows("SELECT * FROM attestations WHERE kind = 'agent-use'")
+    name = "agent-uses/agent-3/production/000002.dsse.json"
     (lost,) = [row for row in known if row["name"] == name]
     attack(world, inserted("attestations", lost))
     assert told(world, f"the statement {name} was declared to be lost and is there again")
@@ -257,12 +257,12 @@ def test_a_lost_use_that_is_told_again_is_found(world):
 def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
     """Milliseconds after it was made, or until a service that was killed is there again."""
     player = Player(world)
-    known = {path for path in (world.folder / "checkpoints").rglob("*") if path.is_file()}
+    known = {path for path in (world.folder / "mirror").rglob("*") if path.is_file()}
     player.use(VersionRef(name="agent-2", version=2), "kiosk")
-    (copy,) = {p for p in (world.folder / "checkpoints").rglob("*") if p.is_file()} - known
+    (copy,) = {p for p in (world.folder / "mirror").rglob("*") if p.is_file()} - known
     copy.unlink()
     assert problems(world) == []
-    name = "agent-deployments/agent-2/kiosk/000001.dsse.json"
+    name = "agent-uses/agent-2/kiosk/000001.dsse.json"
     attack(world, ("DELETE FROM attestations WHERE name = ?", (name,)))
     assert problems(world) == []
 
@@ -283,20 +283,20 @@ def test_a_report_by_which_a_name_moved_is_missed(world):
 
 def test_evidence_that_cannot_be_read_hides_no_other(world):
     """SQLite keeps a text where a number should be."""
-    deployment, edge = (
+    agent_use, edge = (
         rows(world, "SELECT * FROM attestations WHERE kind = ?", kind)[0]
-        for kind in ("deployment", "edge")
+        for kind in ("agent-use", "edge")
     )
     run = open_run(world)
     own = "UPDATE steps SET entry = 'none' WHERE episode = ?"
     (episode, *_) = rows(world, "SELECT key FROM episodes WHERE run = ?", run)
     attack(
         world,
-        changed("attestations", deployment, name=b"\xff"),
+        changed("attestations", agent_use, name=b"\xff"),
         removed("attestations", edge),
         (own, (episode["key"],)),
     )
-    assert told(world, f"the use {deployment['name']} is gone")
+    assert told(world, f"the use {agent_use['name']} is gone")
     assert told(world, f"the edge {edge['name']} is gone")
     assert told(world, f"run {run}: the ", "steps under entry 0 are not those that it names")
 
@@ -315,12 +315,12 @@ def _cut(world, run, length) -> None:
 def _forged(world) -> tuple[str, int]:
     """Entries in place of the last one of an open run, which was signed; its length before."""
     run = open_run(world)
-    (last,) = rows(world, "SELECT length FROM runs WHERE id = ?", run)
-    _cut(world, run, last["length"] - 1)
+    (last,) = rows(world, "SELECT log_length FROM runs WHERE id = ?", run)
+    _cut(world, run, last["log_length"] - 1)
     with closing(world.ledger()) as ledger:
         for _ in range(2):
             make.ledger.open_episode(ledger, run, ledger.run(run).simulator)
-    return run, last["length"]
+    return run, last["log_length"]
 
 
 def _unsigned(world, observation, run=None) -> tuple[str, str]:

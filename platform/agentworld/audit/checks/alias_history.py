@@ -1,7 +1,7 @@
 """Whether the history of aliases is the one that was signed, change by change.
 
 Each change names the one before it, so that none can be left out or put elsewhere. What was there
-before changes were signed is as the adoption has it.
+before changes were signed is as the genesis has it.
 """
 
 from collections import Counter
@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 
-from agentworld.audit.checks.genesis import adoption_problems
+from agentworld.audit.checks.genesis import genesis_problems
 from agentworld.audit.checks.losses import lost_of
 from agentworld.audit.read.at_time import is_as_of
-from agentworld.audit.read.declarations import adoption_of
+from agentworld.audit.read.declarations import genesis_of
 from agentworld.audit.read.evidence import Evidence, copies_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.aliases import Aliases
@@ -38,21 +38,21 @@ def alias_problems(
     """
     lost = lost_of(attestations, evidence)
     yield from lost.problems
-    yield from adoption_problems(attestations, evidence)
-    adoption = None
+    yield from genesis_problems(attestations, evidence)
+    genesis = None
     with suppress(EvidenceError):  # told above; what it names is then of nobody
-        adoption = adoption_of(attestations, evidence.second_store, evidence.trusted)
+        genesis = genesis_of(attestations, evidence.mirror, evidence.trusted)
     # The copies first: what is signed meanwhile is in the ledger before it has one.
-    copies = copies_of(ALIAS_CHANGES, evidence.second_store)
+    copies = copies_of(ALIAS_CHANGES, evidence.mirror)
     ledger_entries, problems = _read_entries(attestations, evidence)
     copies = {name: copies[name] for name in copies.keys() - ledger_entries.keys() - lost.names}
     missing_entries, missing_problems = _read_missing(copies, evidence, at)
     yield from (*problems, *missing_problems)
-    if adoption is None and not ledger_entries and not missing_entries:
+    if genesis is None and not ledger_entries and not missing_entries:
         return
-    entries = alias_entries(adoption.changes if adoption else ())
-    adopted = {each.name: each for each in entries if each.name not in lost.names}
-    signed = adopted | ledger_entries | missing_entries
+    entries = alias_entries(genesis.changes if genesis else ())
+    at_genesis = {each.name: each for each in entries if each.name not in lost.names}
+    signed = at_genesis | ledger_entries | missing_entries
     rows, garbled = _rows(aliases)
     yield from garbled.values()
     # With what was signed before the rows were read.
@@ -77,7 +77,7 @@ def _read_entries(attestations: Attestations, evidence: Evidence) -> tuple[_Entr
 def _read_missing(
     copies: dict[str, bytes], evidence: Evidence, at: datetime | None
 ) -> tuple[_Entries, list[str]]:
-    """What the second store alone has, and what is to be said of it at a moment."""
+    """What the evidence mirror alone has, and what is to be said of it at a moment."""
     entries, problems = {}, []
     for name, envelope in sorted(copies.items()):
         try:

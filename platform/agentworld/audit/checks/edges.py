@@ -12,13 +12,15 @@ from typing import Protocol
 from agentworld.audit.checks.losses import lost_by_any, lost_of
 from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.evidence import Evidence, copies_of
-from agentworld.errors import EvidenceError
+from agentworld.audit.read.sources import Sources
+from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, Record, Sentence, digest_bytes
 from agentworld.records.edge import Edge, Grade, SignedEdge
 from agentworld.records.run import AgentRun
 from agentworld.signing.edge import verify_edge
+from agentworld.signing.weights import closing_problem
 from agentworld.statements.signer import EDGES, edge_name
 
 UNTOLD = "nobody signed which simulator made it: it was registered before that"
@@ -62,7 +64,7 @@ def audit_edge(
     name: str, agent: Registered, attestations: Attestations, evidence: Evidence
 ) -> EdgeAudit:
     """Of an agent that is registered by a name."""
-    copies = copies_of(f"{EDGES}/{agent.run}", evidence.second_store)
+    copies = copies_of(f"{EDGES}/{agent.run}", evidence.mirror)
     rows = attestations.find("edge", run=agent.run)
     lost = lost_of(attestations, evidence, agent.run).names
     problems = [*_missing(rows, {name: copies[name] for name in copies if name not in lost})]
@@ -86,6 +88,36 @@ def audit_edge(
         problems.append("the registry has another edge of it than the ledger")
     reasons = (*edge.reasons, *problems)
     return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)
+
+
+def edge_to(
+    name: str, agent: Registered, sources: Sources, run: AgentRun | None = None
+) -> EdgeAudit | None:
+    """How far it is proven which simulator made an agent; null where nothing was signed.
+
+    `run` is the agent's as it is now, where it was read already.
+    """
+    if sources.evidence is None:
+        return None
+    audit = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
+    problem = _weights_problem(agent.run, run, sources) if audit.grade == "proven" else None
+    if problem is None:
+        return audit
+    return audit.model_copy(update={"grade": "disputed", "reasons": (*audit.reasons, problem)})
+
+
+def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> str | None:
+    """Why no step that is trusted now signed what a run made."""
+    try:
+        record = current if current and current.closing else sources.ledger.run(run)
+    except NotFound:
+        return f"the ledger has no run {run}"
+    except EvidenceError as error:
+        return str(error)
+    if record.closing is None or record.closing.signature is None:
+        return "the signature that its run was closed with is gone"
+    trusted = sources.evidence.step_keys if sources.evidence else None
+    return closing_problem(record, trusted or {})
 
 
 def as_signed(run: AgentRun, audit: EdgeAudit | None) -> AgentRun:
@@ -124,7 +156,7 @@ def edge_problems(
     """What is wrong with all edges, or with those that were signed by a moment; each is told by its
     name, in which its run is.
     """
-    copies = copies_of(EDGES, evidence.second_store)
+    copies = copies_of(EDGES, evidence.mirror)
     lost = lost_by_any(attestations, evidence.trusted)
     rows = [each for each in attestations.all() if each.kind == "edge"]
     signed = (name for name in copies.keys() - lost if is_signed_as_of(copies[name], at))
@@ -146,7 +178,7 @@ def _missing(attestations: Sequence[Attestation], copies: Mapping[str, bytes]) -
         if name not in rows:
             yield f"the edge {name} is gone from the ledger; restore it"
         elif rows.get(name, envelope) != envelope:
-            yield f"the edge {name} is another one in the second store"
+            yield f"the edge {name} is another one in the evidence mirror"
 
 
 def _verified(row: Attestation, evidence: Evidence) -> Edge:

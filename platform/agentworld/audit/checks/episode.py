@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentworld.audit.checks.signed_log import (
-    RunRecord,
     SignedLog,
     opening_entry,
     read_log,
@@ -16,6 +15,7 @@ from agentworld.audit.checks.signed_log import (
 )
 from agentworld.audit.read.evidence import Evidence, EvidenceState, state_of
 from agentworld.errors import EvidenceError, NotFound
+from agentworld.ledger import Ledger
 from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.episode import CloseReason, Episode
 from agentworld.records.garbled import readable, reading
@@ -51,7 +51,7 @@ class EpisodeBounds(NamedTuple):
     closing: Fields | None = None
 
 
-def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeVerification:
+def verify_episode(name: str, ledger: Ledger, evidence: Evidence) -> EpisodeVerification:
     """Checks an episode and its run's log.
 
     Raises NotFound where there never was such an episode, EvidenceError where it is gone or
@@ -96,7 +96,7 @@ def bounds_by_episode(log: SignedLog) -> dict[str, EpisodeBounds]:
 
 
 def episode_problems(
-    bounds: dict[str, EpisodeBounds], log: SignedLog, ledger: RunRecord
+    bounds: dict[str, EpisodeBounds], log: SignedLog, ledger: Ledger
 ) -> Iterator[str]:
     """What is wrong with the episodes that the log names."""
     names = list(bounds)
@@ -107,7 +107,7 @@ def episode_problems(
             yield from _problems(name, read.get(name), bounds[name], log, ledger)
 
 
-def _read_together(names: list[str], ledger: RunRecord) -> dict[str, Episode]:
+def _read_together(names: list[str], ledger: Ledger) -> dict[str, Episode]:
     """Nothing where one of them cannot be read: each is then read by itself, which tells why."""
     try:
         with reading("a run's episodes"):
@@ -117,7 +117,7 @@ def _read_together(names: list[str], ledger: RunRecord) -> dict[str, Episode]:
 
 
 def _problems(
-    name: str, read: Episode | None, bounds: EpisodeBounds, log: SignedLog, ledger: RunRecord
+    name: str, read: Episode | None, bounds: EpisodeBounds, log: SignedLog, ledger: Ledger
 ) -> Iterator[str]:
     try:
         episode = read or _readable(name, ledger)
@@ -129,7 +129,7 @@ def _problems(
         yield from readable(f"episode {name}", _differences(episode, bounds, log, ledger))
 
 
-def _load_episode(name: str, ledger: RunRecord) -> Episode:
+def _load_episode(name: str, ledger: Ledger) -> Episode:
     """The episode; raises EvidenceError where a run's log names one that the ledger dropped."""
     try:
         return _readable(name, ledger)
@@ -143,7 +143,7 @@ def _load_episode(name: str, ledger: RunRecord) -> Episode:
         ) from None
 
 
-def _readable(name: str, ledger: RunRecord) -> Episode:
+def _readable(name: str, ledger: Ledger) -> Episode:
     """The episode; raises EvidenceError where what the ledger holds of it is none any more."""
     with reading(f"episode {name}"):
         return ledger.episode(name)
@@ -163,7 +163,7 @@ def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
 
 
 def _differences(
-    episode: Episode, bounds: EpisodeBounds | None, log: SignedLog, ledger: RunRecord
+    episode: Episode, bounds: EpisodeBounds | None, log: SignedLog, ledger: Ledger
 ) -> Iterator[str]:
     if bounds is None:
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
@@ -192,8 +192,8 @@ def _follows(episode: Episode, first: Digest) -> bool:
         return False
 
 
-def _closed_since(episode: Episode, reason: CloseReason, log: SignedLog, ledger: RunRecord) -> bool:
+def _closed_since(episode: Episode, reason: CloseReason, log: SignedLog, ledger: Ledger) -> bool:
     """Whether it ended after the log was read."""
     closed = episode_closed(episode.id, len(episode.steps), episode.head, reason)
-    newer = ledger.log(log.run.id, after=len(log.entry_fields))
+    newer = ledger.logs.entries(log.run.id, after=len(log.entry_fields))
     return any(closed.items() <= entry.readable_fields.items() for entry in newer)

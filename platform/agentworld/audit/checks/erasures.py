@@ -16,7 +16,7 @@ class Erasures(NamedTuple):
     run: str
     attestations: Attestations
     evidence: Evidence
-    adopted: frozenset[str] | None
+    at_genesis: frozenset[str] | None
     """Episodes that were erased before; null where nobody signs what is erased."""
     declared: frozenset[str]
     problems: tuple[str, ...]
@@ -25,24 +25,24 @@ class Erasures(NamedTuple):
     def of(cls, run: str, attestations: Attestations, lost: Lost, evidence: Evidence) -> "Erasures":
         """Those of a run; asked for before its episodes are read."""
         # The copies first: what is erased meanwhile is in the ledger before it has one.
-        copies = copies_of(f"{ERASURES}/{run}", evidence.second_store)
+        copies = copies_of(f"{ERASURES}/{run}", evidence.mirror)
         names = {each.name for each in attestations.find("erasure", run=run)}
         missing = [name for name in sorted(copies.keys() - names) if name not in lost.names]
         problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
         try:
-            adopted = evidence.declared(attestations).erased
+            at_genesis = evidence.declared(attestations).erased
         except EvidenceError as error:
-            adopted = frozenset()  # what it names is then of nobody
+            at_genesis = frozenset()  # what it names is then of nobody
             problems.append(f"what the ledger held unsigned does not verify: {error}")
         declared, unverified = _declared(run, attestations, evidence)
-        return cls(run, attestations, evidence, adopted, declared, (*problems, *unverified))
+        return cls(run, attestations, evidence, at_genesis, declared, (*problems, *unverified))
 
     def problem_of(self, episode: str, *, erased: bool) -> str | None:
         """What is wrong with an episode that was read, with its texts or without."""
         if not erased:
             again = episode in self.declared
             return f"episode {episode} was erased, and its texts are there again" if again else None
-        if self.adopted is None or episode in self.adopted or episode in self.declared:
+        if self.at_genesis is None or episode in self.at_genesis | self.declared:
             return None
         # It may have been just now.
         declared, _ = _declared(self.run, self.attestations, self.evidence)

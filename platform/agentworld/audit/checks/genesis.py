@@ -4,18 +4,18 @@ from agentworld.audit.read.declarations import read_copy
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.declaration import ADOPTION, Adoption
+from agentworld.records.declaration import GENESIS, Genesis
 from agentworld.signing.declaration import check_attested, verify_declared
 
 
-def adoption_problems(attestations: Attestations, evidence: Evidence) -> list[str]:
+def genesis_problems(attestations: Attestations, evidence: Evidence) -> list[str]:
     """What is wrong with the ledger's own copy of it."""
-    rows = attestations.find("adoption")
+    rows = attestations.find("genesis")
     try:
-        copies = [read_copy(ADOPTION, evidence.second_store)]
-        verify_declared(copies[0], Adoption, evidence.trusted)
+        copies = [read_copy(GENESIS, evidence.mirror)]
+        verify_declared(copies[0], Genesis, evidence.trusted)
         for each in rows:
-            check_attested(each, Adoption, evidence.trusted)
+            check_attested(each, Genesis, evidence.trusted)
     except NotFound:
         return []  # on its way
     except EvidenceError as error:

@@ -6,7 +6,7 @@ signature is no problem: it is chained, and the next signature covers it.
 
 from collections.abc import Collection, Container, Iterator
 from datetime import datetime
-from typing import NamedTuple, Protocol, get_args
+from typing import NamedTuple, get_args
 
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.edges import edge_problems
@@ -14,61 +14,27 @@ from agentworld.audit.checks.losses import reappearance_problems
 from agentworld.audit.checks.orphans import stray_problems
 from agentworld.audit.checks.reports import report_problems
 from agentworld.audit.checks.run import RunVerification, seldom_searched, verify_any
-from agentworld.audit.checks.signed_log import RunRecord
 from agentworld.audit.checks.statements import statement_problems
 from agentworld.audit.read.at_time import runs_as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.ledger.aliases import Aliases
+from agentworld.ledger import Ledger
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.declaration import DECLARATIONS, Withdrawal
 from agentworld.records.garbled import readable
-from agentworld.records.log import Fields
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.signing.declaration import check_attested
 from agentworld.signing.keys import public_pem
-from agentworld.storage.objects import ObjectStore
-
-
-class WholeLedger(RunRecord, Protocol):
-    """All of a ledger."""
-
-    @property
-    def aliases(self) -> Aliases:
-        """People's names for simulators."""
-        ...
-
-    @property
-    def signing_keys(self) -> SigningKeys:
-        """Which keys a service said that it signs with."""
-        ...
-
-    @property
-    def objects(self) -> ObjectStore | None:
-        """Where its long texts are, and the reports that names moved by."""
-        ...
-
-    def run_names(self) -> list[str]:
-        """All runs by their names, also those that cannot be read."""
-        ...
-
-    def first_entry(self, run: str) -> Fields:
-        """How a run was opened; nothing where its log does not tell it."""
-        ...
-
-    def strays(self) -> list[str]:
-        """A sentence for each row that belongs to nothing."""
-        ...
 
 
 class LedgerVerification(NamedTuple):
     """The answer to: is this ledger what was signed?"""
 
     runs: dict[str, RunVerification]
-    """By their names, also of those that only the second store has."""
+    """By their names, also of those that only the evidence mirror has."""
     beside: tuple[str, ...]
     """Problems of all that is no run's record."""
 
@@ -80,7 +46,7 @@ class LedgerVerification(NamedTuple):
 
 
 def verify_ledger(
-    ledger: WholeLedger, evidence: Evidence, tick: Tick = no_tick, at: datetime | None = None
+    ledger: Ledger, evidence: Evidence, tick: Tick = no_tick, at: datetime | None = None
 ) -> LedgerVerification:
     """Checks all of a ledger, also while it is written.
 
@@ -92,14 +58,14 @@ def verify_ledger(
 
 
 def _runs(
-    ledger: WholeLedger, evidence: Evidence, tick: Tick, at: datetime | None
+    ledger: Ledger, evidence: Evidence, tick: Tick, at: datetime | None
 ) -> dict[str, RunVerification]:
     # First the copies: a run that is opened and signed meanwhile is in the ledger before.
-    signed = {name.partition("/")[0] for name in evidence.second_store.names()}
+    signed = {name.partition("/")[0] for name in evidence.mirror.names()}
     # A run's name is a word, and what else is signed is under names with a dash.
     run_names = ledger.run_names()
     missing = sorted(filter(str.isalnum, signed.difference(run_names)))
-    names = [*runs_as_of(run_names, ledger, at), *missing]
+    names = [*runs_as_of(run_names, ledger.logs, at), *missing]
     verifications = {}
     for done, name in enumerate(names, 1):
         try:
@@ -114,7 +80,7 @@ def _runs(
 
 
 def _beside(
-    ledger: WholeLedger, runs: Collection[str], evidence: Evidence, at: datetime | None
+    ledger: Ledger, runs: Collection[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
     yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))
     for kind in (*STEP_STATEMENTS.values(), Withdrawal):
@@ -131,7 +97,7 @@ def _beside(
     yield from readable("the ledger", _of_strays(ledger))
     run_names = {*runs, *ledger.run_names()}
     strays = stray_problems(ledger.attestations, run_names, evidence)
-    yield from readable("the second store", strays)
+    yield from readable("the evidence mirror", strays)
 
 
 def _of_kinds(attestations: Attestations) -> Iterator[str]:
@@ -159,5 +125,5 @@ def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
             yield f"the key {each.key} of the ledger is none that is trusted"
 
 
-def _of_strays(ledger: WholeLedger) -> Iterator[str]:
+def _of_strays(ledger: Ledger) -> Iterator[str]:
     yield from ledger.strays()

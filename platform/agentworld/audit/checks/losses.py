@@ -22,7 +22,7 @@ class Lost(NamedTuple):
     """What was declared to be lost, of a run or of all that is no run's log."""
 
     names: frozenset[str] = frozenset()
-    """Of copies in the second store that the ledger need not know."""
+    """Of copies in the evidence mirror that the ledger need not know."""
     notes: tuple[str, ...] = ()
     """What was declared, for people."""
     problems: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Lost(NamedTuple):
 
 def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lost:
     """What a verification of a run, or of what is no run's, need not find in the ledger."""
-    copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.second_store)
+    copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.mirror)
     declared = evidence.declared(attestations)
     own = declared.restores_of(run)
     if copies.keys() - {each.name for each in own}:  # one may have been declared meanwhile
@@ -44,7 +44,7 @@ def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lo
     rows = {each.name: each.envelope for each in own}
     for name, envelope in copies.items():
         if rows.get(name, envelope) != envelope:
-            problems.append(f"the restore {name} is another one in the second store")
+            problems.append(f"the restore {name} is another one in the evidence mirror")
         elif name not in rows and name not in names:
             problems.append(
                 f"the restore {name} is gone from the ledger: an older one was put in its place"

@@ -1,4 +1,4 @@
-"""What lies in the second store and tells of nothing: no service of ours puts it there."""
+"""What lies in the evidence mirror and tells of nothing: no service of ours puts it there."""
 
 from collections.abc import Container, Iterator
 
@@ -6,20 +6,20 @@ from agentworld.audit.checks.losses import is_checkpoint, lost_by_any
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.declaration import (
-    ADOPTION,
     ALIAS_CHANGES,
     ERASURES,
+    GENESIS,
     RESTORES,
     WHOLE_LEDGER,
     Withdrawal,
 )
 from agentworld.records.step_statement import STEP_STATEMENTS
-from agentworld.signing.deployment import DEPLOYMENTS
+from agentworld.signing.agent_use import AGENT_USES
 from agentworld.statements.signer import EDGES
 
 _COMPARED = {
     EDGES,
-    DEPLOYMENTS,
+    AGENT_USES,
     ALIAS_CHANGES,
     *(kind.folder for kind in (*STEP_STATEMENTS.values(), Withdrawal)),
 }
@@ -33,14 +33,14 @@ def stray_problems(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
     """A sentence for each; `runs` are those that were verified."""
-    for name in evidence.second_store.strays():
-        yield f"the second store has {name!r}, which no copy is called; {_ADVICE}"
+    for name in evidence.mirror.strays():
+        yield f"the evidence mirror has {name!r}, which no copy is called; {_ADVICE}"
     # The names first: what is copied meanwhile is in the ledger before.
-    names = evidence.second_store.names()
-    ledger_names = attestations.names() | lost_by_any(attestations, evidence.trusted) | {ADOPTION}
+    names = evidence.mirror.names()
+    ledger_names = attestations.names() | lost_by_any(attestations, evidence.trusted) | {GENESIS}
     for name in names:
         if name not in ledger_names and not _is_compared(name, runs):
-            yield f"the second store has {name}, which tells of nothing in the ledger; {_ADVICE}"
+            yield f"the evidence mirror has {name}, which tells of nothing in the ledger; {_ADVICE}"
 
 
 def _is_compared(name: str, runs: Container[str]) -> bool:

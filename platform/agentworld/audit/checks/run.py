@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from typing import Literal
 
 from agentworld.audit.checks.episode import bounds_by_episode, episode_problems
-from agentworld.audit.checks.signed_log import RunRecord, SignedLog, read_log, step_problems
+from agentworld.audit.checks.signed_log import SignedLog, read_log, step_problems
 from agentworld.audit.read.evidence import Evidence, EvidenceState, state_of
+from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError
+from agentworld.ledger import Ledger
 from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.garbled import reading
 
@@ -61,7 +63,7 @@ class RunVerification(Record):
         )
 
 
-def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerification:
+def verify_run(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification:
     """Checks all of a run, also while it is served.
 
     Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
@@ -89,7 +91,7 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
     )
 
 
-def verify_any(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerification:
+def verify_any(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification:
     """The same for whoever looks at many: a record that is gone or garbled is broken.
 
     Raises NotFound where there is no such run.
@@ -123,3 +125,8 @@ def _count_problems(log: SignedLog) -> Iterator[str]:
     opened = sum(fields.get("kind") == "episode-opened" for fields in prefix)
     if log.run.num_episodes != opened:
         yield f"the ledger holds {log.run.num_episodes} episodes and the log names {opened}"
+
+
+def verification_of(run: str, sources: Sources) -> RunVerification | None:
+    """Whether a run's record is the one that was signed; null where nothing was."""
+    return verify_any(run, sources.ledger, sources.evidence) if sources.evidence else None

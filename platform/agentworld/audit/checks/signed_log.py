@@ -5,17 +5,17 @@ entry, the log with the checkpoints of both stores. An old ledger that was resto
 the newest of them.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from agentworld.audit.checks.erasures import Erasures
 from agentworld.audit.checks.losses import Lost, is_checkpoint, lost_of
 from agentworld.audit.read.evidence import Evidence, StoredCheckpoints, copies_of
 from agentworld.errors import EvidenceError, InputError, NotFound
-from agentworld.ledger.attestations import Attestations
+from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
-from agentworld.records.episode import Episode, text_digest
+from agentworld.records.episode import text_digest
 from agentworld.records.garbled import reading
 from agentworld.records.log import Fields, LogEntry, opening_problem, run_closed
 from agentworld.records.run import AgentRun
@@ -23,47 +23,6 @@ from agentworld.signing.checkpoint import RunCheckpoint
 from agentworld.signing.merkle import MerkleTree
 from agentworld.signing.traffic import TrafficCount
 from agentworld.signing.weights import closing_problem
-
-
-class RunRecord(Protocol):
-    """What a verification reads of the ledger."""
-
-    def run_names(self) -> list[str]:
-        """All runs by their names, also those that cannot be read."""
-        ...
-
-    def run(self, run: str) -> AgentRun:
-        """A run; raises NotFound."""
-        ...
-
-    def counted_run(self, run: str) -> AgentRun:
-        """A run whose episodes and steps are counted anew; raises NotFound."""
-        ...
-
-    def log(self, run: str, after: int = 0) -> list[LogEntry]:
-        """A run's log in its order."""
-        ...
-
-    def episode(self, episode: str) -> Episode:
-        """An episode with its steps; raises NotFound."""
-        ...
-
-    def episodes_named(self, names: Sequence[str]) -> dict[str, Episode]:
-        """Several episodes with their steps, by their names; those that are there."""
-        ...
-
-    def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
-        """The heads of a run's steps by the log entry that covers them."""
-        ...
-
-    def checkpoints(self, run: str) -> dict[int, bytes]:
-        """A run's signed checkpoints by their lengths."""
-        ...
-
-    @property
-    def attestations(self) -> Attestations:
-        """What was signed beside the logs of runs."""
-        ...
 
 
 class SignedLog(NamedTuple):
@@ -85,17 +44,17 @@ class SignedLog(NamedTuple):
     """What was declared to be lost."""
 
 
-def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
+def read_log(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
     """Raises NotFound where there is no such run, EvidenceError where it is gone or garbled."""
     with reading(f"the ledger's record of run {name}"):
         return _read(name, ledger, evidence)
 
 
-def opening_entry(episode: str, ledger: RunRecord) -> LogEntry | None:
+def opening_entry(episode: str, ledger: Ledger) -> LogEntry | None:
     """The entry of a run's log that tells of this episode's opening; null where none does."""
     for run in ledger.run_names():
         with suppress(InputError):  # by such a name no run can be asked for
-            openings = (entry for entry in ledger.log(run) if _opens(entry, episode))
+            openings = (entry for entry in ledger.logs.entries(run) if _opens(entry, episode))
             if entry := next(openings, None):
                 return entry
     return None
@@ -118,13 +77,13 @@ def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterato
             yield f"the {len(heads)} steps under entry {place} are not those that it names"
 
 
-def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
+def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
     # In this order: what a service adds meanwhile is then never missed where it is looked for.
-    in_ledger, run = ledger.checkpoints(name), _run(name, ledger, evidence)
+    in_ledger, run = ledger.logs.checkpoints(name), _run(name, ledger, evidence)
     lost = lost_of(ledger.attestations, evidence, name)
     stored = StoredCheckpoints(in_ledger, _copies(name, lost, evidence))
     erasures = Erasures.of(name, ledger.attestations, lost, evidence)
-    log, heads = ledger.log(name), ledger.heads_by_entry(name)
+    log, heads = ledger.logs.entries(name), ledger.logs.heads_by_entry(name)
     newest = ledger.run(name).log_length
     entry_fields = [entry.readable_fields for entry in log]
     checkpoints = stored.check(run, evidence.trusted)
@@ -144,7 +103,7 @@ def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     )
 
 
-def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
+def _run(name: str, ledger: Ledger, evidence: Evidence) -> AgentRun:
     try:
         return ledger.counted_run(name)
     except NotFound:
@@ -156,14 +115,14 @@ def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
         if not copies:
             raise
         raise EvidenceError(
-            f"run {name} is gone from the ledger, and the second store has {len(copies)} signed"
+            f"run {name} is gone from the ledger, and the evidence mirror has {len(copies)} signed"
             " checkpoints of it; restore the ledger"
         ) from None
 
 
 def _copies(run: str, lost: Lost, evidence: Evidence) -> dict[str, bytes]:
     """Those that were not declared to be lost."""
-    copies = copies_of(run, evidence.second_store)
+    copies = copies_of(run, evidence.mirror)
     return {name: copy for name, copy in copies.items() if name not in lost.names}
 
 

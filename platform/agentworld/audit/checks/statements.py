@@ -1,5 +1,5 @@
-"""What was signed of versions and of agents, as the ledger and the second store have it: that they
-were registered, validated, withdrawn.
+"""What was signed of versions and of agents, as the ledger and the evidence mirror have it: that
+they were registered, validated, withdrawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ def statement_problems(
     Of all, or of one subject; or with those that were signed by a moment.
     """
     # The copies first: what is filed meanwhile is in the ledger before it has one.
-    copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.second_store)
+    copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.mirror)
     rows = {
         each.name: each for each in attestations.find(kind.kind, **({"subject": of} if of else {}))
     }
@@ -95,7 +95,7 @@ def statement_problems(
         if name not in rows and name not in lost:
             yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"
         elif name in rows and rows[name].envelope != copy:
-            yield f"the {kind.kind} {name} of {about} is another one in the second store"
+            yield f"the {kind.kind} {name} of {about} is another one in the evidence mirror"
 
 
 def _holding(

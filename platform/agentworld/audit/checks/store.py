@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentworld.audit.checks.deployments import deployment_problems, deployments, in_use
+from agentworld.audit.checks.agent_uses import agent_use_problems, agent_uses, in_use
 from agentworld.audit.checks.edges import all_edges
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.audit.checks.registry import VersionVerification, garbled_in
 from agentworld.audit.checks.run import RunVerification, verify_any
 from agentworld.audit.checks.statements import Registrations, statement_problems
 from agentworld.audit.checks.step_outputs import step_problems
+from agentworld.audit.checks.validation import validation_problems
 from agentworld.audit.checks.versions import (
     CheckedVersion,
     all_refs,
@@ -26,7 +27,6 @@ from agentworld.audit.checks.versions import (
     replaced,
     returned,
 )
-from agentworld.audit.questions.validation import validation_problems
 from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
@@ -182,7 +182,7 @@ def _uses(
     versions: Sequence[CheckedVersion], sources: Sources, of: VersionRef | None = None
 ) -> Iterator[str]:
     """What is wrong with what is in use, all of it or one agent."""
-    yield from readable("what is in use", deployment_problems(sources, of))
+    yield from readable("what is in use", agent_use_problems(sources, of))
     yield from readable("what is in use", _exchanged(versions, sources, of.name if of else ""))
 
 
@@ -208,7 +208,7 @@ def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) 
     if sources.evidence is None:
         return
     there = {str(each.ref): each.agent for each in versions if each.agent}
-    signed = deployments(sources.ledger.attestations, sources.evidence, name)
+    signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
     for used in in_use([each for each in signed if is_as_of(each.at, sources.at)]):
         agent = there.get(used.agent)
         if agent and (agent.artifact, agent.run) != (used.artifact, used.run):

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentworld.audit.checks.edges import UNTOLD
+from agentworld.audit.checks.edges import UNTOLD, edge_to
 from agentworld.audit.checks.registration import read_record
 from agentworld.audit.checks.registry import VersionVerification, digest_of_record, verify_version
 from agentworld.audit.checks.statements import Registrations, registrations
-from agentworld.audit.questions.agent import breaks_of_run
 from agentworld.audit.read.at_time import is_as_of
-from agentworld.audit.read.sources import Sources, edge_to
+from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
 from agentworld.records.progress import Tick, share_of
+from agentworld.records.run import AgentRun
 from agentworld.records.step_statement import Registered
 from agentworld.signing.edge import contradictions
 
@@ -169,3 +169,15 @@ def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
         run = sources.ledger.run(agent.run)
         same = sources.runs_for_agent_weights(agent.artifact)
         yield from contradictions(run, same)
+
+
+def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
+    """Where what the registry says of an agent is not what the ledger says of its run."""
+    checkpoint = agent.checkpoint
+    if run.simulator != checkpoint.simulator:
+        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
+    if run.final_weights != agent.artifact:
+        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
+    if checkpoint.parents != (run.opening.starting_weights,):
+        started = run.opening.starting_weights
+        yield f"the run began with {started}, the checkpoint names {', '.join(checkpoint.parents)}"

@@ -78,7 +78,7 @@ def _envelopes(sources: Sources) -> Iterator[str]:
     validated and withdrawn), each version.
     """
     for run in sorted(sources.runs(), key=lambda run: run.id):
-        checkpoints = sources.ledger.checkpoints(run.id)
+        checkpoints = sources.ledger.logs.checkpoints(run.id)
         for length in sorted(checkpoints):
             # Nobody signed when it was made; it counts from the newest entry that it covers on.
             if sources.at is None or length <= run.log_length:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from agentworld.audit.checks.edges import EdgeAudit, as_signed
-from agentworld.audit.read.sources import Sources, edge_to, manifest_of
+from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
+from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import NotFound
 from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Digest, Record

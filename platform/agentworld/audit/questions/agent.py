@@ -7,11 +7,12 @@ the steps, the store. Links that should agree are compared, and what does not is
 from collections.abc import Iterator
 from itertools import pairwise
 
-from agentworld.audit.checks.edges import EdgeAudit, as_signed
-from agentworld.audit.checks.run import RunVerification
+from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
+from agentworld.audit.checks.run import RunVerification, verification_of
+from agentworld.audit.checks.validation import validation_of
+from agentworld.audit.checks.versions import breaks_of_run
 from agentworld.audit.questions.revalidation import Revalidation, Uses
-from agentworld.audit.questions.validation import validation_of
-from agentworld.audit.read.sources import Sources, edge_to, manifest_of, verification_of
+from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, Sentence, digest_json
@@ -166,18 +167,6 @@ def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
 
 def _successes(estimate: Estimate) -> int:
     return round(estimate.mean * estimate.num)
-
-
-def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
-    """Where what the registry says of an agent is not what the ledger says of its run."""
-    checkpoint = agent.checkpoint
-    if run.simulator != checkpoint.simulator:
-        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
-    if run.final_weights != agent.artifact:
-        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
-    if checkpoint.parents != (run.opening.starting_weights,):
-        started = run.opening.starting_weights
-        yield f"the run began with {started}, the checkpoint names {', '.join(checkpoint.parents)}"
 
 
 def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:

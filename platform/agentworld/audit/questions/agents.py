@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from agentworld.audit.checks.agent_uses import agent_use_problems
 from agentworld.audit.checks.alias_history import alias_problems
-from agentworld.audit.checks.deployments import deployment_problems
+from agentworld.audit.checks.edges import edge_to
 from agentworld.audit.checks.registry import garbled_in
 from agentworld.audit.checks.statements import statement_problems
-from agentworld.audit.questions.revalidation import AgentUse, Revalidation, Uses
-from agentworld.audit.questions.validation import validation_of, validation_problems
-from agentworld.audit.read.sources import Sources, edge_to
+from agentworld.audit.checks.validation import validation_of, validation_problems
+from agentworld.audit.questions.revalidation import Revalidation, Uses, UseState
+from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, Version, VersionRef
 from agentworld.records.base import Digest, Record, Sentence
@@ -84,7 +85,7 @@ def _summary_of(ref: VersionRef, uses: Uses, sources: Sources) -> AgentSummary:
     )
 
 
-def _state(use: AgentUse) -> Literal["current", "revalidate"] | None:
+def _state(use: UseState) -> Literal["current", "revalidate"] | None:
     if not use.aliases:
         return None
     return "revalidate" if use.revalidate else "current"
@@ -103,7 +104,7 @@ def problems_in_use(sources: Sources) -> Iterator[str]:
     tells otherwise.
     """
     yield from garbled_in(sources.registry)
-    yield from readable("what is in use", deployment_problems(sources))
+    yield from readable("what is in use", agent_use_problems(sources))
     if sources.evidence is not None:
         attestations, evidence = sources.ledger.attestations, sources.evidence
         problems = statement_problems(Validation, attestations, evidence)

@@ -136,7 +136,7 @@ def costs(
 
     By agent, `agents` names by their runs those that are registered.
     """
-    rows = ledger.used(by_episode=by == "episode", **of)
+    rows = ledger.counts.used(by_episode=by == "episode", **of)
     if of and not rows:
         names = ", ".join(f"{what} {of[what]}" for what in sorted(of))
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")

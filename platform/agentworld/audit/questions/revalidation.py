@@ -11,18 +11,18 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from agentworld.audit.checks.deployments import deployments, in_use
+from agentworld.audit.checks.agent_uses import agent_uses, in_use
 from agentworld.audit.checks.statements import validations
-from agentworld.audit.questions.validation import newest_validation, validation_problem
+from agentworld.audit.checks.validation import newest_validation, validation_problem
 from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.evidence import Evidence
-from agentworld.audit.read.sources import Runs
 from agentworld.errors import EvidenceError
+from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import History
 from agentworld.lineage.base import Agent, VersionRef
+from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record, Sentence
-from agentworld.records.deployment import Deployment
 from agentworld.records.step_statement import Validation
 from agentworld.storage.receipts import finished_at
 
@@ -53,7 +53,7 @@ class _Dated(Protocol):
 _DatedRecord = TypeVar("_DatedRecord", bound=_Dated)
 
 
-class AgentUse(NamedTuple):
+class UseState(NamedTuple):
     """What an agent is in use as, and what it has to be validated for."""
 
     aliases: tuple[str, ...] = ()
@@ -63,9 +63,9 @@ class AgentUse(NamedTuple):
 class Uses(NamedTuple):
     """All agents in use, or those of one name, as they were read at one moment."""
 
-    deployed: Sequence[Deployment]
+    agent_uses: Sequence[AgentUse]
     moves: History
-    ledger: Runs
+    ledger: Ledger
     store: Path
     evidence: Evidence | None
     at: datetime | None = None
@@ -73,32 +73,34 @@ class Uses(NamedTuple):
     @classmethod
     def read(
         cls,
-        ledger: Runs,
+        ledger: Ledger,
         evidence: Evidence | None,
         store: Path,
         at: datetime | None = None,
         name: str = "",
     ) -> "Uses":
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
-        history = deployments(ledger.attestations, evidence, name) if evidence else []
+        history = agent_uses(ledger.attestations, evidence, name) if evidence else []
         # Names matter to what is in use alone.
         moves = ledger.aliases.readable_history() if history else History([], {})
         return cls(in_use(_by(at, history)), moves, ledger, store, evidence, at)
 
-    def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
+    def of(self, ref: VersionRef, agent: Agent) -> UseState:
         """Of one agent as it is registered."""
         identity = (str(ref), agent.artifact, agent.run)
-        own = [each for each in self.deployed if (each.agent, each.artifact, each.run) == identity]
+        own = [
+            each for each in self.agent_uses if (each.agent, each.artifact, each.run) == identity
+        ]
         if not own:
-            return AgentUse()
-        return AgentUse(tuple(sorted(each.alias for each in own)), self.revalidations(own[0]))
+            return UseState()
+        return UseState(tuple(sorted(each.alias for each in own)), self.revalidations(own[0]))
 
-    def revalidations(self, used: Deployment) -> tuple[Revalidation, ...]:
+    def revalidations(self, used: AgentUse) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
         reasons: list[Revalidation] = []
         by_name = sorted(_by(self.at, self.moves.changes), key=attrgetter("alias"))
         for alias, group in groupby(by_name, key=attrgetter("alias")):
-            moves, opened = list(group), str(self.ledger.first_entry(used.run).get("at", ""))
+            moves, opened = list(group), str(self.ledger.logs.first_entry(used.run).get("at", ""))
             problem = self.moves.garbled.get(alias)
             if problem and any(used.simulator in _simulators_of(each) for each in moves):
                 reasons.append(_revalidation(used, moves[-1], problem))
@@ -133,7 +135,7 @@ class Uses(NamedTuple):
         return "nobody signed the validation that is there" if is_there else None
 
 
-def _revalidation(used: Deployment, move: AliasChange, problem: str | None = None) -> Revalidation:
+def _revalidation(used: AgentUse, move: AliasChange, problem: str | None = None) -> Revalidation:
     simulators = {"trained_in": used.simulator, "simulator": move.simulator}
     return Revalidation(alias=move.alias, at=move.at, problem=problem, **simulators)
 

@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from agentworld.audit.checks.edges import EdgeAudit, as_signed, edges_of
-from agentworld.audit.checks.run import RunVerification
+from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to, edges_of
+from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.read.sources import (
     Sources,
-    edge_to,
     find_simulator,
     manifest_of,
-    verification_of,
 )
 from agentworld.lineage.base import RegisteredAgent
 from agentworld.records.base import Digest, Record, Sentence

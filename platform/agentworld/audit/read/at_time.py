@@ -7,34 +7,18 @@ something was signed, the statement's. What does not tell its time counts as the
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Protocol
 
 from agentworld.errors import EvidenceError
+from agentworld.ledger.logs import Logs
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.garbled import reading
-from agentworld.records.log import Fields, LogEntry
+from agentworld.records.log import Fields
 from agentworld.records.run import AgentRun
 from agentworld.signing.envelope import read_unverified
 from agentworld.signing.traffic import TrafficCount
 
-_WITHIN = ("edge", "deployment", "change")
+_WITHIN = ("edge", "agent_use", "change")
 """Where in a statement its own words are; others tell theirs at once."""
-
-
-class Logs(Protocol):
-    """What is asked of the ledger."""
-
-    def log(self, run: str, after: int = 0) -> list[LogEntry]:
-        """A run's log in its order."""
-        ...
-
-
-class Openings(Protocol):
-    """The same, of many runs at a glance."""
-
-    def first_entry(self, run: str) -> Fields:
-        """How a run was opened; nothing where its log does not tell it."""
-        ...
 
 
 def is_as_of(time: object, at: datetime | None) -> bool:
@@ -57,9 +41,9 @@ def is_signed_as_of(envelope: bytes, at: datetime | None) -> bool:
     return is_as_of(words.get("at") if isinstance(words, dict) else None, at)
 
 
-def runs_as_of(names: Sequence[str], ledger: Openings, at: datetime | None) -> list[str]:
+def runs_as_of(names: Sequence[str], logs: Logs, at: datetime | None) -> list[str]:
     """Those that were open by then."""
-    return [name for name in names if at is None or is_as_of(_opened_at(name, ledger), at)]
+    return [name for name in names if at is None or is_as_of(_opened_at(name, logs), at)]
 
 
 def run_as_of(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
@@ -69,7 +53,7 @@ def run_as_of(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
     """
     try:
         with reading(f"the log of run {run.id}"):
-            fields = [entry.fields for entry in logs.log(run.id)]
+            fields = [entry.fields for entry in logs.entries(run.id)]
             before = [each for each in fields if datetime.fromisoformat(str(each["at"])) <= at]
     except EvidenceError:  # which a verification tells
         return run
@@ -85,9 +69,9 @@ def refs_as_of(
     return [ref for ref in refs if at is None or registry.version(ref).at <= at]
 
 
-def _opened_at(run: str, ledger: Openings) -> str:
+def _opened_at(run: str, logs: Logs) -> str:
     with suppress(EvidenceError), reading(f"run {run}"):  # which a verification tells
-        return str(ledger.first_entry(run).get("at", ""))
+        return str(logs.first_entry(run).get("at", ""))
     return ""
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.declaration import ADOPTION, Adoption, Restore
+from agentworld.records.declaration import GENESIS, Genesis, Restore
 from agentworld.signing.declaration import check_attested, verify_declared
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
@@ -41,11 +41,9 @@ class Restores(NamedTuple):
 class Declared:
     """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
 
-    def __init__(
-        self, attestations: Attestations, second_store: WriteOnce, trusted: TrustedKeys
-    ) -> None:
+    def __init__(self, attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys) -> None:
         self._attestations = attestations
-        self._second_store = second_store
+        self._mirror = mirror
         self._trusted = trusted
 
     @cached_property
@@ -54,8 +52,8 @@ class Declared:
 
         Raises EvidenceError where no trusted key signed it.
         """
-        adoption = adoption_of(self._attestations, self._second_store, self._trusted)
-        return None if adoption is None else frozenset(adoption.erased)
+        genesis = genesis_of(self._attestations, self._mirror, self._trusted)
+        return None if genesis is None else frozenset(genesis.erased)
 
     @cached_property
     def restores(self) -> Restores:
@@ -74,10 +72,10 @@ class Declared:
         return by_run
 
 
-def read_copy(name: str, second_store: WriteOnce) -> bytes:
+def read_copy(name: str, mirror: WriteOnce) -> bytes:
     """A copy; one that cannot be read has no bytes and verifies for nobody. Raises NotFound."""
     try:
-        return second_store.get(name)
+        return mirror.get(name)
     except NotFound:
         raise
     except AgentworldError as error:
@@ -86,15 +84,15 @@ def read_copy(name: str, second_store: WriteOnce) -> bytes:
         return b""
 
 
-def adoption_of(
-    attestations: Attestations, second_store: WriteOnce, trusted: TrustedKeys
-) -> Adoption | None:
-    """What the ledger held unsigned: as the second store has it, else the ledger.
+def genesis_of(
+    attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys
+) -> Genesis | None:
+    """What the ledger held unsigned: as the evidence mirror has it, else the ledger.
 
     Null where no service of today ever came. Raises EvidenceError where no trusted key signed it.
     """
     try:
-        return verify_declared(read_copy(ADOPTION, second_store), Adoption, trusted)
+        return verify_declared(read_copy(GENESIS, mirror), Genesis, trusted)
     except NotFound:
-        rows = attestations.find("adoption")
-    return verify_declared(rows[0].envelope, Adoption, trusted) if rows else None
+        rows = attestations.find("genesis")
+    return verify_declared(rows[0].envelope, Genesis, trusted) if rows else None

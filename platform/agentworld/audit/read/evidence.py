@@ -1,6 +1,6 @@
-"""What proves a run's record beside the ledger that holds it: keys, and the second store.
+"""What proves a run's record beside the ledger that holds it: keys, and the evidence mirror.
 
-A checkpoint is copied to the second store before the ledger keeps it. A service that was killed
+A checkpoint is copied to the evidence mirror before the ledger keeps it. A service that was killed
 between the two leaves a copy alone, which proves as much; a checkpoint without its copy is one
 that somebody took away, or put there.
 """
@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
 
     trusted: TrustedKeys
     """Those of simulators, which sign logs."""
-    second_store: WriteOnce
+    mirror: WriteOnce
     step_keys: TrustedKeys | None = None
     """Those of the steps that write weights; null trusts none."""
     cache: Declared | None = None
@@ -38,7 +38,7 @@ class Evidence(NamedTuple):
 
     def declared(self, attestations: Attestations) -> Declared:
         """What was declared of the whole ledger."""
-        return self.cache or Declared(attestations, self.second_store, self.trusted)
+        return self.cache or Declared(attestations, self.mirror, self.trusted)
 
     def for_many(self, attestations: Attestations) -> "Evidence":
         """The same for one audit of many runs."""
@@ -58,7 +58,7 @@ class StoredCheckpoints(NamedTuple):
         lengths = [length for length in self.in_ledger if isinstance(length, int)]
         names = {checkpoint_name(run.id, length): length for length in lengths}
         problems = [
-            f"the checkpoint of length {length} has no copy in the second store"
+            f"the checkpoint of length {length} has no copy in the evidence mirror"
             for name, length in names.items()
             if name not in self.copies
         ]
@@ -88,9 +88,9 @@ def state_of(problems: Sequence[str], *, signed: bool) -> EvidenceState:
     return "verified" if signed else "unsigned"
 
 
-def copies_of(run: str, second_store: WriteOnce) -> dict[str, bytes]:
+def copies_of(run: str, mirror: WriteOnce) -> dict[str, bytes]:
     """The copies of a run's checkpoints by their names."""
-    return {name: read_copy(name, second_store) for name in second_store.names(f"{run}/")}
+    return {name: read_copy(name, mirror) for name in mirror.names(f"{run}/")}
 
 
 def _verified(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:

@@ -2,15 +2,12 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from agentworld.audit.checks.edges import EdgeAudit, Registered, audit_edge
-from agentworld.audit.checks.ledger import WholeLedger
-from agentworld.audit.checks.run import RunVerification, verify_any
-from agentworld.audit.questions.alias import audit_alias
-from agentworld.audit.read.at_time import refs_as_of, run_as_of, runs_as_of
+from agentworld.audit.read.at_time import is_as_of, refs_as_of, run_as_of, runs_as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
 from agentworld.records.base import Digest
@@ -18,27 +15,14 @@ from agentworld.records.garbled import ReadEach
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.signing.keys import TrustedKeys
-from agentworld.signing.weights import closing_problem
 from agentworld.storage.simulators import SimulatorStore
-
-
-class Runs(WholeLedger, Protocol):
-    """What an audit asks of the ledger."""
-
-    def runs(self) -> list[AgentRun]:
-        """All runs; raises EvidenceError where one is garbled."""
-        ...
-
-    def readable_runs(self, **columns: str) -> ReadEach[AgentRun]:
-        """Those that can be read of all, or with this `simulator` or these `final_weights`."""
-        ...
 
 
 class Sources(NamedTuple):
     """All that an audit knows."""
 
     registry: Registry
-    ledger: Runs
+    ledger: Ledger
     store: Path
     evidence: Evidence | None = None
     """Null where the store has no keys, so that nothing in it was signed."""
@@ -77,7 +61,7 @@ class Sources(NamedTuple):
 
     def run_names(self) -> list[str]:
         """All runs by their names, also those that cannot be read."""
-        return runs_as_of(self.ledger.run_names(), self.ledger, self.at)
+        return runs_as_of(self.ledger.run_names(), self.ledger.logs, self.at)
 
     def runs(self) -> list[AgentRun]:
         """All runs, as they were."""
@@ -118,49 +102,15 @@ class Sources(NamedTuple):
         """What an alias meant; what was no alias is taken for the start of a digest."""
         if self.at is None or name.startswith("sha256:"):
             return resolve_name(name, self.ledger.aliases)
-        history = self.ledger.aliases.history(name)
-        return audit_alias(name, history, self.at).simulator or name
+        moves = self.ledger.aliases.history(name)
+        meanings = [each.meaning for each in moves if is_as_of(each.at, self.at)]
+        return meanings[-1].simulator if meanings and meanings[-1] else name
 
     def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:
         if self.at is None:
             return runs
         at = self.at
-        return [past_run for run in runs if (past_run := run_as_of(run, self.ledger, at))]
-
-
-def verification_of(run: str, sources: Sources) -> RunVerification | None:
-    """Whether a run's record is the one that was signed; null where nothing was."""
-    return verify_any(run, sources.ledger, sources.evidence) if sources.evidence else None
-
-
-def edge_to(
-    name: str, agent: Registered, sources: Sources, run: AgentRun | None = None
-) -> EdgeAudit | None:
-    """How far it is proven which simulator made an agent; null where nothing was signed.
-
-    `run` is the agent's as it is now, where it was read already.
-    """
-    if sources.evidence is None:
-        return None
-    audit = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
-    problem = _weights_problem(agent.run, run, sources) if audit.grade == "proven" else None
-    if problem is None:
-        return audit
-    return audit.model_copy(update={"grade": "disputed", "reasons": (*audit.reasons, problem)})
-
-
-def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> str | None:
-    """Why no step that is trusted now signed what a run made."""
-    try:
-        record = current if current and current.closing else sources.ledger.run(run)
-    except NotFound:
-        return f"the ledger has no run {run}"
-    except EvidenceError as error:
-        return str(error)
-    if record.closing is None or record.closing.signature is None:
-        return "the signature that its run was closed with is gone"
-    trusted = sources.evidence.step_keys if sources.evidence else None
-    return closing_problem(record, trusted or {})
+        return [past_run for run in runs if (past_run := run_as_of(run, self.ledger.logs, at))]
 
 
 def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:

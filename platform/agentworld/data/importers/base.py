@@ -3,33 +3,172 @@
 An importer of another package is an entry point of the group `agentworld.importers`.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from pydantic import JsonValue, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from agentworld.data.importers.events import Episode, Event, Pair, assemble
+from agentworld.data.importers.rows import Row, rows_of
+from agentworld.errors import InputError
 from agentworld.kinds import Kinds
-from agentworld.records.base import Digest
+from agentworld.records.base import Record, first_problem
 from agentworld.records.trajectory import Trajectory
+from agentworld.storage.source import SourceFile
+
+
+class Imported(NamedTuple):
+    """What became of one record."""
+
+    place: str
+    """Where it stands in its file, such as `line 3`."""
+    trajectory: Trajectory | None = None
+    problem: str = ""
+    """Why there is no trajectory: field, what is wrong with it, its value."""
+    notes: Mapping[str, int] = {}
+    """How many of its parts became no turn, by reason."""
+    events: Sequence[Event] = ()
+    """Its parts in their order, for who asks what became of them."""
+    pairs: Sequence[Pair] = ()
+    """One for each turn."""
+
+
+class ImportOptions(Record):
+    """What every form can be told of its records."""
+
+    source: str = ""
+    """The agent that made them, where a record does not name it."""
+    licence: str = ""
+    """Under which they may be used."""
 
 
 class Importer(Protocol):
     """Reads one form of log."""
 
-    def digest(self, source: Path) -> Digest:
-        """Of the content of a file, or of a folder's files; raises InputError for neither."""
+    @property
+    def options(self) -> type[ImportOptions]:
+        """What it can be told of the records."""
 
-    def read(self, source: Path) -> Iterator[Trajectory]:
-        """One trajectory after another; raises InputError naming what cannot be read."""
+    def claims(self, value: JsonValue) -> bool:
+        """Whether a file's first row is plainly of this form."""
+
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+        """What becomes of one record after another; one that is none has a problem."""
+
+
+@runtime_checkable
+class NamedImporter(Importer, Protocol):
+    """An importer whose files are known by their names, so that nobody looks into them first."""
+
+    def claims_name(self, file: SourceFile) -> bool:
+        """Whether a file of this name is plainly of this form."""
 
 
 _KINDS = Kinds[Importer](
     group="agentworld.importers",
-    what="importer",
+    what="form of recordings",
     attribute="IMPORTER",
-    modules={"trajectories": "agentworld.data.importers.trajectories"},
+    modules={
+        "anthropic": "agentworld.data.importers.anthropic",
+        "atif": "agentworld.data.importers.atif",
+        "chat": "agentworld.data.importers.chat",
+        "claude_code": "agentworld.data.importers.claude_code",
+        "inspect": "agentworld.data.importers.inspect",
+        "messages": "agentworld.data.importers.messages",
+        "mini_swe_agent": "agentworld.data.importers.mini_swe_agent",
+        "mlflow": "agentworld.data.importers.mlflow_traces",
+        "openhands": "agentworld.data.importers.openhands",
+        "spans": "agentworld.data.importers.spans",
+        "steps": "agentworld.data.importers.steps",
+        "swe_agent": "agentworld.data.importers.swe_agent",
+        "trajectories": "agentworld.data.importers.trajectories",
+    },
 )
 
 
 def importer_of(name: str) -> Importer:
     """The importer of a form; raises InputError where there is none."""
     return _KINDS.find(name)
+
+
+def form_of(files: Sequence[SourceFile]) -> str:
+    """The form of a source by the names of its files, or else by the first row that can be read.
+
+    Raises InputError where no importer claims it, or several do.
+    """
+    claims = _claims_by_name(files) or _claims_by_row(files)
+    if len(claims) == 1:
+        return claims[0]
+    what = f"may be {' or '.join(claims)}" if claims else "is plainly none that can be read here"
+    raise InputError(
+        f"the form of {files[0].name} {what}; name it with --format: {', '.join(_KINDS.names)}"
+    )
+
+
+def _claims_by_name(files: Sequence[SourceFile]) -> list[str]:
+    importers = {name: importer_of(name) for name in _KINDS.names}
+    return [
+        name
+        for name, importer in importers.items()
+        if isinstance(importer, NamedImporter) and any(importer.claims_name(file) for file in files)
+    ]
+
+
+def _claims_by_row(files: Sequence[SourceFile]) -> list[str]:
+    row = next((row for file in files for row in rows_of(file) if not row.problem), None)
+    return [name for name in _KINDS.names if row and importer_of(name).claims(row.value)]
+
+
+def read_rows(
+    file: SourceFile, domain: str, convert: Callable[[JsonValue], Episode]
+) -> Iterator[Imported]:
+    """For forms of which a row is one episode: each row is converted by itself."""
+    return (read_row(row, domain, convert) for row in rows_of(file))
+
+
+def read_row(row: Row, domain: str, convert: Callable[[JsonValue], Episode]) -> Imported:
+    """What becomes of a row that is one episode."""
+    if row.problem:
+        return Imported(row.place, problem=row.problem)
+    return convert_record(row.place, partial(convert, row.value), domain)
+
+
+def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> Imported:
+    """What becomes of one record; what cannot be converted is a problem of it alone."""
+    try:
+        return imported(place, convert(), domain)
+    except ValidationError as error:
+        return Imported(place, problem=first_problem(error))
+    except InputError as error:
+        return Imported(place, problem=str(error))
+    except RecursionError:
+        return Imported(place, problem="it is nested too deeply")
+
+
+def imported(place: str, episode: Episode, domain: str) -> Imported:
+    """An episode as a trajectory of its domain."""
+    whole = assemble(episode, domain)
+    if problem := problem_of(whole.trajectory):
+        return Imported(place, problem=problem)
+    return Imported(
+        place, whole.trajectory, notes=whole.notes, events=episode.events, pairs=whole.pairs
+    )
+
+
+def problem_of(trajectory: Trajectory) -> str:
+    """Where there is half a character, which JSON can escape and no text can hold."""
+    if _is_unicode(trajectory):
+        return ""
+    bad = (number for number, turn in enumerate(trajectory.turns) if not _is_unicode(turn))
+    where = next((f"turns.{number}" for number in bad), "what stands before the turns")
+    return f"{where}: a text in it is no Unicode, for it holds half a character"
+
+
+def _is_unicode(record: Record) -> bool:
+    try:
+        record.model_dump_json()
+    except PydanticSerializationError:
+        return False
+    return True

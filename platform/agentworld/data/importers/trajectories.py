@@ -1,24 +1,47 @@
 """Trajectories as this project writes them: JSON lines, in a file or in a folder of files."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from agentworld.data.importers.base import Importer
-from agentworld.records.base import Digest
+from pydantic import JsonValue, ValidationError
+
+from agentworld.data.importers.base import Imported, Importer, ImportOptions, problem_of
+from agentworld.data.importers.rows import rows_of
+from agentworld.records.base import first_problem
 from agentworld.records.trajectory import Trajectory
-from agentworld.storage.trajectories import read_trajectories, recorded
+from agentworld.storage.source import SourceFile
 
 
 class Trajectories:
     """See `Importer`."""
 
-    def digest(self, source: Path) -> Digest:
-        """Of its manifest."""
-        return recorded(source).digest
+    options = ImportOptions
 
-    def read(self, source: Path) -> Iterator[Trajectory]:
-        """See `read_trajectories`."""
-        return read_trajectories(source)
+    def claims(self, value: JsonValue) -> bool:
+        """Where the row is one whole."""
+        try:
+            Trajectory.model_validate(value)
+        except ValidationError:
+            return False
+        return True
+
+    def read(
+        self,
+        file: SourceFile,
+        options: ImportOptions,  # noqa: ARG002  a trajectory says all of it
+        domain: str,  # noqa: ARG002
+    ) -> Iterator[Imported]:
+        """A row is a trajectory, of the domain that it names."""
+        for row in rows_of(file):
+            if row.problem:
+                yield Imported(row.place, problem=row.problem)
+                continue
+            try:
+                trajectory = Trajectory.model_validate(row.value)
+            except ValidationError as error:
+                yield Imported(row.place, problem=first_problem(error))
+                continue
+            problem = problem_of(trajectory)
+            yield Imported(row.place, None if problem else trajectory, problem)
 
 
 IMPORTER: Importer = Trajectories()

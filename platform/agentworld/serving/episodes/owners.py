@@ -4,7 +4,7 @@ import asyncio
 
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
-from agentworld.ledger.reading import Owner
+from agentworld.ledger.runs import Owner
 from agentworld.serving.episodes.quota import Kind
 
 _MOST_OWNERS = 100_000
@@ -37,9 +37,9 @@ class Owners:
 
     async def num_open(self, kind: Kind, tenant: str) -> int:
         """How many of a tenant's runs, or of its episodes, are open."""
-        ledger = self._ledger
-        count = ledger.num_open_runs if kind == "runs" else ledger.num_open_episodes
-        return await asyncio.to_thread(count, tenant)
+        counts = self._ledger.counts
+        count = counts.num_open_runs if kind == "runs" else counts.num_open_episodes
+        return await asyncio.to_thread(count, tenant=tenant)
 
     async def has(self, kind: Kind, name: str, tenant: str) -> bool:
         """Whether a run, or an episode, of this name is the tenant's."""

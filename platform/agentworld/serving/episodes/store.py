@@ -31,7 +31,7 @@ class EpisodeStore:
     ) -> None:
         self.ledger = ledger
         self.owners = Owners(ledger)
-        self.metrics = Metrics(partial(ledger.open_episodes, only))
+        self.metrics = Metrics(partial(ledger.counts.open_episodes, simulator=only))
         self._only = only
         self._writer = Writer(ledger.write)
         self._episodes = OpenEpisodes(most_in_memory)

@@ -104,7 +104,7 @@ def alone(run: str, request: ChatRequest, conversation: Conversation) -> Episode
         turn_limit=1,
         simulation_instruction=conversation.instruction or "",
         seed=request.seed,
-        given=conversation.before,
+        prior_turns=conversation.before,
         **({} if start is None else {"initial_state": start}),
     )
 
@@ -113,11 +113,11 @@ def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conver
     """The step that follows on what is told; raises Conflict where it is not what was recorded."""
     opening = episode.opening
     _check_start(episode.id, opening, request, conversation)
-    recorded = [*map(_digests, opening.given)]
+    recorded = [*map(_digests, opening.prior_turns)]
     recorded += ((step.action_digest, step.observation_digest) for step in episode.steps)
-    if not len(opening.given) <= len(conversation.before) <= len(recorded):
+    if not len(opening.prior_turns) <= len(conversation.before) <= len(recorded):
         raise Conflict(
-            f"episode {episode.id} was given {len(opening.given)} turns, its next step is"
+            f"episode {episode.id} was given {len(opening.prior_turns)} turns, its next step is"
             f" {len(episode.steps) + 1}, and {len(conversation.before)} turns are told; tell all"
             " that were answered"
         )
@@ -127,7 +127,7 @@ def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conver
                 f"turn {place} of episode {episode.id} was another one than {turn.action[:80]!r}"
                 f" and {turn.observation[:80]!r}; tell what was said"
             )
-    return len(conversation.before) - len(opening.given) + 1
+    return len(conversation.before) - len(opening.prior_turns) + 1
 
 
 def resolve_episode(header: str | None, request: ChatRequest) -> str | None:

@@ -29,7 +29,7 @@ from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.links import OF_A_RUN, OF_AN_EPISODE
 from agentworld.serving.service import SimulatorService
-from agentworld.serving.simulators.base import Simulators
+from agentworld.serving.simulators.connections import Simulators
 
 # Operations are named as the functions below, so that a link to one outlives its address.
 router = APIRouter(generate_unique_id_function=lambda route: route.name)

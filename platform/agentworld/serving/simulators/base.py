@@ -1,14 +1,16 @@
-"""The simulators that a process serves: one on one machine, many where each has engines of its own.
+"""Which simulators there are for a process: one on one machine, or all of a cluster.
 
 A run is opened with one of them, whose digest is in the ledger from then on; nothing but that
 says who answers for its episodes.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from agentworld.engine.base import Engine
 from agentworld.records.base import Digest
-from agentworld.serving.service import SimulatorService
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.serving.service import Accelerators
+from agentworld.serving.telemetry.metrics import States
 
 
 class SimulatorRequest(NamedTuple):
@@ -27,31 +29,31 @@ class SimulatorRequest(NamedTuple):
         return self.simulator.startswith("sha256:")
 
 
-class Simulators(Protocol):
-    """Raises a typed error for a simulator that it does not serve."""
+class ConnectedSimulator(NamedTuple):
+    """A simulator, and what answers as it was pinned."""
+
+    manifest: SimulatorManifest
+    engine: Engine
+    states: States = dict
+    """Whether each replica of the engine is asked."""
+    accelerators: Accelerators = tuple
+
+
+class Catalog(Protocol):
+    """Knows simulators and aliases; raises a typed error for what is not there."""
 
     @property
-    def only(self) -> Digest | None:
-        """The one that there is, where there is exactly one for good."""
+    def only(self) -> ConnectedSimulator | None:
+        """The one entry, where there is exactly one for good."""
         ...
 
-    @property
-    def connected(self) -> Mapping[Digest, SimulatorService]:
-        """Those that can answer now."""
-        ...
-
-    def check(self, simulator: Digest) -> None:
-        """Raises Conflict for one whose runs are nothing to this process, not even to be read."""
-        ...
-
-    async def find(self, simulator: Digest) -> SimulatorService:
-        """What answers for a simulator, connected now if need be."""
+    async def find(self, simulator: Digest) -> ConnectedSimulator:
+        """A simulator by its digest, connected anew; nobody asks for the only one."""
         ...
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
-        """The simulator that a run is opened with; raises AccessError where the tenant may not."""
-        ...
+        """What an alias means now, or the digest itself.
 
-    async def close(self) -> None:
-        """Lets go of all engines."""
+        Raises AccessError where the tenant may open no runs with it.
+        """
         ...

@@ -6,40 +6,31 @@ digest, and its manifest is kept, for good, under the digest.
 """
 
 import asyncio
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar, cast
+from typing import TypeVar
 from urllib.parse import quote
 
+from agentworld.cluster.client import ApiServer, configuration
+from agentworld.cluster.names import API_VERSION
+from agentworld.cluster.places import Object
+from agentworld.cluster.records.view import AliasView, SimulatorView, of_digest, parse_object
 from agentworld.engine.accelerators import UNKNOWN
-from agentworld.errors import ClusterError, Conflict, NotFound
+from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
 from agentworld.records.alias import gets_canary
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.serving.simulators.base import SimulatorRequest
-from agentworld.serving.simulators.cluster_objects import (
-    Object,
-    SimulatorAlias,
-    SimulatorObject,
-    check_opens,
-    of_digest,
-    parse_object,
-)
-from agentworld.serving.simulators.many import ConnectedSimulator
+from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequest
 from agentworld.storage.folder import read_file
 from agentworld.storage.objects import ObjectStore
 
 Read = Callable[[str], Object | None]
 """From the path of an object, or of all of a kind, to what is there; null where nothing is."""
 
-_SECONDS = (3.0, 10.0)
-"""To connect, and to hear an answer."""
 _MOST_ASKING = 8
-_NOT_FOUND = 404
 
 _Argument = TypeVar("_Argument")
 _Answer = TypeVar("_Answer")
@@ -47,6 +38,8 @@ _Answer = TypeVar("_Answer")
 
 class ClusterSimulators:
     """What there is in one namespace."""
+
+    only: ConnectedSimulator | None = None
 
     def __init__(
         self,
@@ -102,12 +95,12 @@ class ClusterSimulators:
         self._names[digest] = simulator.metadata.name
         return digest
 
-    def _resolve_alias(self, request: SimulatorRequest) -> SimulatorObject:
+    def _resolve_alias(self, request: SimulatorRequest) -> SimulatorView:
         alias = request.simulator
         fields = self._read(f"simulatoraliases/{quote(alias, safe='')}")
         if fields is None:
             raise NotFound(f"there is no alias {alias!r}; create it, or give a digest")
-        spec = parse_object(SimulatorAlias, fields).spec
+        spec = parse_object(AliasView, fields).spec
         run, canary = request.run, spec.canary
         if canary and run is not None and gets_canary(alias, run, canary.percent):
             canary_simulator = self._load_by_name(canary.simulator)
@@ -116,12 +109,12 @@ class ClusterSimulators:
             # Of a tenant that it is not for, no run fails because others try it.
         return self._load_by_name(spec.simulator)
 
-    def _load_by_name(self, name: str) -> SimulatorObject:
+    def _load_by_name(self, name: str) -> SimulatorView:
         if simulator := self._load_object(name):
             return simulator
         raise NotFound(f"there is no Simulator {name}; create it, or move the alias")
 
-    def _find_object(self, simulator: Digest) -> SimulatorObject:
+    def _find_object(self, simulator: Digest) -> SimulatorView:
         """The object of a digest; all are listed where nobody knows which it is."""
         name = self._names.get(simulator)
         if candidate := self._load_from_cache(simulator):
@@ -140,25 +133,25 @@ class ClusterSimulators:
             self._names[simulator] = candidate.metadata.name
             return self._remember(candidate)
 
-    def _load_from_cache(self, simulator: Digest) -> SimulatorObject | None:
+    def _load_from_cache(self, simulator: Digest) -> SimulatorView | None:
         """The object that it was found in, where that is still it, and no rival is served."""
         name = self._names.get(simulator)
         candidate = self._load_object(name) if name else None
         still = candidate and candidate.status.digest == simulator and not candidate.refusal
         return candidate if still else None
 
-    def _load_object(self, name: str) -> SimulatorObject | None:
+    def _load_object(self, name: str) -> SimulatorView | None:
         fields = self._read(f"simulators/{quote(name, safe='')}")
-        simulator = parse_object(SimulatorObject, fields) if fields else None
+        simulator = parse_object(SimulatorView, fields) if fields else None
         return None if simulator is None or simulator.is_going else self._remember(simulator)
 
-    def _remember(self, simulator: SimulatorObject) -> SimulatorObject:
+    def _remember(self, simulator: SimulatorView) -> SimulatorView:
         if simulator.status.digest:
             self._accelerators[simulator.status.digest] = simulator.status.accelerators
         return simulator
 
 
-def _manifest_of(simulator: SimulatorObject) -> SimulatorManifest:
+def _manifest_of(simulator: SimulatorView) -> SimulatorManifest:
     identity = simulator.spec.identity
     if identity.manifest:
         return identity.manifest
@@ -167,41 +160,38 @@ def _manifest_of(simulator: SimulatorObject) -> SimulatorManifest:
     return SimulatorManifest.model_validate_json(read_file(identity.reference.url))
 
 
+def check_opens(simulator: SimulatorView, tenant: str) -> Digest:
+    """The digest that a run of this tenant is opened with.
+
+    Raises AccessError where the tenant may not, Conflict where nobody may, and ClusterError, for a
+    later try, where the operator has not said yet.
+    """
+    name = simulator.metadata.name
+    if not simulator.admits(tenant):
+        raise AccessError(
+            f"tenant {tenant} may open no run with Simulator {name}; have {tenant} added to its"
+            " spec.serving.tenants, or name another simulator",
+            kind="forbidden",
+        )
+    if simulator.refusal:
+        raise Conflict(f"Simulator {name} is not served: {simulator.refusal}")
+    if simulator.status.digest is None:
+        raise ClusterError(f"the operator has not looked at Simulator {name} yet; try again")
+    return simulator.status.digest
+
+
 def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
     """Reads with the pod's own service account, or as a kubeconfig says; blocks."""
-    # It takes a second to import, and only a service on a cluster needs it.
-    from kubernetes import client, config  # noqa: PLC0415
-    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
-    from urllib3.exceptions import HTTPError  # noqa: PLC0415
-
-    configuration = client.Configuration()
-    configuration.retries = 0
-    if kubeconfig:
-        config.load_kube_config(str(kubeconfig), client_configuration=configuration)
-    else:
-        config.load_incluster_config(client_configuration=configuration)
-    api = client.ApiClient(configuration)
+    server = ApiServer(configuration(kubeconfig))
 
     def read(path: str) -> Object | None:
         try:
-            answer = api.call_api(
-                f"/apis/agentworld.dev/v1alpha1/namespaces/{namespace}/{path}",
-                "GET",
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _return_http_data_only=True,
-                _request_timeout=_SECONDS,
-            )
-            return cast("Object", json.loads(answer.data))
-        except ApiException as error:
-            if error.status == _NOT_FOUND:
-                return None
+            return server.find(f"/apis/{API_VERSION}/namespaces/{namespace}/{path}")
+        except ClusterError as error:
+            # Whoever opens a run is not shown the API server's words, which name our account.
+            why = f"status {error.status}" if error.status else "it does not answer"
             raise ClusterError(
-                f"the cluster does not tell of {path}: {error.reason}", status=error.status or 0
-            ) from error
-        except (HTTPError, OSError) as error:
-            raise ClusterError(
-                f"the cluster cannot be asked for {path} ({type(error).__name__}); try again"
+                f"the cluster cannot be asked for {path} ({why}); try again", status=error.status
             ) from error
 
     return read

@@ -141,7 +141,7 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     about = "Tokens of the steps answered."
     yield counter("agentworld_tokens", about, (label, "kind"), each(lambda c: c.tokens))
     openings = _keyed({simulator: counted.num_opened for simulator, counted in counts.items()})
-    yield counter("agentworld_episodes_begun", "Episodes opened.", (label,), openings)
+    yield counter("agentworld_episodes_opened", "Episodes opened.", (label,), openings)
     ended = each(lambda c: c.ended)
     yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
 

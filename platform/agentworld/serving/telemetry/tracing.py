@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentworld import __version__
 from agentworld.engine.base import Engine
 from agentworld.engine.traced import TracedEngine
-from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
 
 
@@ -52,23 +51,17 @@ class InCallersTrace:
 
 
 class Spans:
-    """The spans of a process, where somebody takes them; `only` is its simulator if it has one.
+    """The spans of a process, where somebody takes them; each of them names its simulator.
 
     They are sent in the background. Who is not there to take them is told in a warning and holds
     nothing up.
     """
 
-    def __init__(
-        self,
-        settings: TracingSettings,
-        *,
-        only: Digest | None = None,
-        exporter: SpanExporter | None = None,
-    ) -> None:
+    def __init__(self, settings: TracingSettings, exporter: SpanExporter | None = None) -> None:
         self._with_content = settings.instrumentation_genai_capture_message_content
         self._provider: TracerProvider | None = None
         if settings.is_on:
-            self._provider = TracerProvider(resource=_resource(only))
+            self._provider = TracerProvider(resource=_resource())
             self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
 
     def of(self, engine: Engine, manifest: SimulatorManifest, model: str) -> Engine:
@@ -91,12 +84,11 @@ class Spans:
         return app if self._provider is None else InCallersTrace(app)
 
 
-def _resource(only: Digest | None) -> Resource:
+def _resource() -> Resource:
     """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
     ours = {"service.name": "agentworld-simulator", "service.version": __version__}
-    simulator = {} if only is None else {"agentworld.simulator.digest": only}
     attributes = Resource.create().attributes
     own_attributes = {
         k: v for k, v in attributes.items() if not str(v).startswith("unknown_service")
     }
-    return Resource({**ours, **simulator, **own_attributes})
+    return Resource({**ours, **own_attributes})

@@ -31,16 +31,14 @@ class Scene(NamedTuple):
     ledger: Ledger
 
     @property
-    def second_store(self):
-        return WriteOnce(str(self.folder / "checkpoints"))
+    def mirror(self):
+        return WriteOnce(str(self.folder / "mirror"))
 
     @property
     def statement_signer(self):
         own = self.folder / "keys"
         signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-        return StatementSigner(
-            self.ledger, signer, self.second_store, trusted=trusted, step_keys=dict
-        )
+        return StatementSigner(self.ledger, signer, self.mirror, trusted=trusted, step_keys=dict)
 
     def move(self, alias, simulator, **told):
         move = AliasMove(simulator=simulator, by="ada", **told)
@@ -54,7 +52,7 @@ class Scene(NamedTuple):
                 assert database.execute(statement).rowcount != 0
 
     def problems(self):
-        evidence = Evidence(load_trusted(self.folder / "keys"), self.second_store)
+        evidence = Evidence(load_trusted(self.folder / "keys"), self.mirror)
         return list(alias_problems(self.ledger.aliases, self.ledger.attestations, evidence))
 
 
@@ -98,8 +96,8 @@ def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
         ("UPDATE aliases SET set_by = 'eve' WHERE sequence = 1", "ledger says that .*'eve'"),
         ("UPDATE aliases SET at = '2026-01-01' WHERE sequence = 3", "from 2026-01-01 on"),
         ("UPDATE aliases SET override = 'no' WHERE sequence = 3", "the ledger says that"),
-        ("UPDATE aliases SET percent = 90 WHERE sequence = 2", "the ledger says that"),
-        ("UPDATE aliases SET percent = 90 WHERE sequence = 3", "alias 'stable' is garbled"),
+        ("UPDATE aliases SET canary_percent = 90 WHERE sequence = 2", "the ledger says that"),
+        ("UPDATE aliases SET canary_percent = 90 WHERE sequence = 3", "alias 'stable' is garbled"),
         ("UPDATE aliases SET ended = 1 WHERE sequence = 3", "'stable' meant nothing from"),
         ("UPDATE aliases SET gate = 'x' WHERE sequence = 4", "alias 'other' is garbled"),
         ("UPDATE aliases SET alias = 'other' WHERE sequence = 3", "alias 'stable' meant"),
@@ -118,8 +116,8 @@ def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
         ("UPDATE attestations SET at = '2026' WHERE sequence = 3", "at 2026 does not verify"),
         ("UPDATE attestations SET subject = 'x' WHERE sequence = 3", "alias 'x' at"),
         ("UPDATE attestations SET envelope = x'00' WHERE sequence = 3", "does not verify"),
-        ("UPDATE attestations SET envelope = x'00' WHERE kind = 'adoption'", "held unsigned"),
-        ("UPDATE attestations SET at = '2026' WHERE kind = 'adoption'", "held unsigned"),
+        ("UPDATE attestations SET envelope = x'00' WHERE kind = 'genesis'", "held unsigned"),
+        ("UPDATE attestations SET at = '2026' WHERE kind = 'genesis'", "held unsigned"),
     ],
 )
 def test_what_was_changed_is_found_and_named(scene, statement, problem):
@@ -187,6 +185,6 @@ class Busy:
 
 def test_a_history_that_grows_meanwhile_has_no_problems(scene):
     busy = Busy(scene)
-    evidence = Evidence(load_trusted(scene.folder / "keys"), scene.second_store)
+    evidence = Evidence(load_trusted(scene.folder / "keys"), scene.mirror)
     assert list(alias_problems(busy, busy, evidence)) == []
     assert busy.num_looks > 3

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 import make.service
-from agentworld.audit.checks.edges import UNTOLD, EdgeAudit
+from agentworld.audit.checks.edges import UNTOLD, EdgeAudit, edge_to
 from agentworld.audit.questions.simulator import audit_simulator
-from agentworld.audit.read.sources import Sources, edge_to
+from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
@@ -197,7 +197,7 @@ def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
     (reason,) = told.audit().reasons
     assert reason.startswith("the edge agent-edges/")
     assert reason.endswith(" is gone from the ledger; restore it")
-    for copy in (tmp_path / "checkpoints/agent-edges").rglob("*.json"):
+    for copy in (tmp_path / "mirror/agent-edges").rglob("*.json"):
         copy.unlink()
     gone = "the edge that it was registered with is gone; restore the ledger"
     assert told.audit().reasons == (gone,)

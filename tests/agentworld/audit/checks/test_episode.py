@@ -25,7 +25,7 @@ def test_an_episode_whose_last_entry_is_not_signed_yet_says_so(scene):
     [
         ("UPDATE steps SET reward = 1.0 WHERE episode = 1", "do not follow"),
         ("DELETE FROM steps WHERE episode = 1 AND number = 2", "did not end as"),
-        ("UPDATE episodes SET copied = 1", "did not begin"),
+        ("UPDATE episodes SET num_copied = 1", "did not begin"),
         ("UPDATE episodes SET closed = NULL WHERE id = 'first'", "did not end as"),
         ("DELETE FROM log WHERE sequence > 4", "its end is cut off"),
         ("UPDATE steps SET entry = 99 WHERE episode = 1 AND number = 1", "under entry 99"),

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from agentworld.audit.checks.ledger import verify_ledger
-from agentworld.records.declaration import ADOPTION, ERASURES
+from agentworld.records.declaration import ERASURES, GENESIS
 from agentworld.signing.keys import ensure_signer, load_trusted, rotate
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
@@ -16,7 +16,7 @@ from make.ledger import OPENING, SIMULATOR
 def statement_signer_of(scene, store=None) -> StatementSigner:
     own = scene.folder / "keys"
     signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-    second = store or scene.second_store
+    second = store or scene.mirror
     return StatementSigner(scene.ledger, signer, second, trusted=trusted, step_keys=dict)
 
 
@@ -88,7 +88,7 @@ def test_texts_that_came_back_are_found(scene):
     assert "episode first was erased, and its texts are there again" in scene.verify().problems
 
 
-def test_what_was_erased_before_anybody_declared_it_is_adopted(scene):
+def test_what_was_erased_before_anybody_declared_it_is_in_the_genesis(scene):
     scene.ledger.erase_texts("first")
     assert scene.verify().problems == ()
     statement_signer_of(scene).keep_up()
@@ -111,6 +111,10 @@ class Busy:
     @property
     def attestations(self):
         return Looked(self, self.scene.ledger.attestations)
+
+    @property
+    def logs(self):
+        return Looked(self, self.scene.ledger.logs)
 
     @property
     def aliases(self):
@@ -150,20 +154,20 @@ def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
     assert scene.verify().problems == ()
 
 
-@pytest.mark.parametrize("is_adopted", [True, False])
+@pytest.mark.parametrize("has_genesis", [True, False])
 @pytest.mark.parametrize("num_looks", [1, 2, 4, 6, 8, 12, 16])
-def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_adopts_meanwhile(
-    scene, num_looks, is_adopted
+def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_signs_a_genesis_meanwhile(
+    scene, num_looks, has_genesis
 ):
     scene.ledger.open_run(OPENING, SIMULATOR)
     scene.seal()
-    if is_adopted:
+    if has_genesis:
         statement_signer_of(scene).keep_up()
     assert verify_ledger(Busy(scene, num_looks), scene.evidence).problems == ()
 
 
 class Counted(WriteOnce):
-    """A second store that says how often a name was read, and folders looked through."""
+    """An evidence mirror that says how often a name was read, and folders looked through."""
 
     def __init__(self, url):
         super().__init__(url)
@@ -178,15 +182,15 @@ class Counted(WriteOnce):
         return super().names(prefix)
 
 
-def test_an_adoption_is_read_no_more_often_for_many_runs(scene):
+def test_a_genesis_is_read_no_more_often_for_many_runs(scene):
     scene.ledger.erase_texts("first")
     statement_signer_of(scene).keep_up()
 
     def num_reads():
-        store = Counted(str(scene.folder / "checkpoints"))
-        found = verify_ledger(scene.ledger, scene.evidence._replace(second_store=store))
+        store = Counted(str(scene.folder / "mirror"))
+        found = verify_ledger(scene.ledger, scene.evidence._replace(mirror=store))
         assert found.problems == ()
-        return store.read[ADOPTION]
+        return store.read[GENESIS]
 
     once = num_reads()
     for _ in range(5):
@@ -208,9 +212,9 @@ def test_the_next_audit_reads_anew_what_was_declared(scene):
 
 
 def test_one_erasure_of_many_is_copied_without_a_look_at_the_others(erased):
-    store = Counted(str(erased.folder / "checkpoints"))
+    store = Counted(str(erased.folder / "mirror"))
     erased.play("third", "d")
     erased.seal()
     erase(erased, "third", store)
     assert store.read[f"{ERASURES}/{erased.run}/"] == 0
-    assert len(erased.second_store.names(f"{ERASURES}/{erased.run}/")) == 2
+    assert len(erased.mirror.names(f"{ERASURES}/{erased.run}/")) == 2

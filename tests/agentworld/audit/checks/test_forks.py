@@ -30,7 +30,7 @@ def fork(scene, step=1):
 
 
 def newest(scene) -> RunCheckpoint:
-    envelopes = scene.ledger.checkpoints(scene.run)
+    envelopes = scene.ledger.logs.checkpoints(scene.run)
     return verify_checkpoint(envelopes[max(envelopes)], scene.evidence.trusted)
 
 
@@ -117,5 +117,5 @@ def test_an_episode_that_copied_nothing_and_is_told_to_have_is_found(scene):
 
 
 def test_a_log_without_a_fork_is_signed_without_a_word_of_forks(scene):
-    for envelope in scene.ledger.checkpoints(scene.run).values():
+    for envelope in scene.ledger.logs.checkpoints(scene.run).values():
         assert "num_copied" not in base64.b64decode(json.loads(envelope)["payload"]).decode()

@@ -51,8 +51,8 @@ def problems(told: Story) -> list[str]:
     ("statement", "values", "words"),
     [
         ("UPDATE aliases SET gate = ?", [DEEP], "the history of alias 'stable' is garbled: "),
-        ("UPDATE episodes SET copied = ?", [LARGEST], "exceeds safe integer domain"),
-        ("UPDATE runs SET length = -1", [], "log_length: Input should be greater than"),
+        ("UPDATE episodes SET num_copied = ?", [LARGEST], "exceeds safe integer domain"),
+        ("UPDATE runs SET log_length = -1", [], "log_length: Input should be greater than"),
         ("UPDATE runs SET opening = ?", [DEEP], "is garbled: the whole: Invalid JSON"),
         (f"UPDATE aliases SET at = {NO_TEXT}", [], "alias 'stable' is garbled: at: "),
         (f"UPDATE runs SET tenant = {NO_TEXT}", [], "has tenant 'local'"),
@@ -88,7 +88,7 @@ def test_a_garbled_row_is_named_in_a_sentence_and_hides_nothing(told, statement,
 
 def test_a_garbled_run_is_told_beside_what_else_its_simulator_trained(told):
     other = told.sources.ledger.open_run(told.run.opening, told.simulator).id
-    change(told, "UPDATE runs SET length = -1 WHERE id = ?", other)
+    change(told, "UPDATE runs SET log_length = -1 WHERE id = ?", other)
     found = audit_simulator(told.simulator, told.sources)
     assert [each.agent for each in found.agents] == ["hero@1"]
     (problem,) = found.problems
@@ -107,17 +107,17 @@ def test_a_garbled_run_is_told_beside_what_else_its_simulator_trained(told):
         (b"nobody/note.txt", "nobody/note.txt"),
     ],
 )
-def test_a_stray_in_the_second_store_is_named_and_stops_nothing(told, name, shown):
-    place = os.fsencode(told.store / "checkpoints") + b"/" + name
+def test_a_stray_in_the_mirror_is_named_and_stops_nothing(told, name, shown):
+    place = os.fsencode(told.store / "mirror") + b"/" + name
     os.makedirs(os.path.dirname(place), exist_ok=True)
     with open(place, "wb") as file:
         file.write(b"{}")
     (problem,) = problems(told)
-    assert problem.startswith(f"the second store has {shown}, which ")
+    assert problem.startswith(f"the evidence mirror has {shown}, which ")
 
 
 def test_strays_are_no_signed_checkpoints_of_a_run_that_is_gone(told):
-    stray = told.store / "checkpoints/abc/note.txt"
+    stray = told.store / "mirror/abc/note.txt"
     stray.parent.mkdir()
     stray.write_text("")
     assert not any("is gone from the ledger" in each for each in problems(told))

@@ -28,7 +28,7 @@ def log_signer(scene):
     keys = scene.folder / "keys"
     trusted = partial(load_trusted, keys)
     signer = partial(ensure_signer, keys)
-    return LogCheckpointSigner(scene.ledger, SIMULATOR, signer, scene.second_store, trusted=trusted)
+    return LogCheckpointSigner(scene.ledger, SIMULATOR, signer, scene.mirror, trusted=trusted)
 
 
 def register(scene, *data) -> SignedEdge:
@@ -75,7 +75,7 @@ def test_what_somebody_changed_is_told_with_its_place(scene, statement, words):
 def test_a_run_that_has_no_log_does_not_verify(scene):
     run = scene.ledger.open_run(OPENING, SIMULATOR).id
     scene.change(
-        f"DELETE FROM log WHERE run = '{run}'", f"UPDATE runs SET length = 0 WHERE id = '{run}'"
+        f"DELETE FROM log WHERE run = '{run}'", f"UPDATE runs SET log_length = 0 WHERE id = '{run}'"
     )
     assert problems(scene) == [f"run {run}: the run was not opened as the log says"]
 
@@ -113,7 +113,7 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
         ("DELETE FROM attestations", "is gone from the ledger"),
         ("UPDATE attestations SET name = 'agent-edges/x'", "its row says something else"),
         ("UPDATE attestations SET run = 'x'", "its row says something else"),
-        ("UPDATE attestations SET envelope = x'00'", "is another one in the second store"),
+        ("UPDATE attestations SET envelope = x'00'", "is another one in the evidence mirror"),
         ("UPDATE attestations SET kind = 'x'", "is of an unknown kind, 'x'"),
         (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row says something else"),
         ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "this is no envelope of ours"),

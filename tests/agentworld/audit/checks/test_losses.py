@@ -33,7 +33,7 @@ class Place:
     def statement_signer(self):
         own = self.scene.folder / "keys"
         signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-        second = self.scene.second_store
+        second = self.scene.mirror
         return StatementSigner(self.scene.ledger, signer, second, trusted=trusted, step_keys=dict)
 
     def move(self, simulator):
@@ -57,10 +57,10 @@ class Place:
 
     def missing(self):
         scene = self.scene
-        return missing(scene.ledger, scene.second_store, scene.evidence.trusted)
+        return missing(scene.ledger, scene.mirror, scene.evidence.trusted)
 
     def declare(self, at=AT):
-        self.statement_signer.adopt(restored=True)
+        self.statement_signer.ensure_genesis(restored=True)
         for lost in self.missing().declarations("a disk", "ada", at):
             self.statement_signer.declare(lost)
 
@@ -93,9 +93,9 @@ def other(place):
 
 
 def test_nothing_is_missing_where_nothing_was_restored(place):
-    before = place.scene.second_store.names()
+    before = place.scene.mirror.names()
     found = place.missing()
-    assert place.scene.second_store.names() == before
+    assert place.scene.mirror.names() == before
     assert (found.runs, found.others) == ({}, ())
     assert found.declarations("why", "ada", AT) == []
 

@@ -81,12 +81,12 @@ def test_what_is_not_signed_yet_is_told(scene):
         ),
         ([f"UPDATE episodes SET opening = {OTHER_OPENING}"], "did not begin"),
         ([f"UPDATE episodes SET opening_digest = '{ZEROS}'"], "did not begin"),
-        (["UPDATE episodes SET copied = 1"], "did not begin"),
+        (["UPDATE episodes SET num_copied = 1"], "did not begin"),
         (["UPDATE episodes SET closed = 'expired' WHERE id = 'first'"], "did not end"),
         (["DELETE FROM log WHERE sequence = 3"], "entry 3 of the log is missing"),
         (["DELETE FROM log WHERE sequence > 4"], "its end is cut off"),
         (
-            ["UPDATE runs SET length = 4", "DELETE FROM log WHERE sequence > 4"],
+            ["UPDATE runs SET log_length = 4", "DELETE FROM log WHERE sequence > 4"],
             "its end is cut off",
         ),
         (
@@ -124,7 +124,7 @@ def test_a_record_that_somebody_changed_is_found(scene, statements, problem):
     "statement",
     [
         "UPDATE runs SET opening = '{}'",
-        "UPDATE runs SET length = 'long'",
+        "UPDATE runs SET log_length = 'long'",
     ],
 )
 def test_a_record_that_cannot_be_read_is_one_sentence(scene, statement):
@@ -139,7 +139,9 @@ def test_a_run_that_is_gone_is_told_from_one_that_never_was(scene):
             scene._replace(run=name).verify()
     scene.change(*(f"DELETE FROM {table}" for table in ("checkpoints", "steps", "episodes")))
     scene.change("DELETE FROM log", "DELETE FROM runs")
-    with pytest.raises(EvidenceError, match="is gone from the ledger, and the second store has 1"):
+    with pytest.raises(
+        EvidenceError, match="is gone from the ledger, and the evidence mirror has 1"
+    ):
         scene.verify()
 
 
@@ -184,7 +186,7 @@ def test_a_signature_of_a_step_that_nobody_trusts_is_found(scene):
 
 def test_a_checkpoint_without_its_copy_is_found(scene):
     scene.copies[0].unlink()
-    assert any("has no copy in the second store" in each for each in scene.verify().problems)
+    assert any("has no copy in the evidence mirror" in each for each in scene.verify().problems)
 
 
 def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):
@@ -204,7 +206,7 @@ def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):
     ],
 )
 def test_a_checkpoint_that_was_signed_for_something_else_is_found(scene, fields, words):
-    log = [entry.body for entry in scene.ledger.log(scene.run)]
+    log = [entry.body for entry in scene.ledger.logs.entries(scene.run)]
     known = {
         "run": scene.run,
         "simulator": SIMULATOR,
@@ -215,12 +217,12 @@ def test_a_checkpoint_that_was_signed_for_something_else_is_found(scene, fields,
     signed = sign_checkpoint(
         RunCheckpoint(**{**known, **fields}), ensure_signer(scene.folder / "keys")
     )
-    scene.second_store.put(checkpoint_name(scene.run, 4), signed)
+    scene.mirror.put(checkpoint_name(scene.run, 4), signed)
     assert any(words in problem for problem in scene.verify().problems)
 
 
 def test_a_strange_file_among_the_copies_is_found(scene):
-    scene.second_store.put(f"{scene.run}/notes.txt", b"mine")
+    scene.mirror.put(f"{scene.run}/notes.txt", b"mine")
     assert any("notes.txt does not verify" in problem for problem in scene.verify().problems)
 
 
@@ -231,8 +233,13 @@ class Busy:
         self.scene = scene
         self.num_looks = 0
 
+    @property
+    def logs(self):
+        return self
+
     def __getattr__(self, name):
-        look = getattr(self.scene.ledger, name)
+        ledger = self.scene.ledger
+        look = getattr(ledger if hasattr(ledger, name) else ledger.logs, name)
         if name == "attestations":
             return look
 

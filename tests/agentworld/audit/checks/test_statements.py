@@ -137,14 +137,14 @@ def test_a_statement_that_was_exchanged_or_moved_is_named(told, ref):
             [other, ref],
         )
     found = problems(told)
-    assert any(f" of {ref}" in each and "second store" in each for each in found)
+    assert any(f" of {ref}" in each and "evidence mirror" in each for each in found)
     assert any("does not verify: its row says something else" in each for each in found)
 
 
 def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM attestations")
-    shutil.rmtree(told.store / "checkpoints/registered-versions")
+    shutil.rmtree(told.store / "mirror/registered-versions")
     found = verify_everything(told.sources)
     assert (found.problems, found.num_unsigned) == ((), 2)
     assert {each.state for each in found.versions} == {"unsigned"}

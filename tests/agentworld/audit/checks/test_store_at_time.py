@@ -82,7 +82,7 @@ def late(_told: Told) -> str:
 
 
 EDGE = "DELETE FROM attestations WHERE kind = 'edge' AND run = ?"
-USE = "DELETE FROM attestations WHERE kind = 'deployment' AND run = ?"
+USE = "DELETE FROM attestations WHERE kind = 'agent-use' AND run = ?"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
     weights.write_text("other")
     found = " ".join(told.problems(told.then))
     assert f"run {told.other.agent.run}: entry 1 of the log is missing, garbled" in found
-    assert "the use agent-deployments/shell-agent/production/000002" in found
+    assert "the use agent-uses/shell-agent/production/000002" in found
     assert f"simulator {told.made.simulator.digest}: " in found
 
 
@@ -161,7 +161,7 @@ def test_of_one_agent_too_what_came_later_is_left_out(told):
     then = told.made.sources._replace(at=told.then)
     told.change(USE, told.other.agent.run)
     told.made.registry.set_alias(told.made.ref, "production")
-    gone = "the use agent-deployments/shell-agent/production/000002.dsse.json is gone"
+    gone = "the use agent-uses/shell-agent/production/000002.dsse.json is gone"
     now = verify_agent(told.made.ref, told.made.sources).problems
     assert [each for each in now if each.startswith(gone)]
     found = verify_agent(told.made.ref, then)

@@ -168,7 +168,7 @@ def test_what_was_signed_twice_is_withdrawn_at_once(told):
     later = known.model_copy(update={"at": now()})
     twin = attested(later, ensure_signer(told.store / "keys/steps"))
     told.sources.ledger.attestations.add(twin)
-    WriteOnce(str(told.store / "checkpoints")).put(twin.name, twin.envelope)
+    WriteOnce(str(told.store / "mirror")).put(twin.name, twin.envelope)
     lost = without(told, "hero@1")
     assert missing(lost) == ["hero@1", "hero@1"]
     withdraw(lost)

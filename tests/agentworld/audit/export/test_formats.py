@@ -78,8 +78,8 @@ def test_every_signed_statement_is_told_and_verifies(told):
     assert kinds == [
         "urn:agentworld:run-checkpoint:v1",
         "urn:agentworld:run-weights:v1",
-        "urn:agentworld:registered:v1",
-        "urn:agentworld:registered:v1",
+        "urn:agentworld:registered-version:v1",
+        "urn:agentworld:registered-version:v1",
         "urn:agentworld:registration:v1",
         "urn:agentworld:registration:v1",
     ]
@@ -117,11 +117,11 @@ def test_every_statement_that_the_ledger_keeps_is_told(declared):
     sources, _ = declared
     assert kinds(sources) == [
         "run-checkpoint",
-        "adoption",
+        "ledger-genesis",
         "edge",
         "alias-change",
         "erasure",
-        "deployment",
+        "agent-use",
         "restore",
     ]
 
@@ -129,14 +129,14 @@ def test_every_statement_that_the_ledger_keeps_is_told(declared):
 def test_of_a_moment_is_told_what_was_signed_by_then(declared):
     sources, moments = declared
     told = {at: kinds(sources._replace(at=then)) for at, then in moments.items()}
-    edge = ["run-checkpoint", "adoption", "edge"]
+    edge = ["run-checkpoint", "ledger-genesis", "edge"]
     move = [*edge, "alias-change"]
     assert told == {
         "nothing": [],
         "an edge": edge,
         "a move": move,
         "an erasure": [*move, "erasure"],
-        "a use": [*move, "erasure", "deployment"],
+        "a use": [*move, "erasure", "agent-use"],
         "a restore": kinds(sources),
     }
 

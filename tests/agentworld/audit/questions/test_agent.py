@@ -215,7 +215,7 @@ def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
 def signed(told: Story) -> Story:
     """The story with a sealed log, and whom to trust."""
     store = told.sources.store
-    signer, copies = partial(ensure_signer, store / "keys"), WriteOnce(str(store / "checkpoints"))
+    signer, copies = partial(ensure_signer, store / "keys"), WriteOnce(str(store / "mirror"))
     assert isinstance(told.sources.ledger, Ledger)
     LogCheckpointSigner(told.sources.ledger, told.run.simulator, signer, copies).seal_all()
     evidence = Evidence(load_trusted(store / "keys"), copies)
@@ -259,11 +259,11 @@ def test_a_garbled_record_of_one_run_hides_no_other(tmp_path):
     assert isinstance(told.sources.ledger, Ledger)
     other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
     with sqlite3.connect(tmp_path / "ledger.db") as database:
-        database.execute("UPDATE runs SET length = -1 WHERE id = ?", [told.run.id])
+        database.execute("UPDATE runs SET log_length = -1 WHERE id = ?", [told.run.id])
     (made,) = audit_simulator(SIMULATOR, told.sources, verify=True).other_runs
     assert made == other
     with sqlite3.connect(tmp_path / "ledger.db") as database:
-        database.execute("UPDATE runs SET length = 1 WHERE id = ?", [told.run.id])
+        database.execute("UPDATE runs SET log_length = 1 WHERE id = ?", [told.run.id])
         database.execute("UPDATE log SET body = 'text' WHERE run = ?", [told.run.id])
     evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
     assert evidence[told.run.id].state == "broken"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import make.agent
 from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.checks.validation import validation_problems
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.audit.questions.agents import audit_agents
-from agentworld.audit.questions.revalidation import AgentUse, Uses, moved_on
-from agentworld.audit.questions.validation import validation_problems
+from agentworld.audit.questions.revalidation import Uses, UseState, moved_on
 from agentworld.records.alias import AliasChange, Canary
 from agentworld.records.step_statement import Validation
 from agentworld.signing.declaration import attested
@@ -220,14 +220,14 @@ def test_a_validation_that_somebody_else_signed_is_not_kept(made):
 
 
 def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
-    made.statement_signer.end_deployment(made.ref.name, "production", "ada", None)
+    made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
     assert state(made) is None
 
 
 def test_of_a_moment_is_told_what_was_in_use_then(made):
     told = made.sources.ledger, made.sources.evidence, made.store
     early = Uses.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
-    assert early.of(made.ref, made.agent) == AgentUse()
+    assert early.of(made.ref, made.agent) == UseState()
     now = Uses.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
     assert now.aliases == ("production",)
     assert now.revalidate

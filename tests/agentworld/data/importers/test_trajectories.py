@@ -1,34 +1,43 @@
+import json
+
 import pytest
 
-from agentworld.data.importers import importer_of
+from agentworld.data.importers import ImportOptions, importer_of
 from agentworld.errors import InputError
+from agentworld.storage.source import files_of
 from agentworld.storage.trajectories import write_trajectories
 from make import records
 
 IMPORTER = importer_of("trajectories")
 
 
-def test_what_was_written_is_read(tmp_path):
+def read(folder):
+    items = [IMPORTER.read(file, ImportOptions(), "text") for file in files_of(str(folder))]
+    return [item for each in items for item in each]
+
+
+def test_what_was_written_is_read_with_its_domain(tmp_path):
     trajectories = [records.trajectory(), records.trajectory(seed=1, domain="text")]
     write_trajectories(tmp_path / "a.jsonl", trajectories)
-    assert list(IMPORTER.read(tmp_path)) == trajectories
-    assert list(IMPORTER.read(tmp_path / "a.jsonl")) == trajectories
+    assert [item.trajectory for item in read(tmp_path)] == trajectories
 
 
-def test_the_digest_is_of_the_content(tmp_path):
-    write_trajectories(tmp_path / "a.jsonl", [records.trajectory()])
-    before = IMPORTER.digest(tmp_path), IMPORTER.digest(tmp_path / "a.jsonl")
-    assert before == (IMPORTER.digest(tmp_path), IMPORTER.digest(tmp_path / "a.jsonl"))
-    write_trajectories(tmp_path / "a.jsonl", [records.trajectory(seed=1)])
-    assert IMPORTER.digest(tmp_path) != before[0]
-    assert IMPORTER.digest(tmp_path / "a.jsonl") != before[1]
+@pytest.mark.parametrize("line", [b"{}\n", b'{"domain": "shell"\n', b"\xff\n", b"[1]\n"])
+def test_a_line_that_is_none_is_named_and_the_others_are_read(tmp_path, line):
+    good = records.trajectory().model_dump_json().encode() + b"\n"
+    (tmp_path / "a.jsonl").write_bytes(good + line + good)
+    first, bad, last = read(tmp_path)
+    assert first.trajectory == last.trajectory == records.trajectory()
+    assert (bad.place, bool(bad.problem)) == ("line 2", True)
 
 
-def test_a_folder_without_trajectories_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no trajectories"):
-        IMPORTER.digest(tmp_path)
+def test_only_a_whole_trajectory_is_claimed():
+    whole = json.loads(records.trajectory().model_dump_json())
+    assert IMPORTER.claims(whole)
+    assert not IMPORTER.claims({**whole, "turns": 3})
+    assert not IMPORTER.claims({})
 
 
 def test_an_importer_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(InputError, match="no importer 'csv' here; there is .*trajectories"):
-        importer_of("csv")
+    with pytest.raises(InputError, match=r"no form of recordings 'xml' here; .*trajectories"):
+        importer_of("xml")

@@ -77,8 +77,10 @@ def test_of_64_at_once_exactly_as_many_get_in_as_may(limited, limit):
         if not answer.is_success:
             check_full(answer, f"has {most} {limit.removeprefix('open_')} open and may have {most}")
     ledger = limited.served.ledger
-    num_open = ledger.num_open_runs if limit == "open_runs" else ledger.num_open_episodes
-    assert num_open("acme") == most
+    num_open = (
+        ledger.counts.num_open_runs if limit == "open_runs" else ledger.counts.num_open_episodes
+    )
+    assert num_open(tenant="acme") == most
 
 
 @pytest.mark.parametrize("limit", ["open_runs", "open_episodes"])

@@ -42,7 +42,7 @@ def test_a_report_that_passes_the_gate_lets_a_name_move(served, asked):
     assert answer.status_code == 200, answer.text
     (change,) = asked.get("/aliases/stable").json()
     assert change == answer.json()
-    assert change["gate"] == [{"metric": "live_gain", "least": 0.3, "found": 0.4}]
+    assert change["gate"] == [{"metric": "live_gain", "least": 0.3, "value": 0.4}]
     assert (change["set_by"], change["report"], change["override"]) == ("ada", report, None)
 
 
@@ -67,7 +67,7 @@ def test_an_override_is_recorded_with_what_it_passed_over(served, asked):
     assert move(asked, gate=gate(0.5), report=report, override="an outage").status_code == 200
     (change,) = asked.get("/aliases/stable").json()
     assert change["override"] == "an outage"
-    assert change["gate"][0]["found"] == 0.4
+    assert change["gate"][0]["value"] == 0.4
 
 
 def test_an_override_that_nothing_needed_is_none(served, asked):
@@ -99,7 +99,7 @@ def test_a_move_and_an_end_are_signed(served, asked):
     move(asked)
     asked.delete("/aliases/stable", params={"by": "bob"}, headers={"Idempotency-Key": "end"})
     kept = served.ledger.attestations.find("alias", subject="stable")
-    copies = WriteOnce(str(served.store / "checkpoints"))
+    copies = WriteOnce(str(served.store / "mirror"))
     assert len(kept) == 2
     assert copies.names("alias-changes/stable/") == sorted(each.name for each in kept)
 

@@ -76,7 +76,7 @@ def test_what_comes_before_is_what_the_world_begins_with(serve):
     assert first.endswith("rimo.txt: besa\nbe slow")
     assert turns == ["echo a", "b", "ls"]
     opening = served.ledger.episode(answer.agentworld["episode"]).opening
-    assert [(turn.action, turn.observation) for turn in opening.given] == [("echo a", "b")]
+    assert [(turn.action, turn.observation) for turn in opening.prior_turns] == [("echo a", "b")]
 
 
 @pytest.mark.parametrize("how", ["fork", "replay"])
@@ -87,7 +87,7 @@ def test_a_fork_and_a_replay_begin_with_the_turns_that_were_given(serve, how):
     answer = chat(served, run, [*before, *LS])
     source = {"episode": answer.agentworld["episode"], "step": 0 if how == "fork" else 1}
     episode = served.reset(run, **{how: source})
-    assert served.ledger.episode(episode).opening.given
+    assert served.ledger.episode(episode).opening.prior_turns
     assert said(chat(served, run, [*before, *LS], **named(episode))) == said(answer)
 
 

@@ -244,7 +244,7 @@ def test_a_mistake_of_ours_is_told_in_openais_words(serve):
 def test_every_failure_is_declared(serve):
     paths = serve().http("GET", "/openapi.json").json()["paths"]
     declared = paths["/runs/{run}/v1/chat/completions"]["post"]["responses"]
-    statuses = 200, 400, 401, 403, 404, 408, 409, 413, 422, 429, 431, 502, 503, 504
+    statuses = 200, 400, 401, 403, 404, 408, 409, 413, 422, 429, 502, 503, 504
     assert declared.keys() == set(map(str, statuses))
     assert declared["200"]["content"].keys() == {"application/json", "text/event-stream"}
     schema = declared["503"]["content"]["application/json"]["schema"]

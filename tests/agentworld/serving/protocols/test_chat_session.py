@@ -31,7 +31,7 @@ def number(episode, asked):
 
 def episode_of(given, taken):
     """An episode that was given turns and took others."""
-    begun = records.episode()._replace(opening=EpisodeOpening(run="r", given=given))
+    begun = records.episode()._replace(opening=EpisodeOpening(run="r", prior_turns=given))
     return records.episode(*(turn.observation for turn in taken), base=begun)
 
 
@@ -58,7 +58,7 @@ def test_an_episode_of_its_own_is_given_all_that_comes_before(instruction, turns
     metadata = {} if start is None else {"initial_state": start}
     asked = request(turns, instruction=instruction, metadata=metadata)
     opening = alone("r", asked, parse_conversation(asked.messages))
-    assert (opening.given, opening.turn_limit) == (turns, 1)
+    assert (opening.prior_turns, opening.turn_limit) == (turns, 1)
     assert opening.simulation_instruction == (instruction or "")
     assert opening.start == (start or "")
 
@@ -110,6 +110,6 @@ def test_every_setting_that_is_pinned_is_known():
 
 def test_an_opening_without_given_turns_has_the_name_that_it_had():
     assert EpisodeOpening(run="r").text == '{"run":"r"}'
-    given_ = EpisodeOpening(run="r", given=took(["a"]))
-    assert given_.text == '{"given":[{"action":"ls","observation":"a"}],"run":"r"}'
+    given_ = EpisodeOpening(run="r", prior_turns=took(["a"]))
+    assert given_.text == '{"prior_turns":[{"action":"ls","observation":"a"}],"run":"r"}'
     assert Episode.new("e", records.digest("s"), given_).begins_whole

@@ -5,10 +5,10 @@ import pytest
 
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
 from agentworld.records.alias import gets_canary
-from agentworld.serving.simulators.base import SimulatorRequest
-from agentworld.serving.simulators.cluster import ClusterSimulators
-from agentworld.serving.simulators.many import ConnectedSimulator
+from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequest
+from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.storage.objects import ObjectStore
+from fakes import api_server
 from make import records
 from make.cluster import CANARY, STABLE, Cluster, refuse, simulator
 
@@ -257,3 +257,14 @@ def test_an_object_that_cannot_be_read_is_said_to_be_wrong_and_lets_nobody_in(si
     cluster.simulator()["spec"]["serving"] = {"tenants": "acme"}
     with pytest.raises(Conflict, match=r"stable in the cluster is wrong at spec\.serving\.tenants"):
         meant(simulators, STABLE.digest)
+
+
+def test_who_opens_a_run_is_not_told_the_api_servers_own_words(tmp_path):
+    with api_server.running(tmp_path) as server:
+        read = cluster_reader("worlds", server.kubeconfig)
+        with pytest.raises(
+            ClusterError, match="cannot be asked for simulators/one .status 403"
+        ) as (failed):
+            read("simulators/one")
+    assert failed.value.status == 403
+    assert "serviceaccount" not in str(failed.value)

@@ -213,7 +213,7 @@ def test_runs_of_a_simulator_that_is_gone_are_read_and_closed_and_not_acted_in(
     assert second.ask("POST", f"/episodes/{episode}/close").status_code == 204
     closed = second.ask("POST", f"/runs/{run}/close", CLOSING)
     assert (closed.status_code, closed.headers[SIMULATOR_HEADER]) == (200, OTHER)
-    assert second.ledger.checkpoints(run)
+    assert second.ledger.logs.checkpoints(run)
 
 
 def test_the_simulator_is_named_on_what_is_about_a_run_and_on_nothing_else(many):
@@ -313,7 +313,7 @@ def test_the_log_of_each_run_is_signed_with_its_own_simulator(many, tmp_path):
         many.step(many.reset(run).json()["episode"])
     assert many.http.portal.call(many.app_state.runs.seal) == 2
     evidence = Evidence(
-        load_trusted(tmp_path / "keys" / SIMULATOR_KEYS), WriteOnce(str(tmp_path / "checkpoints"))
+        load_trusted(tmp_path / "keys" / SIMULATOR_KEYS), WriteOnce(str(tmp_path / "mirror"))
     )
     for run, simulator in zip(runs, (ONE, OTHER), strict=True):
         found = verify_run(run, many.ledger, evidence)

@@ -95,7 +95,7 @@ def test_episodes_are_counted_as_they_begin_and_end(http):
     step(http, limited, 1)
     http.post(f"/episodes/{closed}/close")
     found = told(http)
-    assert (found["episodes_begun_total",], found["open_episodes",]) == (3, 1)
+    assert (found["episodes_opened_total",], found["open_episodes",]) == (3, 1)
     assert (found["episodes_ended_total", "limit"], found["episodes_ended_total", "closed"]) == (
         *(1, 1),
     )

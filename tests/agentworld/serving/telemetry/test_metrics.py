@@ -103,7 +103,7 @@ def test_episodes_are_counted_as_they_begin_and_end():
     metrics.of(SIMULATOR).begin()
     metrics.of(SIMULATOR).end("expired", 2)
     told = samples(metrics)
-    assert told["agentworld_episodes_begun_total",] == 2
+    assert told["agentworld_episodes_opened_total",] == 2
     assert told["agentworld_episodes_ended_total", "expired"] == 2
 
 
@@ -184,7 +184,7 @@ def test_a_service_has_the_same_series_from_its_first_moment_on():
 def test_two_services_of_one_process_count_apart():
     one, other = new(), new()
     one.of(SIMULATOR).begin()
-    assert samples(other)["agentworld_episodes_begun_total",] == 0
+    assert samples(other)["agentworld_episodes_opened_total",] == 0
 
 
 def test_a_scrape_gets_the_form_that_it_asks_for():

@@ -1,18 +1,23 @@
 """Logs of a counter: a line `add 3 -> now 5` for each turn, an empty line between episodes."""
 
-from agentworld.records.base import digest_file
+from agentworld.data.importers import Imported, ImportOptions
 from agentworld.records.trajectory import Trajectory, Turn
 
 
 class CounterLog:
-    def digest(self, source):
-        return digest_file(source)
+    options = ImportOptions
 
-    def read(self, source):
-        for episode in source.read_text().split("\n\n"):
+    def claims(self, value):
+        return False
+
+    def read(self, file, options, domain):
+        with file.open() as stream:
+            episodes = stream.read().decode().split("\n\n")
+        for number, episode in enumerate(episodes):
             pairs = [line.split(" -> ") for line in episode.splitlines()]
             turns = tuple(Turn(action=action, observation=f"{seen}\n") for action, seen in pairs)
-            yield Trajectory(domain="counter", source="log", initial_state="at 0", turns=turns)
+            log = Trajectory(domain="counter", source="log", initial_state="at 0", turns=turns)
+            yield Imported(f"episode {number}", log)
 
 
 IMPORTER = CounterLog()

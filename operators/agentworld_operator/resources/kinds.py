@@ -1,0 +1,95 @@
+"""The kinds of custom resources: their records, and what `kubectl` shows of them."""
+
+from typing import Literal, NamedTuple
+
+from agentworld.cluster.records.alias import AliasSpec, AliasStatus
+from agentworld.cluster.records.base import Part
+from agentworld.cluster.records.schedule import ScheduleSpec, ScheduleStatus
+from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
+
+
+class Column(NamedTuple):
+    """What `kubectl get` shows."""
+
+    name: str
+    type: Literal["string", "integer", "boolean", "date"]
+    path: str
+    wide: bool = False
+
+
+class Kind(NamedTuple):
+    """A custom resource."""
+
+    kind: str
+    plural: str
+    short_name: str
+    about: str
+    spec: type[Part]
+    status: type[Part]
+    columns: tuple[Column, ...]
+    scale: dict[str, str] | None = None
+    """The paths of the scale subresource, where it has one."""
+
+
+_READY = '.status.conditions[?(@.type=="Ready")]'
+
+SIMULATOR = Kind(
+    kind="Simulator",
+    plural="simulators",
+    short_name="sim",
+    about="A pinned world: a digest over all that shapes its observations, and how it is served.",
+    spec=SimulatorSpec,
+    status=SimulatorStatus,
+    columns=(
+        Column("Ready", "string", f"{_READY}.status"),
+        Column("Reason", "string", f"{_READY}.reason"),
+        Column("Replicas", "integer", ".status.readyReplicas"),
+        Column("Episodes", "integer", ".status.openEpisodes"),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+        Column("Digest", "string", ".status.digest", wide=True),
+        Column("URL", "string", ".status.url", wide=True),
+    ),
+    scale={
+        "specReplicasPath": ".spec.serving.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    },
+)
+
+SIMULATOR_ALIAS = Kind(
+    kind="SimulatorAlias",
+    plural="simulatoraliases",
+    short_name="simalias",
+    about="A name for people that means a Simulator. It is resolved once, when a run is opened.",
+    spec=AliasSpec,
+    status=AliasStatus,
+    columns=(
+        Column("Simulator", "string", ".spec.simulator"),
+        Column("Canary", "string", ".spec.canary.simulator"),
+        Column("Recorded", "string", '.status.conditions[?(@.type=="Recorded")].status'),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+        Column("Digest", "string", ".status.digest", wide=True),
+    ),
+)
+
+TRAINING_SCHEDULE = Kind(
+    kind="TrainingSchedule",
+    plural="trainingschedules",
+    short_name="tsched",
+    about="A pipeline that Kubeflow starts at the times of a cron expression, one run at a time.",
+    spec=ScheduleSpec,
+    status=ScheduleStatus,
+    columns=(
+        Column("Cron", "string", ".spec.cron"),
+        Column("Suspend", "boolean", ".spec.suspend"),
+        Column("Last", "date", ".status.lastRun.started"),
+        Column("State", "string", ".status.lastRun.state"),
+        Column("Next", "string", ".status.nextRun"),
+        Column("Scheduled", "string", '.status.conditions[?(@.type=="Scheduled")].status'),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+        Column("Pipeline", "string", ".spec.pipeline", wide=True),
+        Column("Recipe", "string", ".spec.recipe", wide=True),
+    ),
+)
+
+KINDS = (SIMULATOR, SIMULATOR_ALIAS, TRAINING_SCHEDULE)

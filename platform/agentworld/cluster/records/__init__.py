@@ -1,0 +1,1 @@
+"""The custom resources: what their specs and statuses hold."""

@@ -1,0 +1,156 @@
+"""What a program other than the operator reads of an object in the cluster, and no more.
+
+The records are strict about what a user writes. A view ignores all fields but its own: while an
+installation is upgraded, an older service reads objects that have newer fields. The manifest is
+read strictly here as well, because every field of it counts in its digest.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from agentworld.cluster.places import Object
+from agentworld.errors import Conflict
+from agentworld.records.base import Digest, first_problem
+from agentworld.records.simulator import SimulatorManifest
+
+
+class View(BaseModel):
+    """A part of an object."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+
+
+class MetadataView(View):
+    """Whose it is."""
+
+    name: str = ""
+    uid: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+
+
+class ReferenceView(View):
+    """Of `Reference`."""
+
+    url: str
+
+
+class IdentityView(View):
+    """Of `Identity`."""
+
+    manifest: SimulatorManifest | None = None
+    reference: ReferenceView | None = None
+
+
+class ServingView(View):
+    """Of `Serving`."""
+
+    tenants: tuple[str, ...] = ()
+
+
+class SimulatorSpecView(View):
+    """Of `SimulatorSpec`."""
+
+    identity: IdentityView
+    serving: ServingView = ServingView()
+
+
+class ConditionView(View):
+    """Of `Condition`."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}" if self.message else self.reason
+
+
+class SimulatorStatusView(View):
+    """Of `SimulatorStatus`."""
+
+    observed_generation: int = 0
+    digest: Digest | None = None
+    accelerators: tuple[str, ...] = ()
+    conditions: tuple[ConditionView, ...] = ()
+
+
+class SimulatorView(View):
+    """A Simulator."""
+
+    metadata: MetadataView
+    spec: SimulatorSpecView
+    status: SimulatorStatusView = SimulatorStatusView()
+
+    @property
+    def is_going(self) -> bool:
+        """It was deleted, and waits for something."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the operator does not serve it; another one of its digest may be served instead."""
+        for each in self.status.conditions:
+            if (each.type, each.status) == ("Verified", "False"):
+                return each.message or each.reason or "the operator does not say why"
+        return None
+
+    def admits(self, tenant: str) -> bool:
+        """Whether a tenant may open runs with it."""
+        tenants = self.spec.serving.tenants
+        return not tenants or tenant in tenants
+
+
+class CanaryView(View):
+    """Of `Canary`."""
+
+    simulator: str
+    percent: int
+
+
+class AliasSpecView(View):
+    """Of `AliasSpec`."""
+
+    simulator: str
+    canary: CanaryView | None = None
+
+
+class AliasView(View):
+    """A SimulatorAlias."""
+
+    spec: AliasSpecView
+
+
+_View = TypeVar("_View", bound=View)
+
+
+def parse_object(view: type[_View], fields: Object) -> _View:
+    """Raises Conflict naming the first thing that is wrong."""
+    try:
+        return view.model_validate(fields)
+    except ValidationError as error:
+        name = fields.get("metadata", {}).get("name")
+        raise Conflict(f"{name} in the cluster is wrong at {first_problem(error)}") from error
+
+
+def of_digest(objects: Iterable[Object], simulator: Digest) -> SimulatorView | None:
+    """The object that is this simulator.
+
+    Of several the one that is served, which is the oldest that the operator did not refuse.
+    """
+    candidates = [
+        parse_object(SimulatorView, each)
+        for each in objects
+        if (each.get("status") or {}).get("digest") == simulator
+    ]
+    return min((each for each in candidates if not each.is_going), key=_precedence, default=None)
+
+
+def _precedence(simulator: SimulatorView) -> tuple[bool, str, str]:
+    metadata = simulator.metadata
+    return simulator.refusal is not None, metadata.creation_timestamp, metadata.uid

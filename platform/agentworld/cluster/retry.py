@@ -1,0 +1,44 @@
+"""Waiting for an API server that is gone."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from agentworld.cluster.client import EXISTS
+from agentworld.errors import ClusterError
+
+_NOT_ALLOWED = (401, 403)
+
+_Answer = TypeVar("_Answer")
+
+
+def patiently(
+    ask: Callable[[], _Answer],
+    *,
+    until: float,
+    every_seconds: float,
+    tell: Callable[[str], None],
+    granted: bool = False,
+) -> _Answer:
+    """Asks again while the API server is gone, which is told once; raises ClusterError.
+
+    One that begins again answers before it knows accounts and Roles. So where the same was asked
+    before, and answered (`granted`), a refusal is waited for too. `until` is a monotonic time.
+    """
+    is_reported = False
+    while True:
+        try:
+            return ask()
+        except ClusterError as error:
+            may_pass = is_unreachable(error) or (granted and error.status in _NOT_ALLOWED)
+            if not may_pass or time.monotonic() >= until:
+                raise
+            if not is_reported:
+                tell(f"{error}; waiting for it")
+                is_reported = True
+        time.sleep(every_seconds)
+
+
+def is_unreachable(error: ClusterError) -> bool:
+    """Whether nobody answered; a conflict is an answer, by which a webhook refuses as well."""
+    return error.retryable and error.status != EXISTS

@@ -1,0 +1,166 @@
+"""Sessions of Claude Code: a file of many lines is a session.
+
+Each sub-agent of a session is an episode of its own and shares the session's task. A message may
+take several lines, one for each of its blocks. Lines and blocks that come again, as after a session
+is resumed, are copies and are left out. Where a user went back to an earlier message, what the
+agent did after it had reached the world, so all lines are read in their order.
+
+The lines that `claude --output-format stream-json` writes are read too.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pydantic import AliasChoices, BaseModel, Field, JsonValue, ValidationError
+
+from agentworld.data.importers.anthropic import Message, events_of
+from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.content import text_of
+from agentworld.data.importers.events import Episode, Event
+from agentworld.data.importers.rows import Row, rows_of
+from agentworld.records.base import first_problem
+from agentworld.storage.source import SourceFile
+
+_OF_SESSIONS = frozenset({"sessionId", "session_id", "leafUuid", "isSnapshotUpdate"})
+"""Each line has one of them."""
+_MESSAGES = ("user", "assistant")
+_HARNESS = "<synthetic>"
+"""The model of what Claude Code itself writes in the agent's place."""
+
+
+class _Line(BaseModel):
+    type: str
+    uuid: str | None = None
+    parent: str | None = Field(None, validation_alias="parentUuid")
+    session: str | None = Field(None, validation_alias=AliasChoices("sessionId", "session_id"))
+    agent: str | None = Field(None, validation_alias=AliasChoices("agentId", "parent_tool_use_id"))
+    is_sidechain: bool | None = Field(None, validation_alias="isSidechain")
+    is_meta: bool | None = Field(None, validation_alias="isMeta")
+    is_summary: bool | None = Field(None, validation_alias="isCompactSummary")
+    timestamp: str | float | None = None
+    message: Message | None = None
+
+
+class ClaudeCode:
+    """See `Importer`."""
+
+    options = ImportOptions
+
+    def claims(self, value: JsonValue) -> bool:
+        """Where the line is of a session."""
+        if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+            return False
+        return not _OF_SESSIONS.isdisjoint(value)
+
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+        """The lines that cannot be read, then the session, then its sub-agents."""
+        session = _Session()
+        for row in rows_of(file):
+            problem = row.problem or session.add(row)
+            if problem:
+                yield Imported(row.place, problem=problem)
+        for agent in session.agents:
+            place = f"agent {agent}" if agent else ""
+            yield read_row(
+                Row(place, agent), domain, lambda value: session.episode(str(value), options)
+            )
+
+
+IMPORTER: Importer = ClaudeCode()
+
+
+@dataclass
+class _Session:
+    """What was read of a file."""
+
+    agents: dict[str, list[Event]] = field(default_factory=dict)
+    """The events of each sub-agent by its name, and of the agent itself, which has none."""
+    _models: dict[str, str] = field(default_factory=dict)
+    _task: str = ""
+    _agent: str = ""
+    _roots: dict[str, str] = field(default_factory=dict)
+    """Of each line of a sub-agent without a name: the first line that it goes back to."""
+    _uuids: set[str] = field(default_factory=set)
+    _blocks: set[bytes] = field(default_factory=set)
+
+    def add(self, row: Row) -> str:
+        """Adds a line; returns what is wrong with it."""
+        try:
+            line = _Line.model_validate(row.value)
+            events = list(self._events(line, row.place))
+            for each in events:
+                _text_of(each).encode()
+        except ValidationError as error:
+            return first_problem(error)
+        except RecursionError:
+            return "it is nested too deeply"
+        except UnicodeEncodeError:
+            return "a text in it is no Unicode: it holds half of a surrogate pair"
+        if line.message:
+            self._agent = self._agent_of(line)
+        self.agents.setdefault(self._agent, []).extend(events)
+        if line.message and line.message.model not in (None, _HARNESS):
+            self._models.setdefault(self._agent, line.message.model or "")
+        self._task = self._task or line.session or ""
+        return ""
+
+    def episode(self, agent: str, options: ImportOptions) -> Episode:
+        """The episode of one of the agents."""
+        return Episode(
+            source=options.source or self._models.get(agent) or "claude_code",
+            events=self.agents[agent],
+            task_id=self._task,
+            licence=options.licence,
+        )
+
+    def _agent_of(self, line: _Line) -> str:
+        if line.is_sidechain is False or not (line.is_sidechain or line.agent):
+            return ""
+        if line.agent:
+            return line.agent
+        root = self._roots.get(line.parent or "", line.uuid or "without a name")
+        if line.uuid:
+            self._roots[line.uuid] = root
+        return root
+
+    def _events(self, line: _Line, place: str) -> Iterator[Event]:
+        reason = self._reason_to_leave_out(line)
+        if line.message is None or reason:
+            text = text_of(line.message.content, place)[0] if line.message else ""
+            yield Event(place, "left out", text, reason=reason)
+            return
+        time = "" if line.timestamp is None else str(line.timestamp)
+        for event in events_of(line.message, f"{place} message", time):
+            is_copy = event.role in ("action", "observation") and self._is_copy(line.message, event)
+            reason = "copy of an earlier block"
+            yield Event(event.place, "left out", event.text, reason=reason) if is_copy else event
+
+    def _reason_to_leave_out(self, line: _Line) -> str:
+        if line.message is None or line.type not in _MESSAGES:
+            return "line that is no message"
+        if line.uuid in self._uuids:
+            return "copy of an earlier line"
+        if line.uuid:
+            self._uuids.add(line.uuid)
+        if line.is_summary:
+            return "summary of a compaction"
+        is_of_harness = line.is_meta or line.message.model == _HARNESS
+        return "message of the harness" if is_of_harness else ""
+
+    def _is_copy(self, message: Message, event: Event) -> bool:
+        content = repr((message.id, event.role, event.call, event.text, event.action))
+        digest = hashlib.sha256(content.encode()).digest()
+        if not event.call or digest not in self._blocks:
+            self._blocks.add(digest)
+            return False
+        return True
+
+
+def _text_of(event: Event) -> str:
+    """What a turn would hold of it."""
+    if event.role == "left out":
+        return ""
+    calls = event.action.calls if event.action else ()
+    return json.dumps([event.text, [each.arguments for each in calls]], ensure_ascii=False)

@@ -1,0 +1,168 @@
+"""From the events of an episode, in any form of log, to its trajectory.
+
+An importer translates a record into events in the order in which it has them. Here actions and
+observations become turns, by one rule for all forms, and what does not is counted by its reason.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from agentworld.domains.base import Action, ActionError, domain_of
+from agentworld.records.tool import Tools
+from agentworld.records.trajectory import Span, Trajectory, Turn
+
+NO_RESULT = "call without a result"
+NO_CALL = "result without a call"
+PAIRED_BY_ORDER = "result paired by order, for its id names no call"
+CUT = "result that is cut"
+
+Role = Literal["action", "observation", "start", "left out"]
+
+
+class Event(NamedTuple):
+    """One thing that a record holds."""
+
+    place: str
+    """Where the record has it, such as `messages[6]`."""
+    role: Role
+    """What it is to a world: an agent's action, the observation, the start, or nothing."""
+    text: str = ""
+    action: Action | None = None
+    """Of an action."""
+    call: str = ""
+    """The id of a call and of its result, where the record has one."""
+    time: str = ""
+    """When it happened, as the record has it."""
+    spans: tuple[Span, ...] = ()
+    """Parts of the text that another than the world wrote."""
+    is_cut: bool = False
+    """The text ends before its end."""
+    reason: str = ""
+    """Why it is left out."""
+
+
+class Episode(NamedTuple):
+    """What a record holds of one episode."""
+
+    source: str
+    """The agent or the log that made it."""
+    events: Sequence[Event]
+    tools: Tools = ()
+    task_id: str = ""
+    """What several trials of one task share."""
+    licence: str = ""
+
+
+class Pair(NamedTuple):
+    """An action and its observation, by their places among the events."""
+
+    action: int
+    observation: int
+
+
+class Assembled(NamedTuple):
+    """An episode as a trajectory."""
+
+    trajectory: Trajectory
+    pairs: Sequence[Pair]
+    """One for each turn."""
+    notes: Counter[str]
+    """How many events became no turn, by reason."""
+
+
+def assemble(episode: Episode, domain: str) -> Assembled:
+    """The trajectory of an episode; a call that its domain cannot render is left out."""
+    notes = Counter(event.reason for event in episode.events if event.role == "left out")
+    pairs, turns = [], []
+    for pair in _pairs(episode.events, notes):
+        try:
+            turns.append(_turn(episode.events, pair, domain))
+        except ActionError:
+            notes["call whose arguments are no JSON"] += 1
+        else:
+            pairs.append(pair)
+    notes[CUT] += sum(turn.is_cut for turn in turns)
+    trajectory = Trajectory(
+        domain=domain,
+        source=episode.source,
+        task_id=episode.task_id,
+        licence=episode.licence,
+        initial_state="\n\n".join(each.text for each in episode.events if each.role == "start"),
+        tools=episode.tools,
+        turns=tuple(turns),
+    )
+    return Assembled(trajectory, pairs, +notes)
+
+
+def _turn(events: Sequence[Event], pair: Pair, domain: str) -> Turn:
+    action, observation = events[pair.action], events[pair.observation]
+    return Turn(
+        action=domain_of(domain).render_action(action.action or Action(action.text)),
+        observation=observation.text,
+        time=observation.time or action.time,
+        spans=observation.spans,
+        is_cut=observation.is_cut,
+    )
+
+
+def _pairs(events: Sequence[Event], notes: Counter[str]) -> list[Pair]:
+    """The turns in the order of their actions."""
+    pairs, open_calls = list[Pair](), list[int]()
+    for actions, observations in _exchanges(events):
+        open_calls += actions
+        pairs += _pairs_of(events, open_calls, actions, observations, notes)
+    notes[NO_RESULT] += len(open_calls)
+    return sorted(pairs)
+
+
+def _exchanges(events: Sequence[Event]) -> Iterator[tuple[list[int], list[int]]]:
+    """Runs of actions, each with the run of observations after it."""
+    places = [number for number, event in enumerate(events) if event.role in _TURN]
+    actions = list[int]()
+    for role, group in groupby(places, key=lambda number: events[number].role):
+        if role == "action":
+            actions = list(group)
+        else:
+            yield actions, list(group)
+            actions = []
+    if actions:
+        yield actions, []
+
+
+_TURN = ("action", "observation")
+
+
+def _pairs_of(
+    events: Sequence[Event],
+    open_calls: list[int],
+    actions: Sequence[int],
+    observations: Sequence[int],
+    notes: Counter[str],
+) -> Iterator[Pair]:
+    """Pairs each observation with an open call, which it closes.
+
+    By id, for an id that names two calls with the one of this exchange. Ids that name no open call
+    are no ids: where as many calls as results of the exchange are left, they are paired by order.
+    """
+    rest = []
+    for observation in observations:
+        call = events[observation].call
+        candidates = sorted(open_calls, key=lambda number: (number not in actions, number))
+        match = next((each for each in candidates if call and events[each].call == call), None)
+        if match is None:
+            rest.append(observation)
+        else:
+            open_calls.remove(match)
+            yield Pair(match, observation)
+    left = [each for each in actions if each in open_calls]
+    has_ids = any(events[each].call for each in rest)
+    if has_ids and len(left) != len(rest):
+        notes[NO_CALL] += len(rest)
+        return
+    for action, observation in zip(left, rest, strict=False):
+        open_calls.remove(action)
+        yield Pair(action, observation)
+    notes[PAIRED_BY_ORDER] += len(left) if has_ids else 0
+    notes[NO_CALL] += max(0, len(rest) - len(left))

@@ -1,0 +1,166 @@
+"""Logs of Inspect AI.
+
+A sample is one episode. It has each exchange three times: in its messages, in what its models were
+sent, and in its tool events. Its messages are what the agent saw at the end; its tool events are
+all that was called, by sub-agents too.
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Literal
+
+from pydantic import JsonValue
+
+from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.content import text_of
+from agentworld.data.importers.events import Episode, Event
+from agentworld.data.importers.inspect_logs import (
+    SUFFIX,
+    Evaluation,
+    Exchanges,
+    Sample,
+    ToolError,
+    ToolEvent,
+    samples_of,
+)
+from agentworld.data.importers.messages import ToolCall, action_of, events_of
+from agentworld.data.importers.tools import tools_of
+from agentworld.records.trajectory import Span
+from agentworld.storage.source import SourceFile
+
+_CUT_HEAD = re.compile(
+    r"\s*The output of your call to .+ was too long to be displayed\.\n"
+    r"Here is a truncated version:\n<START_TOOL_OUTPUT>\n"
+)
+_CUT_TAIL = re.compile(r"\n<END_TOOL_OUTPUT>\s*\Z")
+_HARNESS_ERRORS = ("approval", "cancelled", "limit", "parsing")
+"""What keeps a call from the world."""
+_ALONE = "tool event that no message repeats"
+
+
+class InspectOptions(ImportOptions):
+    """What counts of a sample."""
+
+    calls: Literal["messages", "events"] = "messages"
+    """Where its calls and results are read: in its messages, or in its tool events, which have
+    those of sub-agents too.
+    """
+    start: Literal["nothing", "user"] = "nothing"
+    """What an episode begins with: nothing, or the first message of the user."""
+
+
+class Inspect:
+    """See `NamedImporter`."""
+
+    options = InspectOptions
+
+    def claims_name(self, file: SourceFile) -> bool:
+        """No other tool writes files of this name."""
+        return file.suffix == SUFFIX
+
+    def claims(self, value: JsonValue) -> bool:
+        """Where it says of an evaluation how it ended."""
+        fields = value if isinstance(value, dict) else {}
+        evaluation = fields.get("eval")
+        return "status" in fields and isinstance(evaluation, dict) and "task" in evaluation
+
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+        """A log may have many samples."""
+        settings = InspectOptions.model_validate(options.model_dump())
+        for evaluation, row in samples_of(file):
+            convert = partial(_episode, evaluation=evaluation, options=settings)
+            yield read_row(row, domain, convert)
+
+
+IMPORTER: Importer = Inspect()
+
+
+def _episode(value: JsonValue, evaluation: Evaluation, options: InspectOptions) -> Episode:
+    sample = Sample.model_validate(value)
+    tools, problems = tools_of(sample.tools)
+    return Episode(
+        source=options.source or evaluation.model or "inspect",
+        events=[*problems, *_events(sample, options), *_lost(sample)],
+        tools=tools,
+        task_id=f"{evaluation.task}/{sample.id}",
+        licence=options.licence,
+    )
+
+
+def _events(sample: Sample, options: InspectOptions) -> Iterator[Event]:
+    exchanges = sample.exchanges
+    events = _of_messages(exchanges, options.start)
+    if options.calls == "messages":
+        yield from events
+    else:
+        others = (each for each in events if each.role in ("start", "left out"))
+        yield from (each for each in others if each.reason != _ALONE)
+        yield from _of_tool_events(exchanges.events)
+
+
+def _of_messages(exchanges: Exchanges, start: str) -> Iterator[Event]:
+    waiting = defaultdict[str, deque[int]](deque)
+    for number, each in enumerate(exchanges.events):
+        if each:
+            waiting[each.id].append(number)
+    messages = {f"messages[{number}]": each for number, each in enumerate(exchanges.messages)}
+    for event in events_of(exchanges.messages, start):
+        if event.role != "observation":
+            yield event
+            continue
+        same = waiting[event.call]
+        tool_event = exchanges.events[same.popleft()] if same else None
+        yield _marked(event, messages[event.place].error, tool_event)
+    for number in sorted(number for each in waiting.values() for number in each):
+        yield Event(f"events[{number}]", "left out", reason=_ALONE)
+
+
+def _of_tool_events(events: Sequence[ToolEvent | None]) -> Iterator[Event]:
+    for number, each in enumerate(events):
+        if not each:
+            continue
+        place = f"events[{number}]"
+        action = action_of(ToolCall(function=each.function, arguments=each.arguments))
+        yield Event(place, "action", action=action, call=each.id, time=each.timestamp)
+        if each.pending:
+            continue
+        text, parts = text_of(_content(each.result), place)
+        yield from parts
+        yield _marked(Event(place, "observation", text, call=each.id), each.error, each)
+
+
+def _content(result: JsonValue) -> JsonValue:
+    """A tool's result as Inspect makes a message of it."""
+    match result:
+        case dict():
+            return [result]
+        case int() | float():
+            return str(result)
+    return result
+
+
+def _marked(event: Event, error: ToolError | None, tool_event: ToolEvent | None) -> Event:
+    """The observation as the agent was sent it, with what Inspect wrote into it."""
+    text = error.message if error and error.message else event.text
+    head, tail = _CUT_HEAD.match(text), _CUT_TAIL.search(text)
+    spans = []
+    if error and error.type in _HARNESS_ERRORS and text:
+        spans.append(Span(start=0, end=len(text), what="error of the harness"))
+    elif head and tail:
+        spans.append(Span(start=0, end=head.end(), what="note that it is cut"))
+        spans.append(Span(start=tail.start(), end=len(text), what="note that it is cut"))
+    return event._replace(
+        text=text,
+        time=(tool_event and (tool_event.completed or tool_event.timestamp)) or event.time,
+        spans=tuple(spans),
+        is_cut=bool((head and tail) or (tool_event and tool_event.truncated)),
+    )
+
+
+def _lost(sample: Sample) -> Iterator[Event]:
+    if sample.error:
+        yield Event("error", "left out", reason="error that ended the sample")
+    for number, _ in enumerate(sample.error_retries or []):
+        yield Event(f"error_retries[{number}]", "left out", reason="attempt that was begun anew")

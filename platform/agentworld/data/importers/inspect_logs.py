@@ -1,0 +1,181 @@
+"""The samples of a log of Inspect AI: of JSON, or of an `.eval` file, which is a zip of JSON."""
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from agentworld.data.importers.messages import Message
+from agentworld.data.importers.rows import Row, document_of, rows_of
+from agentworld.data.importers.zips import Zip, open_zip
+from agentworld.errors import InputError
+from agentworld.records.base import first_problem
+from agentworld.storage.source import SourceFile
+
+SUFFIX = ".eval"
+_HEADERS = ("header.json", "_journal/start.json")
+"""Of a log that ended, and of one that did not."""
+_SAMPLE = re.compile(r"samples/.+_epoch_\d+(?P<chunks>/sample)?\.json", re.DOTALL)
+_ATTACHMENT = re.compile(r"attachment://([0-9a-f]{32})")
+
+
+class Evaluation(BaseModel):
+    """What a log says of all its samples."""
+
+    task: str
+    model: str = ""
+
+
+class ToolError(BaseModel):
+    """In place of a result."""
+
+    type: str = ""
+    message: str = ""
+
+
+class LoggedMessage(Message):
+    """A message, which may be an error of a tool."""
+
+    error: ToolError | None = None
+
+
+class ToolEvent(BaseModel):
+    """A call as it was carried out."""
+
+    id: str
+    function: str
+    arguments: JsonValue = None
+    result: JsonValue = None
+    error: ToolError | None = None
+    truncated: JsonValue = None
+    """How much there was, and how much is left."""
+    pending: bool | None = None
+    timestamp: str = ""
+    completed: str | None = None
+
+
+class Exchanges(BaseModel):
+    """What was called and what came of it, twice."""
+
+    messages: list[LoggedMessage]
+    events: list[ToolEvent | None]
+    """Null in place of an event of another kind."""
+
+
+class Sample(BaseModel):
+    """One episode, without its target, scores, metadata and store: they tell the solution."""
+
+    id: int | str
+    messages: list[Any] = []
+    events: list[Any] = []
+    attachments: dict[str, str] = {}
+    error: Any = None
+    error_retries: list[Any] | None = None
+
+    @property
+    def exchanges(self) -> Exchanges:
+        """Raises ValidationError, and InputError where an attachment is not there."""
+        tool_events = [each if _is(each, "tool") else None for each in self.events]
+        fields = {"messages": self.messages, "events": tool_events}
+        return Exchanges.model_validate(_resolve(fields, self.attachments))
+
+    @property
+    def tools(self) -> list[JsonValue]:
+        """That its models were offered, each once."""
+        offers = [each.get("tools") for each in self.events if _is(each, "model")]
+        tools = [tool for offer in offers if isinstance(offer, list) for tool in offer]
+        distinct = list({repr(tool): tool for tool in tools}.values())
+        return cast(list[JsonValue], _resolve(distinct, self.attachments))
+
+
+def _is(event: object, kind: str) -> bool:
+    return isinstance(event, dict) and event.get("event") == kind
+
+
+def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
+    """A value with the texts that it names; raises InputError where one is not there."""
+    match value:
+        case dict():
+            return {key: _resolve(each, attachments) for key, each in value.items()}
+        case list():
+            return [_resolve(each, attachments) for each in value]
+        case str() if match := _ATTACHMENT.fullmatch(value):
+            if match[1] not in attachments:
+                raise InputError(f"attachments: there is no {match[1]}")
+            return attachments[match[1]]
+    return value
+
+
+class LoggedSample(NamedTuple):
+    """A sample, or in its place what is wrong with it or with its log."""
+
+    evaluation: Evaluation
+    row: Row
+
+
+class _Log(BaseModel):
+    eval: Evaluation
+    samples: list[Any] | None = None
+
+
+_UNKNOWN = Evaluation(task="")
+
+
+def samples_of(file: SourceFile) -> Iterator[LoggedSample]:
+    """Of a zip, none is inflated before it is asked for."""
+    return _of_zip(file) if file.suffix == SUFFIX else _of_json(file)
+
+
+def _of_json(file: SourceFile) -> Iterator[LoggedSample]:
+    for row in rows_of(file):
+        log = _log(row)
+        if isinstance(log, Row):
+            yield LoggedSample(_UNKNOWN, log)
+            continue
+        for number, sample in enumerate(log.samples or []):
+            where = f"samples[{number}]"
+            place = f"{row.place}, {where}" if row.place else where
+            yield LoggedSample(log.eval, Row(place, sample))
+
+
+def _of_zip(file: SourceFile) -> Iterator[LoggedSample]:
+    try:
+        with open_zip(file) as archive:
+            log = _header(archive)
+            if isinstance(log, Row):
+                yield LoggedSample(_UNKNOWN, log)
+                return
+            for name in archive.names:
+                if match := _SAMPLE.fullmatch(name):
+                    row = _in_chunks(name) if match["chunks"] else _member(archive, name)
+                    yield LoggedSample(log.eval, row)
+    except InputError as error:
+        yield LoggedSample(_UNKNOWN, Row("", problem=str(error)))
+
+
+def _header(archive: Zip) -> _Log | Row:
+    name = next((each for each in _HEADERS if each in archive.names), "")
+    return _log(_member(archive, name)) if name else Row("", problem="the log has no header")
+
+
+def _member(archive: Zip, name: str) -> Row:
+    try:
+        return document_of(io.BytesIO(archive.read(name)))._replace(place=name)
+    except InputError as error:
+        return Row(name, problem=str(error))
+
+
+def _in_chunks(name: str) -> Row:
+    problem = "the sample is stored in chunks; write the log as JSON with `inspect log dump`"
+    return Row(name, problem=problem)
+
+
+def _log(row: Row) -> _Log | Row:
+    if row.problem:
+        return row
+    try:
+        return _Log.model_validate(row.value)
+    except ValidationError as error:
+        return Row(row.place, problem=first_problem(error))

@@ -1,0 +1,80 @@
+"""What a harness made of an observation: a repr around it, a cut, lines at its end.
+
+The forms whose records may hold such observations share it.
+"""
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from agentworld.data.importers.base import ImportOptions
+from agentworld.records.trajectory import Span
+
+_HARNESS = "line of the harness"
+
+_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"
+_LITERAL = rf"'(?:[^'\\\n]++|{_ESCAPE})*+'|\"(?:[^\"\\\n]++|{_ESCAPE})*+\""
+_START, _END = r"TextContent\(type='text', text=", r"(?:, (?:annotations|meta)=None)*\)"
+_ITEM = rf"{_START}(?:{_LITERAL}){_END}"
+_WHOLE = re.compile(
+    rf"(?:meta=None content=)?\[(?:{_ITEM}(?:, {_ITEM})*)?\]"
+    r"(?: structuredContent=None)?(?: isError=(?:True|False))?"
+)
+_LITERALS = re.compile(rf"{_START}({_LITERAL}){_END}")
+
+
+def _is_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from error
+    return text
+
+
+class ObservationOptions(ImportOptions):
+    """What a harness made of observations."""
+
+    unwrap: Literal["", "textcontent"] = ""
+    """`textcontent`: an observation is the repr of a Python list of MCP's `TextContent` objects, or
+    of the result that has it; its text is what they hold, joined by line feeds. What is no whole
+    repr of texts alone, such as one that is cut, stays as it is. Empty: nothing is unwrapped.
+    """
+    cut_at: int = Field(default=0, ge=0)
+    """An observation of exactly so many characters, as the log has it, is cut; 0: none is."""
+    harness_lines: tuple[Annotated[str, AfterValidator(_is_pattern)], ...] = ()
+    """Regular expressions of whole lines that the harness adds at the end of an observation, such
+    as `You have .* steps left`. They stay in it, as a span.
+    """
+
+
+def observation_of(text: str, options: ObservationOptions) -> tuple[str, tuple[Span, ...], bool]:
+    """What the world showed, what the harness wrote in it, and whether it is cut."""
+    is_cut = bool(options.cut_at) and len(text) == options.cut_at
+    whole = _unwrap(text) if options.unwrap else text
+    return whole, _spans(whole, options.harness_lines), is_cut
+
+
+def _unwrap(text: str) -> str:
+    if not _WHOLE.fullmatch(text):
+        return text
+    try:
+        return "\n".join(ast.literal_eval(literal) for literal in _LITERALS.findall(text))
+    except (SyntaxError, ValueError):  # an escape of no character, or what no source may hold
+        return text
+
+
+def _spans(text: str, patterns: Sequence[str]) -> tuple[Span, ...]:
+    """The lines at the end that match; white space between and after them is the harness's too."""
+    if not patterns:
+        return ()
+    position, start = len(text), len(text)
+    for line in reversed(text.split("\n")):
+        is_match = any(re.fullmatch(pattern, line.rstrip("\r")) for pattern in patterns)
+        if line.strip() and not is_match:
+            break
+        start = position - len(line) if is_match else start
+        position -= len(line) + 1
+    return (Span(start=start, end=len(text), what=_HARNESS),) if start < len(text) else ()

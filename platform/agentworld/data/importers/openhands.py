@@ -1,0 +1,125 @@
+"""Events of OpenHands, in the layouts of 2024 and 2025.
+
+A row is a list of events or an object with one; in an array or lines of single events, the file is
+one episode. In the layout of 2024 an action and its observation may be a list of two.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from pydantic import JsonValue, TypeAdapter
+
+from agentworld.data.importers.base import (
+    Imported,
+    Importer,
+    ImportOptions,
+    read_row,
+)
+from agentworld.data.importers.events import Episode
+from agentworld.data.importers.openhands_events import HARNESS, WORLD, OpenHandsEvent, events_of
+from agentworld.data.importers.paths import first_text, list_in, text_at
+from agentworld.data.importers.rows import Row, rows_of
+from agentworld.data.importers.tools import tools_of
+from agentworld.storage.source import SourceFile
+
+_LISTS = ("history", "trajectory", "events")
+_TASKS = ("instance_id", "instance.instance_id", "task_id")
+_MODEL = "metadata.llm_config.model"
+
+
+class OpenHandsOptions(ImportOptions):
+    """Where a record has what, if it is not where most records have it."""
+
+    events: str = ""
+    """The path of the list of events, such as `result.history`; by default `history`,
+    `trajectory` or `events`."""
+    task: str = ""
+    """The path of what several trials of one task share; by default `instance_id`."""
+
+
+_BY_PLACE = TypeAdapter(dict[str, OpenHandsEvent])
+
+
+class OpenHands:
+    """See `Importer`."""
+
+    options = OpenHandsOptions
+
+    def claims(self, value: JsonValue) -> bool:
+        """Where there are only events of kinds that OpenHands has."""
+        if isinstance(value, dict):
+            value = next((value[name] for name in _LISTS if value.get(name)), value)
+        events = _flat(value if isinstance(value, list) else [value])
+        return bool(events) and all(map(_is_of_openhands, events))
+
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+        """A row is an episode; rows that are single events are together one."""
+        settings = OpenHandsOptions.model_validate(options.model_dump())
+        convert, parts = partial(_episode, options=settings), list[JsonValue]()
+        for row in rows_of(file):
+            if not row.problem and _is_part(row):
+                parts.append(row.value)
+            else:
+                yield read_row(row, domain, convert)
+        if parts:
+            yield read_row(Row("", parts), domain, convert)
+
+
+IMPORTER: Importer = OpenHands()
+
+
+def _flat(values: Sequence[JsonValue]) -> list[JsonValue]:
+    return [each for value in values for each in (value if isinstance(value, list) else [value])]
+
+
+def _is_of_openhands(value: JsonValue) -> bool:
+    if not isinstance(value, dict) or "role" in value:
+        return False
+    kinds = [value[name] for name in ("action", "observation") if name in value]
+    return len(kinds) == 1 and isinstance(kinds[0], str) and kinds[0] in HARNESS | WORLD
+
+
+def _is_part(row: Row) -> bool:
+    """Whether the row is no episode, but an event of one, or an action with its observation."""
+    if isinstance(row.value, list) and row.place.startswith("element"):
+        return len(row.value) == 2 and all(map(_is_event, row.value))
+    return _is_event(row.value)
+
+
+def _is_event(value: JsonValue) -> bool:
+    return isinstance(value, dict) and ("action" in value or "observation" in value)
+
+
+def _episode(value: JsonValue, options: OpenHandsOptions) -> Episode:
+    path, values = list_in(value, options.events, _LISTS, "events")
+    events = _BY_PLACE.validate_python(dict(_places(values, path)))
+    systems = [each.arguments for each in events.values() if each.action == "system"]
+    tools, problems = tools_of(systems[0].get("tools") if systems else None)
+    models = (_model(each) for each in events.values())
+    return Episode(
+        source=options.source
+        or first_text(value, [_MODEL])
+        or next(filter(None, models), "openhands"),
+        events=[*problems, *events_of(events)],
+        tools=tools,
+        task_id=text_at(value, options.task) if options.task else _task(value),
+        licence=options.licence,
+    )
+
+
+def _task(value: JsonValue) -> str:
+    issue = [first_text(value, [f"issue.{name}"]) for name in ("owner", "repo", "number")]
+    return first_text(value, _TASKS) or ("/".join(issue) if all(issue) else "")
+
+
+def _places(values: Sequence[JsonValue], path: str) -> Iterator[tuple[str, JsonValue]]:
+    for number, each in enumerate(values):
+        if isinstance(each, list):
+            yield from ((f"{path}[{number}][{place}]", part) for place, part in enumerate(each))
+        else:
+            yield f"{path}[{number}]", each
+
+
+def _model(event: OpenHandsEvent) -> str:
+    metadata = event.tool_call_metadata
+    return first_text(metadata.model_response, ["model"]) if metadata else ""

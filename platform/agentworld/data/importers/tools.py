@@ -1,0 +1,38 @@
+"""The tools that a record says the agent could call."""
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue, ValidationError
+
+from agentworld.data.importers.events import Event
+from agentworld.records.tool import Tool
+
+
+def tools_of(value: JsonValue) -> tuple[tuple[Tool, ...], Sequence[Event]]:
+    """Tools as OpenAI, Anthropic and MCP write them; what is no tool is left out."""
+    tools: dict[str, Tool] = {}
+    events = []
+    for number, each in enumerate(value if isinstance(value, list) else []):
+        try:
+            tool = _tool(each)
+        except ValidationError:
+            place = f"tools[{number}]"
+            events.append(Event(place, "left out", reason="tool without a name or a schema"))
+        else:
+            tools.setdefault(tool.name, tool)
+    return tuple(tools.values()), events
+
+
+def _tool(value: JsonValue) -> Tool:
+    fields = value if isinstance(value, dict) else {}
+    function = fields.get("function", fields)
+    function = function if isinstance(function, dict) else {}
+    names = ("parameters", "input_schema", "inputSchema")
+    schema = next((function[name] for name in names if function.get(name)), {"type": "object"})
+    return Tool.model_validate(
+        {
+            "name": function.get("name"),
+            "description": function.get("description") or "",
+            "input_schema": schema,
+        }
+    )

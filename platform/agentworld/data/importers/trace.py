@@ -1,0 +1,143 @@
+"""A trace of spans as an episode: a span that calls a tool is an action and its observation.
+
+Traces of all sources come here as `PlacedSpan`s, in any order: they are put into that of their
+start. Other spans are no part of the world that answers the calls, and are left out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pydantic import Field, JsonValue
+
+from agentworld.data.importers.base import ImportOptions
+from agentworld.data.importers.events import Episode, Event
+from agentworld.data.importers.messages import Function, action_of
+from agentworld.data.importers.messages import ToolCall as MessageCall
+from agentworld.data.importers.span import PlacedSpan, Span
+from agentworld.data.importers.span_attributes import (
+    MODELS,
+    SESSIONS,
+    ToolCall,
+    first_word,
+    kind_of,
+    tool_call_of,
+    tool_definitions,
+)
+from agentworld.data.importers.tool_values import unquoted
+from agentworld.data.importers.tools import tools_of
+from agentworld.records.tool import Tools
+
+_OF_MLFLOW = "mlflow."
+
+
+class SpanOptions(ImportOptions):
+    """What traces of every source can be told."""
+
+    harness_tools: tuple[str, ...] = ()
+    """Tools that are the harness's own and not the world's, such as `final_answer`: their calls
+    are left out."""
+    task: str = ""
+    """The attribute that several traces of one task share; by default that of a session."""
+    cut_at: int = Field(0, ge=0)
+    """The most characters of a result that the tracer keeps: a result of just so many is marked
+    as cut. 0 where it keeps all."""
+
+
+def episode_of(
+    spans: Iterable[PlacedSpan],
+    options: SpanOptions,
+    default_source: str,
+    labels: Mapping[str, JsonValue] | None = None,
+) -> Episode:
+    """The episode of a trace; `labels` are attributes of the trace itself."""
+    trace = _Trace(spans, options)
+    tools, problems = trace.tools()
+    return Episode(
+        source=options.source or trace.word(MODELS) or default_source,
+        events=[*problems, *trace.events()],
+        tools=tools,
+        task_id=trace.word([options.task] if options.task else SESSIONS, labels or {}),
+        licence=options.licence,
+    )
+
+
+class _Trace:
+    """The spans of a trace in the order of their start, and the calls that they are."""
+
+    def __init__(self, spans: Iterable[PlacedSpan], options: SpanOptions) -> None:
+        self._options = options
+        self._spans = sorted(map(_unquoted, spans), key=lambda each: each.span.start)
+        self._calls = [tool_call_of(span.name, span.attributes) for _, span in self._spans]
+        self._by_id = {
+            span.span_id: (span, call)
+            for (_, span), call in zip(self._spans, self._calls, strict=True)
+            if span.span_id is not None
+        }
+
+    def word(self, keys: Sequence[str], labels: Mapping[str, JsonValue] | None = None) -> str:
+        """The first of these attributes that the trace or one of its spans has."""
+        attributes = [labels or {}, *(span.attributes for _, span in self._spans)]
+        return next((word for each in attributes if (word := first_word(each, keys))), "")
+
+    def tools(self) -> tuple[Tools, Sequence[Event]]:
+        """What the agent could call: as it was defined, or else as it was called."""
+        defined = [tool for _, span in self._spans for tool in tool_definitions(span.attributes)]
+        called: list[JsonValue] = [
+            {"name": call.name, "description": call.description} for call in self._calls if call
+        ]
+        distinct = {str(tool): tool for tool in (*defined, *called)}
+        tools, problems = tools_of(list(distinct.values()))
+        return tuple(t for t in tools if t.name not in self._options.harness_tools), problems
+
+    def events(self) -> Iterator[Event]:
+        """A span that calls a tool is two events, any other is left out."""
+        originals: dict[str | int, Span] = {}
+        for (place, span), call in zip(self._spans, self._calls, strict=True):
+            first = span if span.span_id is None else originals.setdefault(span.span_id, span)
+            if first is not span and first == span:
+                yield Event(place, "left out", reason="copy of a span")
+            elif call:
+                yield from self._exchange(place, span, call)
+            else:
+                yield Event(place, "left out", reason=f"span: {kind_of(span.attributes)}")
+
+    def _exchange(self, place: str, span: Span, call: ToolCall) -> Iterator[Event]:
+        if reason := self._why_left_out(span, call):
+            yield Event(place, "left out", reason=reason)
+            return
+        function = MessageCall(function=Function(name=call.name, arguments=call.arguments))
+        yield Event(place, "action", action=action_of(function), call=place, time=str(span.start))
+        if call.result is not None:
+            yield Event(
+                place,
+                "observation",
+                call.result,
+                call=place,
+                time=str(span.end or span.start),
+                is_cut=0 < self._options.cut_at == len(call.result),
+            )
+
+    def _why_left_out(self, span: Span, call: ToolCall) -> str:
+        if call.name in self._options.harness_tools:
+            return "call of a tool of the harness"
+        if call.arguments is None:
+            return "tool span without arguments"
+        return "inner span of the same call" if self._is_inner(span, call) else ""
+
+    def _is_inner(self, span: Span, call: ToolCall) -> bool:
+        """Whether a span around this one is the same call, which two tracers wrote down."""
+        ids = {span.span_id}
+        while span.parent_id in self._by_id and span.parent_id not in ids:
+            span, outer = self._by_id[span.parent_id]
+            ids.add(span.span_id)
+            if outer and outer.result is not None and outer[:2] == call[:2]:
+                return True
+        return False
+
+
+def _unquoted(placed: PlacedSpan) -> PlacedSpan:
+    """MLflow writes every attribute as JSON, so that texts stand in quotation marks."""
+    attributes = placed.span.attributes
+    if not any(name.startswith(_OF_MLFLOW) for name in attributes):
+        return placed
+    update = {"attributes": {name: unquoted(value) for name, value in attributes.items()}}
+    return placed._replace(span=placed.span.model_copy(update=update))

@@ -1,0 +1,82 @@
+"""The members of a zip, each read whole, and no longer than a document may be.
+
+Newer zips are compressed by zstd (method 93), which the standard library reads from Python 3.14 on.
+"""
+
+import copy
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from agentworld.data.importers.rows import MOST_DOCUMENT_BYTES
+from agentworld.errors import InputError
+from agentworld.storage.source import UNREADABLE, SourceFile
+
+_ZSTD = 93
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD)
+_ENCRYPTED = 1
+_DAMAGE = (*UNREADABLE, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error)
+
+
+class Zip:
+    """A zip that is open."""
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file = file
+        # A member that was written again stands there twice, and the last one counts.
+        self._members = {each.filename: each for each in file.infolist()}
+
+    @property
+    def names(self) -> list[str]:
+        """Of its members, in their order."""
+        return list(self._members)
+
+    def read(self, name: str) -> bytes:
+        """The content of a member; raises InputError where it cannot be read."""
+        member = self._members[name]
+        if member.flag_bits & _ENCRYPTED:
+            raise InputError("it is encrypted; decrypt it")
+        if member.compress_type not in _METHODS:
+            raise InputError(f"it is compressed by method {member.compress_type}; zip it anew")
+        if member.file_size > MOST_DOCUMENT_BYTES:
+            raise InputError(f"it is longer than {MOST_DOCUMENT_BYTES:,} bytes")
+        try:
+            data = self._inflate(member)
+        except _DAMAGE as error:
+            raise InputError(f"it is damaged: {error}") from error
+        if len(data) != member.file_size or zlib.crc32(data) != member.CRC:
+            raise InputError("it is damaged: it is not what the zip's directory says")
+        return data
+
+    def _inflate(self, member: zipfile.ZipInfo) -> bytes:
+        size = member.file_size + 1  # what is longer than it says is seen
+        if member.compress_type != _ZSTD:
+            with self._file.open(member) as stream:
+                return stream.read(size)
+        import pyarrow  # noqa: PLC0415  it takes a third of a second
+
+        with self._file.open(_as_stored(member)) as stream:
+            return bytes(pyarrow.CompressedInputStream(stream, "zstd").read(size))
+
+
+def _as_stored(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """A member as the standard library takes it, to read its bytes as they lie there."""
+    stored = copy.copy(member)
+    stored.compress_type = zipfile.ZIP_STORED
+    stored.file_size = member.compress_size
+    del stored.CRC  # it is of the inflated bytes
+    return stored
+
+
+@contextmanager
+def open_zip(file: SourceFile) -> Iterator[Zip]:
+    """Raises InputError where it is none."""
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(file.open())
+            archive = Zip(zipfile.ZipFile(stream))
+        except _DAMAGE as error:
+            raise InputError(f"it is no whole zip: {error}") from error
+        yield archive

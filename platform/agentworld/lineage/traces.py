@@ -1,0 +1,114 @@
+"""The traces of an MLflow experiment, as the lines of a file that importers read.
+
+They are listed page by page, without their spans, and each is read by itself: where the client
+searches for whole traces, it leaves out those whose spans cannot be read, and says nothing.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+
+import mlflow
+from mlflow.entities import Trace
+from mlflow.exceptions import MlflowException
+from mlflow.store.entities import PagedList
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.errors import InputError, StoreError
+from agentworld.lineage.mlflow_aliases import if_there
+from agentworld.lineage.server import Server
+from agentworld.recipes.environment import from_environment
+
+_PER_PAGE = 100
+_OLDEST_FIRST = ["timestamp_ms ASC"]
+_MOST_NAMED = 20
+
+
+class Settings(BaseSettings):
+    """The server, from environment variables of these names."""
+
+    model_config = SettingsConfigDict(env_ignore_empty=True, frozen=True)
+
+    mlflow_tracking_uri: str = ""
+    agentworld_mlflow_patience_seconds: float = Field(120.0, ge=0)
+    """How long it may be down."""
+
+
+def read_lines(address: str) -> Iterator[bytes]:
+    """A line of JSON for each trace of `EXPERIMENT?filter=CONDITION`, the oldest first.
+
+    The condition is MLflow's, as it is, and ends the address. Raises InputError for what MLflow
+    does not know or take, StoreError where it gives no answer.
+    """
+    experiment, _, condition = address.partition("?filter=")
+    settings = from_environment(Settings)
+    if not settings.mlflow_tracking_uri:
+        raise InputError("no MLflow is named; set MLFLOW_TRACKING_URI to its address")
+    traces = _Traces(settings, experiment)
+    names = traces.names(condition or None)
+    first = next(names, None)
+    if first is None:
+        raise InputError(f"MLflow has no such trace: {address}; name another experiment or filter")
+    for name in chain([first], names):
+        yield traces.line(name) + b"\n"
+
+
+class _Traces:
+    """Those of one experiment."""
+
+    def __init__(self, settings: Settings, experiment: str) -> None:
+        uri = settings.mlflow_tracking_uri
+        self._server = Server(uri, settings.agentworld_mlflow_patience_seconds)
+        self._client = self._server.ask(lambda: mlflow.MlflowClient(uri))
+        self._experiment = self._server.ask(lambda: self._id_of(experiment))
+
+    def names(self, condition: str | None) -> Iterator[str]:
+        """The ids of those that meet a condition."""
+        token = None
+        while True:
+            page = self._page(condition, token)
+            for trace in page:
+                yield str(trace.info.trace_id)
+            token = page.token
+            if not token:
+                return
+
+    def line(self, name: str) -> bytes:
+        """One trace; one that cannot be read has no data."""
+        try:
+            trace = self._server.ask(lambda: self._client.get_trace(name, display=False).to_json())
+        except StoreError as error:
+            if error.retryable:
+                raise
+            trace = json.dumps({"info": {"trace_id": name}, "data": None})
+        return str(trace).encode()
+
+    def _page(self, condition: str | None, token: str | None) -> PagedList[Trace]:
+        def search() -> PagedList[Trace]:
+            try:
+                return self._client.search_traces(
+                    filter_string=condition,
+                    max_results=_PER_PAGE,
+                    order_by=_OLDEST_FIRST,
+                    page_token=token,
+                    include_spans=False,
+                    locations=[self._experiment],
+                )
+            except MlflowException as error:
+                if error.error_code == "INVALID_PARAMETER_VALUE":
+                    raise InputError(f"MLflow takes no filter {condition!r}: {error}") from error
+                raise
+
+        return self._server.ask(search)
+
+    def _id_of(self, experiment: str) -> str:
+        entity = if_there(lambda: self._client.get_experiment_by_name(experiment))
+        if entity is None and experiment.isdecimal():
+            entity = if_there(lambda: self._client.get_experiment(experiment))
+        if entity is None:
+            names = [each.name for each in self._client.search_experiments(max_results=_MOST_NAMED)]
+            raise InputError(
+                f"there is no experiment {experiment!r} in MLflow; there is {', '.join(names)}"
+            )
+        return str(entity.experiment_id)

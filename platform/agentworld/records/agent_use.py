@@ -1,0 +1,69 @@
+"""Which agent is used for what: people's names for its versions, and who gave them when."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from agentworld.records.base import Digest, Label, Name, Record, Words
+
+AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
+"""As a registry and an evidence mirror both take it."""
+
+_RESERVED = re.compile(r"latest|v\d+")
+
+
+def _unreserved(alias: str) -> str:
+    if _RESERVED.fullmatch(alias):
+        raise ValueError(f"{alias!r} means something else to a registry; name it otherwise")
+    return alias
+
+
+AgentAlias = Annotated[Label, AfterValidator(_unreserved)]
+"""What an agent is in use as: `production`, a shop, a robot."""
+
+
+class AgentUseMove(Record):
+    """Which version shall be in use from now on."""
+
+    version: int = Field(ge=1, lt=2**31)
+    artifact: Digest
+    run: Name
+    """That made it."""
+    by: Words
+    """Who wants it so."""
+    reason: Words | None = None
+
+
+class AgentUse(AgentUseMove):
+    """From then on this version was in use, or none any more."""
+
+    name: AgentName
+    alias: AgentAlias
+    number: int = Field(ge=1)
+    """1 for the first of this name and alias: their order, which no clock decides."""
+    simulator: Digest
+    """Of its run."""
+    at: str
+    ended: bool = False
+    """It is taken out of use; this was the version."""
+
+    @property
+    def agent(self) -> str:
+        """As it is registered."""
+        return f"{self.name}@{self.version}"
+
+    def means_the_same(self, other: "AgentUse") -> bool:
+        """Whether nothing changes by one after the other, whoever wants it and why."""
+        return _meaning(self) == _meaning(other)
+
+
+def _meaning(agent_use: AgentUse) -> tuple[object, ...]:
+    return (
+        agent_use.name,
+        agent_use.alias,
+        agent_use.version,
+        agent_use.artifact,
+        agent_use.run,
+        agent_use.ended,
+    )

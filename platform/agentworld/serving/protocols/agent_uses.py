@@ -1,0 +1,51 @@
+"""The wire on which an operator says which agent is in use, and as what."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+
+from agentworld.http.errors import failures
+from agentworld.records.agent_use import AgentAlias, AgentName, AgentUse, AgentUseMove
+from agentworld.records.base import Words
+from agentworld.serving.protocols.native import Authorized
+from agentworld.serving.runs import Runs
+
+router = APIRouter(generate_unique_id_function=lambda route: route.name)
+
+_Name = Annotated[AgentName, Path()]
+_Alias = Annotated[AgentAlias, Path()]
+
+
+@router.put("/agent-uses/{name}/{alias}", responses=failures(400, 404, 409, 422, 503))
+async def start_agent_use(
+    name: _Name, alias: _Alias, move: AgentUseMove, request: Request, authorized: Authorized
+) -> AgentUse:
+    """From now on this version is in use as that; for operators.
+
+    Its simulator is the one that the edge of the agent names, which was signed when the agent was
+    registered. The same again is signed once.
+    """
+    authorized.caller.check("operator")
+    return await _runs(request).start_agent_use(name, alias, move)
+
+
+@router.delete("/agent-uses/{name}/{alias}", responses=failures(404, 409, 422, 503))
+async def end_agent_use(
+    name: _Name,
+    alias: _Alias,
+    by: Annotated[Words, Query()],
+    request: Request,
+    authorized: Authorized,
+    reason: Annotated[Words | None, Query()] = None,
+) -> AgentUse:
+    """From now on no agent of this name is in use as that, which its history tells; for operators.
+
+    The same again changes nothing.
+    """
+    authorized.caller.check("operator")
+    return await _runs(request).end_agent_use(name, alias, by, reason)
+
+
+def _runs(request: Request) -> Runs:
+    runs: Runs = request.app.state.app_state.runs
+    return runs

@@ -1,0 +1,163 @@
+"""The files of a source: a path or an address, plain or compressed, read as a stream.
+
+What is no file has an address such as `mlflow:NAME`, and is read as JSON lines. One of another
+package is an entry point of the group `agentworld.sources`.
+"""
+
+import gzip
+import hashlib
+import io
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+
+import fsspec
+
+from agentworld.errors import InputError
+from agentworld.kinds import Kinds
+from agentworld.records.base import Digest, digest_json
+from agentworld.records.file import open_regular
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_BESIDE = re.compile(
+    r"(?i)(licen[cs]e|notice|readme|sources)(\..*)?|.*\.(md|txt|lock|py|ya?ml|patch|diff|pred)"
+)
+"""What lies beside recordings and is none."""
+_PIECE_BYTES = 1 << 20
+_LOCAL = "file://"
+_LINES = Kinds[Callable[[str], Iterator[bytes]]](
+    group="agentworld.sources",
+    what="source of recordings",
+    attribute="read_lines",
+    modules={"mlflow": "agentworld.lineage.traces"},
+)
+"""By the start of an address: what reads the lines of what comes after `:`."""
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading a file that is not there, or is damaged, raises."""
+
+
+class SourceFile(NamedTuple):
+    """One file of a source."""
+
+    address: str
+    name: str
+    """Relative to the source, as a quarantine names it."""
+
+    @property
+    def suffix(self) -> str:
+        """Its form, such as `.jsonl`, whatever its compression; empty where it has none."""
+        if _kind_of(self.address):
+            return ".jsonl"
+        suffixes = [each.lower() for each in Path(self.name).suffixes]
+        return next((each for each in reversed(suffixes) if each not in _COMPRESSIONS), "")
+
+    @contextmanager
+    def open(self) -> Iterator[io.BufferedIOBase]:
+        """Its bytes without their compression; raises UNREADABLE, also while they are read."""
+        suffix = "" if _kind_of(self.address) else Path(self.name).suffix
+        compression = _COMPRESSIONS.get(suffix.lower())
+        with self._open_as_it_is() as file:
+            if compression == "gzip":
+                yield gzip.GzipFile(fileobj=file)
+            elif compression:
+                import pyarrow  # noqa: PLC0415  it takes a third of a second
+
+                yield io.BufferedReader(pyarrow.CompressedInputStream(file, compression))
+            else:
+                yield io.BufferedReader(cast(io.RawIOBase, file))
+
+    @property
+    def digest(self) -> Digest:
+        """Of its bytes as they are; raises OSError where they cannot be read."""
+        sha256 = hashlib.sha256()
+        with self._open_as_it_is() as file:
+            while piece := file.read(_PIECE_BYTES):
+                sha256.update(piece)
+        return "sha256:" + sha256.hexdigest()
+
+    def beside(self, path: str) -> "SourceFile":
+        """The file at a path that begins in this one's folder; it may not be there."""
+        folder, name = self.address.rpartition("/")[0], path
+        while name.startswith("../"):
+            folder, name = folder.rpartition("/")[0], name.removeprefix("../")
+        return SourceFile(f"{folder}/{name}", path)
+
+    def _open_as_it_is(self) -> AbstractContextManager[BinaryIO]:
+        if kind := _kind_of(self.address):
+            lines = _LINES.find(kind)(self.address.removeprefix(f"{kind}:"))
+            return cast(BinaryIO, io.BufferedReader(_Lines(lines)))
+        if self.address.startswith(_LOCAL):
+            return open_regular(Path(self.address.removeprefix(_LOCAL)))
+        return cast(AbstractContextManager[BinaryIO], fsspec.open(self.address, "rb"))
+
+
+class _Lines(io.RawIOBase):
+    """Lines that come one after another, as a file."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        if not self._rest:
+            self._rest = memoryview(next(self._lines, b""))
+        target = memoryview(buffer)
+        size = min(len(target), len(self._rest))
+        target[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def files_of(source: str) -> list[SourceFile]:
+    """The files of a source in the order of their names, hidden ones left out.
+
+    Raises InputError where there are none.
+    """
+    if _kind_of(source):
+        return [SourceFile(source, source)]
+    try:
+        filesystem, path = fsspec.core.url_to_fs(source)
+        paths = [path] if filesystem.isfile(path) else sorted(filesystem.find(path))
+        addresses = [filesystem.unstrip_protocol(each) for each in paths]
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"cannot read {source}: {error}; check the address") from error
+    root = path.rpartition("/")[0] if paths == [path] else path.rstrip("/")
+    names = [each.removeprefix(root + "/") for each in paths]
+    files = [SourceFile(*each) for each in zip(addresses, names, strict=True)]
+    recordings = [each for each in files if paths == [path] or _may_be_recording(each.name)]
+    if not recordings:
+        raise InputError(f"{source} holds no recordings; name a file, or a folder of them")
+    return recordings
+
+
+def _kind_of(address: str) -> str:
+    """Of what is no file: the start of its address; empty for a path, and for `s3://`."""
+    start, colon, rest = address.partition(":")
+    is_file = not colon or rest.startswith(("//", ":"))
+    return "" if is_file or start not in _LINES.names else start
+
+
+def _may_be_recording(name: str) -> bool:
+    parts = name.split("/")
+    return not any(part.startswith(".") for part in parts) and not _BESIDE.fullmatch(parts[-1])
+
+
+def digest_of(source: str) -> Digest:
+    """Of the content of all files of a source, by their names."""
+    return digest_json({each.name: _digest(each) for each in files_of(source)})
+
+
+def _digest(file: SourceFile) -> Digest:
+    try:
+        return file.digest
+    except OSError as error:
+        raise InputError(f"cannot read {file.name}: {error}; check the path") from error

@@ -1,0 +1,128 @@
+"""`agentworld data import`: the recipe of an import, its result, and what a record became."""
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from itertools import islice
+from pathlib import Path
+
+import yaml
+from pydantic import JsonValue
+
+from agentworld.data.imported import QUARANTINE, open_recordings
+from agentworld.data.importers import Imported
+from agentworld.errors import InputError
+from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.collected import Collected
+from agentworld.records.quarantine import Quarantined
+from agentworld.steps.run import run_by_name
+from agentworld.storage.trajectories import read_collected
+from agentworld_cli.plain import plain
+from agentworld_cli.show import show_json
+
+_MOST_OF_TEXT = 200
+
+
+def collect_recipe(
+    recipe: str, source: str, *, form: str, domain: str, options: Sequence[str], strict: bool
+) -> CollectRecipe:
+    """The part of a recipe that imports a source."""
+    collect = load_recipe(recipe_path(recipe)).collect if recipe else CollectRecipe()
+    update = {
+        "trajectories": source,
+        "format": form or collect.format,
+        "domain": domain,
+        "options": {**collect.options, **dict(map(_option, options))},
+        "strict": strict or collect.strict,
+    }
+    return CollectRecipe.model_validate({**collect.model_dump(), **update})
+
+
+def _option(text: str) -> tuple[str, JsonValue]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InputError(f"--set takes NAME=VALUE, not {text!r}")
+    try:
+        return name, yaml.safe_load(value)
+    except yaml.YAMLError:
+        return name, value
+
+
+def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> None:
+    """Imports a source by the step that collects, and shows what came of it."""
+    whole = load_recipe(recipe_path(recipe)) if recipe else Recipe(name="import")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recipe.yaml"
+        tree = whole.model_copy(update={"collect": collect}).model_dump(mode="json")
+        path.write_text(yaml.safe_dump(tree, sort_keys=False))
+        with redirect_stdout(sys.stderr):
+            result = run_by_name("collect", str(path), store)
+    _show(result, as_json=as_json)
+
+
+def _show(folder: str, *, as_json: bool) -> None:
+    collected = read_collected(Path(folder))
+    if as_json:
+        show_json({"folder": folder, **collected.model_dump(mode="json", exclude={"chunks"})})
+        return
+    print(plain(folder))
+    for line in _summary(collected, Path(folder)):
+        print(plain(line))
+
+
+def _summary(collected: Collected, folder: Path) -> list[str]:
+    lines = [
+        f"  form {collected.form}, domain {', '.join(collected.domains)}",
+        f"  {collected.num_trajectories:,} episodes of {collected.num_transitions:,} turns to"
+        f" train on, {collected.num_held_out_trajectories:,} of"
+        f" {collected.num_held_out_transitions:,} held out",
+    ]
+    lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(collected.notes)]
+    if collected.num_quarantined:
+        with (folder / QUARANTINE).open() as file:
+            first = Quarantined.model_validate_json(file.readline())
+        lines += [
+            f"  {collected.num_quarantined:>10,}  records in quarantine ({QUARANTINE}), the first:"
+            f" {first.file} {first.place}: {first.problem}"
+        ]
+    return [*lines, f"next: agentworld data prepare --collected {folder}"]
+
+
+def _by_count(notes: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(notes.items(), key=lambda item: -item[1])
+
+
+def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
+    """Shows what the parts of one record became; raises InputError where there is none."""
+    recordings = open_recordings(collect)
+    items = ((file, item) for file in recordings.files for item in recordings.read(file))
+    file, item = next(islice(items, number - 1, None), (None, None))
+    if file is None or item is None:
+        raise InputError(f"{collect.trajectories} has fewer than {number} records; name another")
+    parts = [] if item.problem else _parts(item)
+    if as_json:
+        problem = item.problem or None
+        show_json({"file": file.name, "place": item.place, "problem": problem, "parts": parts})
+        return
+    print(plain(f"{file.name} {item.place}".strip()))
+    if item.problem:
+        print(plain(f"  no episode: {item.problem}"))
+    for part in parts:
+        print(plain(f"  {part['place']:<28} {part['became']}: {part['text'][:_MOST_OF_TEXT]}"))
+
+
+def _parts(item: Imported) -> list[dict[str, str]]:
+    """What each event of a record became, in the record's order."""
+    turns = item.trajectory.turns if item.trajectory else ()
+    became = {}
+    for number, pair in enumerate(item.pairs):
+        became[pair.action] = (f"action of turn {number}", turns[number].action)
+        became[pair.observation] = (f"observation of turn {number}", turns[number].observation)
+    parts = []
+    for number, event in enumerate(item.events):
+        default = event.role if event.role == "start" else f"left out, {event.reason or 'unpaired'}"
+        what, text = became.get(number, (default, event.text))
+        parts.append({"place": event.place, "became": what, "text": text})
+    return parts

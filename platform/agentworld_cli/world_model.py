@@ -1,0 +1,47 @@
+"""World models: versions in the registry."""
+
+from pathlib import Path
+
+import typer
+
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, console, show_json
+from agentworld_cli.steps import add_steps
+
+app = typer.Typer(help="Versions of world models.", no_args_is_help=True)
+add_steps(app, "world-model")
+
+
+@app.command("list")
+def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """List the registered versions of world models."""
+    from agentworld.operations.registry import open_registry
+
+    versions = open_registry(Path(store)).versions(kind="world-model")
+    if as_json:
+        show_json([version.model_dump(mode="json") for version in versions])
+        return
+    for version in versions:
+        artifact = version.tags.get("artifact", "")
+        line = f"{version.ref!s:<32} {version.at:%Y-%m-%d %H:%M}  {artifact}"
+        console.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
+def show(version: str, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Show the stages of a version, named NAME@VERSION, and how the last one was evaluated."""
+    from agentworld.lineage.base import VersionRef
+    from agentworld.operations.registry import open_registry
+
+    model = open_registry(Path(store)).world_model(VersionRef.parse(version))
+    if as_json:
+        show_json(model)
+        return
+    console.print(f"{version}, domain {', '.join(model.domains)}", markup=False)
+    for stage in model.stages:
+        parents = ", ".join(map(brief, stage.parents)) or "nothing"
+        what = f"from {parents}, data {brief(stage.data)}"
+        console.print(f"  {stage.stage:<4} {brief(stage.artifact)}  {what}", soft_wrap=True)
+    console.print(f"  report {brief(model.report)}", markup=False)
+    for name, value in sorted(model.metrics.items()):
+        if name.startswith(f"{model.stages[-1].stage}."):
+            console.print(f"    {name:<30} {value:.3f}", markup=False)

@@ -1,0 +1,216 @@
+import pytest
+
+import make.agent
+from agentworld.audit.checks.agent_uses import agent_use_problems, agent_uses, in_use
+from agentworld.audit.checks.store import verify_agent, verify_everything
+from agentworld.lineage.base import WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+
+
+@pytest.fixture
+def made(tmp_path):
+    """In use as `production`, and as nothing else any more."""
+    made = make.agent.registered(tmp_path)
+    made.use()
+    made.use("trial")
+    made.statement_signer.end_agent_use(made.ref.name, "trial", "ada", None)
+    made.registry.remove_alias(made.ref.name, "trial")
+    return made
+
+
+def problems(made):
+    return [*agent_use_problems(made.sources)]
+
+
+def used(made):
+    told = made.sources
+    return [each.alias for each in in_use(agent_uses(told.ledger.attestations, told.evidence))]
+
+
+def test_what_is_as_it_was_signed_is_no_problem(made):
+    assert used(made) == ["production"]
+    assert problems(made) == []
+
+
+def test_those_of_a_name_are_read_alone(made):
+    other = make.agent.registered(made.store, made.registry, "other", "shell-agent-2")
+    other.use()
+    told = made.sources
+    read = [
+        agent_uses(told.ledger.attestations, told.evidence, name)
+        for name in ("", made.ref.name, other.ref.name, "terminal")
+    ]
+    assert [len(each) for each in read] == [4, 3, 1, 0]
+    assert read[1] == [each for each in read[0] if each.name == made.ref.name]
+
+
+def test_an_alias_that_was_moved_in_the_registry_is_told(made):
+    other = make.agent.registered(made.store, made.registry, "other")
+    made.registry.set_alias(other.ref, "production")
+    assert problems(made) == [
+        "the alias production of shell-agent is version 2 in the registry, and shell-agent@1"
+        " is in use as that; find out who moved it, or use it again"
+    ]
+
+
+def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
+    made.registry.remove_alias(made.ref.name, "production")
+    assert problems(made) == [
+        "the alias production of shell-agent is gone from the registry, and shell-agent@1 is"
+        " in use as that; find out who deleted it, or use it again"
+    ]
+
+
+@pytest.mark.parametrize("alias", ["trial", "new"])
+def test_an_alias_that_nobody_signed_is_told(made, alias):
+    made.registry.set_alias(made.ref, alias)
+    assert problems(made) == [
+        f"the alias {alias} of shell-agent is version 1 in the registry, and nothing is in use"
+        " so; find out who moved it, or use it again"
+    ]
+
+
+def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
+    what = WorldModel(stages=(made.agent.checkpoint,), report=made.agent.artifact)
+    made.registry.set_alias(made.registry.register_world_model("worlds", what, tmp_path), "best")
+    assert problems(made) == []
+
+
+def test_a_row_that_was_removed_is_told_by_its_copy(made):
+    name = "agent-uses/shell-agent/trial/000002.dsse.json"
+    make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", name)
+    assert problems(made)[0] == f"the use {name} is gone from the ledger; restore it"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "simulator = 'sha256:00'",
+        "at = '2020-01-01T00:00:00+00:00'",
+        "envelope = (SELECT envelope FROM attestations WHERE name LIKE '%trial/000001%')",
+    ],
+)
+def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
+    name = "agent-uses/shell-agent/production/000001.dsse.json"
+    make.agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
+    assert used(made) == []
+    assert f"the use {name} does not verify" in problems(made)[0]
+
+
+def test_a_row_that_was_moved_to_another_number_is_told(made):
+    before, after = (
+        f"agent-uses/shell-agent/trial/{number}.dsse.json" for number in ("000002", "000003")
+    )
+    make.agent.lose(made, "UPDATE attestations SET name = ? WHERE name = ?", after, before)
+    told = " ".join(problems(made))
+    assert f"{after} does not verify" in told
+    assert f"{before} is gone from the ledger" in told
+
+
+def test_a_verification_of_everything_tells_of_them_too(made):
+    before = verify_everything(made.sources).problems
+    assert not [each for each in before if each.startswith("run ")]
+    made.registry.set_alias(made.ref, "shadow")
+    (problem,) = problems(made)
+    assert set(verify_everything(made.sources).problems) == {*before, problem}
+
+
+class Busy(MemoryRegistry):
+    """Somebody works while its aliases are asked for: before they are read, and after."""
+
+    def __init__(self):
+        super().__init__()
+        self.before = self.after = lambda: None
+
+    def aliases(self):
+        before, self.before = self.before, lambda: None
+        before()
+        found = super().aliases()
+        after, self.after = self.after, lambda: None
+        after()
+        return found
+
+
+@pytest.fixture
+def busy(tmp_path):
+    """Two versions, of which the first is in use as `production`."""
+    made = make.agent.registered(tmp_path, Busy())
+    made.use()
+    return made, make.agent.registered(tmp_path, made.registry, "other")
+
+
+def ended(made):
+    made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
+    made.registry.remove_alias(made.ref.name, "production")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda _, other: other.use("shop"),
+        lambda _, other: other.use(),
+        lambda made, _: ended(made),
+        lambda made, other: (other.use(), made.use()),
+        lambda made, other: (made.use("shop"), other.use("shop")),
+    ],
+    ids=["first used", "moved", "ended", "moved and moved back", "first used and moved"],
+)
+def test_what_is_done_while_somebody_looks_is_no_problem(busy, moment, work):
+    made, other = busy
+    setattr(made.registry, moment, lambda: work(made, other))
+    assert problems(made) == []
+    assert problems(made) == []
+
+
+def test_what_the_registry_loses_while_somebody_looks_is_told(busy):
+    made, other = busy
+    made.registry.before = lambda: made.registry.set_alias(other.ref, "production")
+    assert len(problems(made)) == 1
+
+
+def of(made):
+    """What a verification of this agent alone tells of its uses."""
+    told = {*verify_agent(made.ref, made.sources).problems}
+    return told & {*agent_use_problems(made.sources)}
+
+
+def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
+    other = make.agent.registered(made.store, made.registry, "other")
+    assert (of(made), of(other)) == (set(), set())
+    made.registry.set_alias(other.ref, "production")
+    assert of(made) == of(other) == {*problems(made)}
+    made.registry.remove_alias(made.ref.name, "production")
+    assert (of(made), of(other)) == ({*problems(made)}, set())
+    assert of(made)
+
+
+def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no_other(made):
+    hero = make.agent.registered(made.store, made.registry, "hero", "shell-agent-2")
+    hero.use()
+    gone = "agent-uses/shell-agent/trial/000002.dsse.json"
+    changed = "agent-uses/shell-agent-2/production/000001.dsse.json"
+    make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", gone)
+    make.agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
+    assert f"the use {gone} is gone from the ledger; restore it" in of(made)
+    assert not any(changed in each for each in of(made))
+    assert any(f"the use {changed} does not verify" in each for each in of(hero))
+    assert not any(gone in each for each in of(hero))
+
+
+def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
+    registry = MemoryRegistry()
+    make.agent.registered(made.store, registry, "other")
+    registry.set_alias(made.ref, "production")
+    sources = made.sources._replace(registry=registry)
+    for found in (verify_agent(made.ref, sources), verify_everything(sources)):
+        (problem,) = [each for each in found.problems if "is in use as production" in each]
+        assert problem.startswith(f"shell-agent@1: {made.agent.artifact} of run")
+
+
+def test_uses_that_cannot_be_read_hide_nothing_else(made):
+    make.agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
+    found = verify_everything(made.sources)
+    uses = [each for each in found.problems if each.startswith("the use agent-uses/")]
+    assert any("does not verify: this is no envelope of ours" in each for each in uses)
+    assert [each.version for each in found.versions] == ["shell-agent@1"]

@@ -1,0 +1,96 @@
+"""A view reads what the records write, and is not disturbed by what a newer release adds."""
+
+import json
+
+import pytest
+
+from agentworld.cluster.records import alias, base, serving, simulator, view
+from agentworld.errors import Conflict
+from make import records
+
+MANIFEST = records.manifest()
+OF = {
+    view.ReferenceView: simulator.Reference,
+    view.IdentityView: simulator.Identity,
+    view.ServingView: serving.Serving,
+    view.SimulatorSpecView: simulator.SimulatorSpec,
+    view.ConditionView: base.Condition,
+    view.SimulatorStatusView: simulator.SimulatorStatus,
+    view.CanaryView: alias.Canary,
+    view.AliasSpecView: alias.AliasSpec,
+}
+
+
+def whole(**manifest: object):
+    """A Simulator as the operator looked at it."""
+    spec = simulator.SimulatorSpec.model_validate(
+        {
+            "identity": {"manifest": json.loads(MANIFEST.canonical)},
+            "serving": {"tenants": ["acme"], "weights": {"claim": "weights"}},
+        }
+    ).model_dump(mode="json", exclude_none=True)
+    spec["identity"]["manifest"] = json.loads(MANIFEST.canonical) | manifest
+    verified = base.Condition(
+        type="Verified",
+        status="False",
+        reason="Differs",
+        message="a file differs",
+        observed_generation=2,
+        last_transition_time="2026-01-01T00:00:00Z",
+    )
+    status = simulator.SimulatorStatus(
+        observed_generation=2,
+        digest=MANIFEST.digest,
+        accelerators=("cpu",),
+        conditions=(verified,),
+    ).model_dump(mode="json")
+    metadata = {"name": "one", "uid": "1", "generation": 2, "creationTimestamp": "2026-01-01"}
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+@pytest.mark.parametrize(("viewed", "record"), OF.items(), ids=lambda each: each.__name__)
+def test_every_field_of_a_view_is_one_of_its_record(viewed, record):
+    known = {name: field.alias for name, field in record.model_fields.items()}
+    assert {name: field.alias for name, field in viewed.model_fields.items()}.items() <= (
+        known.items()
+    )
+
+
+def test_every_view_of_a_part_is_held_to_a_record():
+    wholes = {view.MetadataView, view.SimulatorView, view.AliasView}
+    assert set(view.View.__subclasses__()) == OF.keys() | wholes
+
+
+def test_a_simulator_is_seen_as_it_was_written():
+    seen = view.parse_object(view.SimulatorView, whole())
+    assert seen.spec.identity.manifest == MANIFEST
+    assert (seen.spec.serving.tenants, seen.status.accelerators) == (("acme",), ("cpu",))
+    assert (seen.status.digest, seen.refusal) == (MANIFEST.digest, "a file differs")
+    assert seen.metadata.generation == seen.status.observed_generation == 2
+
+
+def test_fields_of_a_newer_release_are_ignored_wherever_they_are():
+    newer = whole()
+    spec, status = newer["spec"], newer["status"]
+    parts = [newer, newer["metadata"], spec, spec["identity"], spec["serving"], status]
+    for part in [*parts, *status["conditions"]]:
+        part["newer"] = {"of": "another release"}
+    spec["serving"]["weights"] = {"registry": "of a kind that this release cannot read"}
+    assert view.parse_object(view.SimulatorView, newer) == view.parse_object(
+        view.SimulatorView, whole()
+    )
+
+
+def test_in_a_manifest_nothing_is_ignored_for_its_digest_counts_everything():
+    with pytest.raises(Conflict, match=r"one in the cluster is wrong at spec\.identity\.manifest"):
+        view.parse_object(view.SimulatorView, whole(newer=True))
+
+
+def test_an_alias_of_a_newer_release_is_read():
+    canary = {"simulator": "two", "percent": 10, "newer": 1}
+    spec = {"simulator": "one", "canary": canary, "newer": 1}
+    seen = view.parse_object(view.AliasView, {"spec": spec, "newer": 1}).spec
+    assert (seen.simulator, seen.canary) == (
+        "one",
+        view.CanaryView(simulator="two", percent=10),
+    )

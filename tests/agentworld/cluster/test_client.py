@@ -1,0 +1,119 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.errors import ClusterError, InputError
+from fakes import api_server
+
+TOKEN = api_server.token("team-a/trainer")
+REVIEW = {
+    "apiVersion": "authentication.k8s.io/v1",
+    "kind": "TokenReview",
+    "spec": {"token": TOKEN},
+}
+
+
+@pytest.fixture
+def fake(tmp_path):
+    with api_server.running(tmp_path) as running:
+        yield running
+
+
+def review(fake):
+    return ApiServer(configuration(fake.kubeconfig)).call("POST", api_server.PATH, body=REVIEW)
+
+
+def test_what_the_server_answers_comes_back(fake):
+    assert review(fake) == {**REVIEW, "status": {}}
+
+
+@pytest.mark.parametrize(("said", "status"), [(403, 403), (404, 404), (500, 500), (b"<html>", 0)])
+def test_what_is_no_answer_is_a_cluster_error_of_its_status(fake, said, status):
+    fake.says[TOKEN] = said
+    with pytest.raises(ClusterError) as failed:
+        review(fake)
+    assert failed.value.status == status
+
+
+def test_the_error_has_the_servers_own_words(fake):
+    with pytest.raises(ClusterError, match=f"GET /api/v1/pods: {api_server.FORBIDDEN}"):
+        ApiServer(configuration(fake.kubeconfig)).find("/api/v1/pods")
+
+
+def test_an_object_that_is_not_there_is_null_and_any_other_failure_is_raised():
+    def call(*_):
+        raise ClusterError("it is so", status=statuses.pop())
+
+    statuses = [403, 404]
+    server = SimpleNamespace(call=call)
+    assert ApiServer.find(server, "/api/v1/pods/one") is None
+    with pytest.raises(ClusterError):
+        ApiServer.find(server, "/api/v1/pods/one")
+
+
+@pytest.mark.parametrize(
+    ("or_current", "variable"), [(False, "AGENTWORLD_KUBECONFIG"), (True, "KUBECONFIG")]
+)
+def test_outside_of_a_cluster_one_sentence_says_what_to_set(monkeypatch, or_current, variable):
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", "/nowhere")
+    with pytest.raises(InputError, match=f"run in one, or set {variable}$"):
+        configuration(None, or_current=or_current)
+
+
+def test_the_users_current_cluster_is_taken_only_where_that_is_asked_for(fake, monkeypatch):
+    monkeypatch.setattr(
+        "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(fake.kubeconfig)
+    )
+    named = configuration(Path(fake.kubeconfig)).host
+    assert configuration(None, or_current=True).host == named
+    with pytest.raises(InputError):
+        configuration(None)
+
+
+@pytest.mark.compute
+def test_who_asks_no_cluster_does_not_wait_until_kubernetes_is_imported():
+    imports = "import agentworld.access.checked, agentworld_cli.main, sys"
+    command = [sys.executable, "-c", f"{imports}; print('kubernetes' in sys.modules)"]
+    env = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+class Recorded:
+    """A server that keeps what it was asked."""
+
+    def __init__(self, answer=None):
+        self.answer = answer or {}
+        self.asked = []
+
+    def call(self, method, path, **how):
+        self.asked.append((method, path, how.get("query")))
+        return self.answer
+
+
+def test_what_is_in_a_list_says_what_it_is():
+    listed = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
+    listing = Cluster(Recorded(listed), "here", "us").all("ConfigMap")
+    (found,) = listing.objects
+    assert (found["apiVersion"], found["kind"], listing.version) == ("v1", "ConfigMap", 7)
+
+
+def test_who_writes_is_named_with_every_change():
+    server = Recorded()
+    cluster = Cluster(server, "here", "us")
+    manifest = {"kind": "SimulatorAlias", "metadata": {"name": "world"}}
+    path = "/apis/agentworld.dev/v1alpha1/namespaces/here/simulatoraliases/world"
+    cluster.apply(manifest)
+    cluster.merge(manifest)
+    cluster.write_status("SimulatorAlias", "world", {})
+    manager = ("fieldManager", "us")
+    assert server.asked == [
+        ("PATCH", path, [manager, ("force", "true")]),
+        ("PATCH", path, [manager]),
+        ("PATCH", f"{path}/status", [manager]),
+    ]

@@ -1,0 +1,329 @@
+"""Chats whose observation is a user's message: each trap of real ones, in records of our own."""
+
+import json
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pydantic import ValidationError
+
+from agentworld.data.importers.base import form_of, importer_of
+from agentworld.storage.source import files_of
+from make import logs
+
+FORM = "chat"
+MANUAL = "Use the doors.\n---\nTask: a worked example\nAct: knock\nSeen:\nIt is open.\n---\n"
+RULES = {
+    "prefix": "Seen:\n",
+    "starts_after": "---\nTask: ",
+    "harness_lines": [r"\d+ turns are left\.", "Now answer."],
+    "action_after": "<do>",
+    "action_before": "</do>",
+    "no_action": "<answer>",
+}
+AT_ONCE = RULES | {"starts_after": ""}
+
+
+def agent(text, role="assistant"):
+    return {"role": role, "content": text}
+
+
+def user(text, role="user"):
+    return {"role": role, "content": text}
+
+
+def act(text):
+    return agent(f"I think. <do>{text}</do>")
+
+
+def seen(text):
+    return user(f"Seen:\n{text}\n3 turns are left.\n")
+
+
+WHOLE = {
+    "state": {
+        "history": [
+            user(MANUAL + "---\nTask: find the key"),
+            act("look()"),
+            seen("a chest"),
+            act("open('chest')"),
+            seen("a key"),
+            act("take('key')"),
+        ],
+        "last": {"observation": "a key"},
+    },
+    "task": {"task_id": "t-1", "reference": "take('key')"},
+}
+
+
+def read(folder, *messages, **options):
+    return logs.one(FORM, folder, {"messages": list(messages)}, **options)
+
+
+def test_what_follows_the_prefix_answers_the_action_between_its_marks(tmp_path):
+    record = logs.one(FORM, tmp_path, WHOLE, **RULES)
+    assert logs.turns(record) == [
+        ("look()", "a chest\n3 turns are left.\n"),
+        ("open('chest')", "a key\n3 turns are left.\n"),
+    ]
+    assert record.trajectory.task_id == "t-1"
+    assert record.events[-1].place == "state.history[5]"
+    assert record.notes == {
+        "what stands before the start": 1,
+        "what the agent wrote beside its action": 3,
+        "call without a result": 1,
+    }
+
+
+def test_a_worked_example_is_no_part_of_the_episode(tmp_path):
+    record = logs.one(FORM, tmp_path, WHOLE, **RULES)
+    assert record.trajectory.initial_state == "find the key"
+    (before,) = [each for each in record.events if each.reason == "what stands before the start"]
+    assert before.text == MANUAL + "---\nTask: "
+
+
+def test_worked_examples_may_be_messages_of_their_own(tmp_path):
+    record = read(
+        tmp_path,
+        user("Example: a"),
+        agent("Example: b"),
+        user("Here you go. Task: find it"),
+        agent("look"),
+        user("Task: is also in here"),
+        starts_after="Task: ",
+    )
+    assert record.trajectory.initial_state == "find it"
+    assert logs.turns(record) == [("look", "Task: is also in here")]
+
+
+def test_a_chat_in_which_no_episode_starts_has_a_problem(tmp_path):
+    (record,) = logs.read(FORM, tmp_path, [user("go"), agent("Task:")], starts_after="Task:")
+    assert record.problem == "no message of the user has 'Task:'; see starts_after"
+
+
+def test_reference_and_repeated_state_do_not_reach_the_episode(tmp_path):
+    text = logs.one(FORM, tmp_path, WHOLE, **RULES).trajectory.model_dump_json()
+    assert "take(" not in text
+    assert text.count("a key") == 1
+
+
+def test_lines_of_the_harness_stay_and_are_a_span(tmp_path):
+    observation = "Now answer.\na chest\n3 turns are left.\n\nNow answer.\r\n\n"
+    record = read(tmp_path, user("go"), act("look()"), user("Seen:\n" + observation), **AT_ONCE)
+    (turn,) = record.trajectory.turns
+    (span,) = turn.spans
+    assert turn.observation == observation
+    assert observation[span.start : span.end] == "3 turns are left.\n\nNow answer.\r\n\n"
+    assert span.what == "line of the harness"
+
+
+def test_an_observation_of_nothing_but_such_lines_is_one_span(tmp_path):
+    record = read(tmp_path, user("go"), act("look()"), user("Seen:\nNow answer."), **AT_ONCE)
+    (turn,) = record.trajectory.turns
+    assert [(each.start, each.end) for each in turn.spans] == [(0, 11)]
+
+
+def test_an_observation_without_such_lines_has_no_span(tmp_path):
+    record = read(tmp_path, user("go"), act("look()"), user("Seen:\na chest\n"), **AT_ONCE)
+    assert record.trajectory.turns[0].spans == ()
+
+
+def test_a_pattern_that_is_none_is_refused():
+    with pytest.raises(ValidationError, match="no regular expression"):
+        importer_of(FORM).options(harness_lines=["("])
+
+
+def test_what_comes_back_for_no_action_is_no_observation(tmp_path):
+    record = read(
+        tmp_path,
+        user("go"),
+        act("look()"),
+        seen("a chest"),
+        agent("I give up"),
+        seen("Your reply holds no action."),
+        agent("<do>take()</do> <answer>done</answer>"),
+        seen("Your answer is wrong."),
+        **AT_ONCE,
+    )
+    assert logs.turns(record) == [("look()", "a chest\n3 turns are left.\n")]
+    assert record.notes["reply without an action"] == 2
+    assert record.notes["answer to a reply without an action"] == 2
+
+
+def test_an_answer_belongs_to_the_reply_before_it(tmp_path):
+    record = read(tmp_path, user("go"), agent("a"), agent("b"), user("of b"), user("more"))
+    assert logs.turns(record) == [("b", "of b")]
+    assert record.notes == {"call without a result": 1, "result without a call": 1}
+
+
+def test_an_action_does_not_take_the_answer_of_a_later_reply(tmp_path):
+    record = read(tmp_path, user("go"), act("look()"), agent("Hm."), seen("So?"), **AT_ONCE)
+    assert logs.turns(record) == []
+    assert record.notes["call without a result"] == 1
+    assert record.notes["answer to a reply without an action"] == 1
+
+
+def test_a_message_without_the_prefix_is_no_observation(tmp_path):
+    record = read(tmp_path, user("go"), agent("a"), user("please"), user("It: b"), prefix="It: ")
+    assert logs.turns(record) == [("a", "b")]
+    assert record.notes == {"message of the user": 1}
+
+
+def test_an_empty_answer_is_an_observation(tmp_path):
+    assert logs.turns(read(tmp_path, user("go"), agent("a"), user(""))) == [("a", "")]
+
+
+def test_an_episode_begins_with_all_that_the_user_writes_first(tmp_path):
+    record = read(tmp_path, agent("Be brief.", "system"), user("a"), user("b"), agent("c"))
+    assert record.trajectory.initial_state == "a\n\nb"
+    assert record.notes == {"message of the system": 1, "call without a result": 1}
+
+
+def test_several_marked_parts_of_a_reply_are_one_action(tmp_path):
+    reply = "<do>a()\n</do> then <do>b()</do> and <do>never closed"
+    record = read(tmp_path, user("go"), agent(reply), seen("both"), **AT_ONCE)
+    assert record.trajectory.turns[0].action == "a()\nb()"
+
+
+def test_an_action_may_go_from_its_mark_to_the_end(tmp_path):
+    record = read(
+        tmp_path,
+        user("go"),
+        agent("Thought: I look.\nAction: look\nAction Input: here"),
+        user("a chest"),
+        agent("Thought: hm"),
+        action_after="Action:",
+    )
+    assert logs.turns(record) == [("look\nAction Input: here", "a chest")]
+    assert record.notes["reply without an action"] == 1
+
+
+def test_chats_of_sharegpt_have_other_names(tmp_path):
+    chat = [
+        {"from": "system", "value": "Act."},
+        {"from": "human", "value": "go"},
+        {"from": "gpt", "value": "look"},
+        {"from": "human", "value": "a chest"},
+    ]
+    for row in ({"conversations": chat}, chat):
+        record = logs.one(FORM, tmp_path, row)
+        assert logs.turns(record) == [("look", "a chest")]
+        assert record.trajectory.initial_state == "go"
+
+
+def test_fields_and_list_can_be_named(tmp_path):
+    chat = [{"who": "human", "what": "go"}, {"who": "ai", "what": "a"}, {"who": "user", "what": ""}]
+    names = {"messages": "x.0", "role": "who", "text": "what", "task": "id", "source": "m"}
+    record = logs.one(FORM, tmp_path, {"x": [chat], "id": 2**70}, **names)
+    assert logs.turns(record) == [("a", "")]
+    assert record.trajectory.task_id == str(2**70)
+    assert record.trajectory.source == "m"
+
+
+def keys(*keystrokes, **fields):
+    commands = [{"keystrokes": each, "duration": 0.1} for each in keystrokes]
+    return json.dumps({"analysis": "{hm}", "plan": "x", "commands": commands, **fields})
+
+
+def test_keystrokes_of_terminus_are_actions_and_screens_observations(tmp_path):
+    record = read(
+        tmp_path,
+        user("Do it.\nCurrent terminal state:\n$ "),
+        agent("<think>{maybe}</think>\n```json\n" + keys("ls\n", "C-c") + "\n```"),
+        user("New Terminal Output:\n$ ls\na.txt"),
+        agent('{"analysis": cut'),
+        user("New Terminal Output:\nyour JSON is damaged"),
+        agent(keys()),
+        user("New Terminal Output:\n$ "),
+        starts_after="Current terminal state:\n",
+        prefix="New Terminal Output:\n",
+        action_json="commands.*.keystrokes",
+    )
+    assert record.trajectory.initial_state == "$ "
+    assert logs.turns(record) == [('["ls\\n", "C-c"]', "$ ls\na.txt"), ("[]", "$ ")]
+    assert record.notes["reply without an action"] == 1
+    assert record.notes["answer to a reply without an action"] == 1
+
+
+def test_a_text_in_the_object_of_a_reply_is_the_action_as_it_is(tmp_path):
+    for action, text in (("ls é ", "ls é"), ({"é": 1}, '{"é": 1}'), (None, "null")):
+        reply = "so {} and {" + json.dumps({"do": action})
+        record = read(tmp_path, user("go"), agent(reply), user("x"), action_json="do")
+        assert logs.turns(record) == [(text, "x")]
+
+
+def test_a_reply_full_of_braces_is_soon_given_up(tmp_path):
+    record = read(tmp_path, user("go"), agent('{"a":' * 50_000), user("x"), action_json="do")
+    assert record.notes == {
+        "reply without an action": 1,
+        "answer to a reply without an action": 1,
+    }
+
+
+def test_a_cut_observation_and_a_time_are_kept(tmp_path):
+    answer = user("abc") | {"timestamp": 1.5}
+    (turn,) = read(tmp_path, user("go"), agent("a"), answer, cut_at=3).trajectory.turns
+    assert (turn.is_cut, turn.time) == (True, "1.5")
+
+
+def test_parts_that_are_no_text_are_left_out(tmp_path):
+    parts = [{"type": "text", "text": "a"}, {"type": "image", "data": "x"}]
+    record = read(tmp_path, user("go"), agent("look"), user(parts))
+    assert logs.turns(record) == [("look", "a")]
+    assert record.notes == {"part: image": 1}
+
+
+def test_an_empty_chat_is_an_episode_without_turns(tmp_path):
+    assert logs.turns(logs.one(FORM, tmp_path, {"messages": []})) == []
+
+
+def form(folder, row):
+    path = folder / "a.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    return form_of(files_of(str(path)))
+
+
+def test_chats_that_name_observations_and_those_of_terminus_are_claimed(tmp_path):
+    marked = [user("go"), agent("a"), user("Observation: b")]
+    for row in ({"state": {"history": marked}}, [user("go"), agent(keys("ls\n")), user("$ ")]):
+        assert form(tmp_path, row) == FORM
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [user("hello"), agent("hi"), user("how are you?")],
+        {"history": [user("go"), agent("a"), user("Observation: b")], "trajectory": []},
+        [user("go"), agent("a"), user([{"type": "tool_result", "content": "Observation:"}])],
+        [user("Observation:"), {"role": "assistant", "content": "a", "tool_calls": []}],
+        [1],
+        [],
+        {},
+        None,
+    ],
+)
+def test_other_chats_are_not_claimed(row):
+    assert not importer_of(FORM).claims(row)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({}, "it has no list of messages; name its path with --set messages=PATH"),
+        ([{"content": "a"}], r"messages\.0\.role: Field required"),
+        ({"messages": [1]}, r"messages\.0: Input should be .* \(got '1'\)"),
+        ({"messages": [{"role": "user", "timestamp": []}]}, r"messages\.0\.timestamp"),
+    ],
+)
+def test_a_problem_names_the_field(tmp_path, row, problem):
+    bad, good = logs.read(FORM, tmp_path, row, WHOLE)
+    assert re.match(problem, bad.problem)
+    assert not good.problem
+
+
+@pytest.mark.parametrize("options", [{}, RULES, {"action_json": "a.*.b", "unwrap": "textcontent"}])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(row=logs.damaged(WHOLE))
+def test_a_damaged_record_is_an_episode_or_a_problem(tmp_path, options, row):
+    importer_of(FORM).claims(row)
+    logs.assert_none_is_lost(logs.read(FORM, tmp_path, row, **options))

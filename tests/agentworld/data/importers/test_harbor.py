@@ -1,0 +1,157 @@
+import json
+
+import pytest
+
+from agentworld.data.importers.base import form_of, importer_of
+from agentworld.storage.source import SourceFile, files_of
+
+ATIF = importer_of("atif")
+
+
+def trajectory(*observations, **more):
+    steps = [
+        {
+            "source": "agent",
+            "message": "",
+            "tool_calls": [{"tool_call_id": "1", "function_name": "bash", "arguments": {}}],
+            "observation": {"results": [{"source_call_id": "1", "content": each}]},
+        }
+        for each in observations
+    ]
+    agent = {"name": "a", "version": "1"}
+    return {"schema_version": "ATIF-v1.7", "agent": agent, "steps": steps, **more}
+
+
+def write(folder, files):
+    for name, value in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return folder
+
+
+def read(folder):
+    """By the name of each file, what became of its records."""
+    records = {}
+    for file in files_of(str(folder)):
+        for each in ATIF.read(file, ATIF.options(), "text"):
+            assert not each.problem, (file.name, each.problem)
+            records[file.name] = each
+    return records
+
+
+def observations(record):
+    return [turn.observation for turn in record.trajectory.turns]
+
+
+JOB = {
+    "config.json": {"jobs_dir": "jobs"},
+    "job.log": "it began",
+    "lock.json": {},
+    "result.json": {"n_trials": 2},
+    "hello__a/agent/sessions/session.jsonl": {"type": "user", "message": {"role": "user"}},
+    "hello__a/agent/recording.cast": "[0, 'o']",
+    "hello__a/agent/trajectory.json": trajectory("one"),
+    "hello__a/config.json": {"task": {"path": "/tasks/hello/"}},
+    "hello__a/result.json": {"task_name": "org/hello", "trial_name": "hello__a"},
+    "hello__a/verifier/reward.json": {"reward": 1},
+    "hello__b/agent/trajectory.json": trajectory("two"),
+    "hello__b/config.json": {"task": {"path": "/tasks/hello/"}},
+    "steps__c/result.json": {"task_name": "steps"},
+    "steps__c/steps/first/agent/trajectory.json": trajectory("three"),
+}
+
+
+def test_a_job_has_the_trajectories_of_its_trials_and_their_tasks(tmp_path):
+    folder = write(tmp_path / "job", JOB)
+    assert form_of(files_of(str(folder))) == "atif"
+    records = read(folder)
+    tasks = {name: (each.trajectory.task_id, observations(each)) for name, each in records.items()}
+    assert tasks == {
+        "hello__a/agent/trajectory.json": ("org/hello", ["one"]),
+        "hello__b/agent/trajectory.json": ("hello", ["two"]),
+        "steps__c/steps/first/agent/trajectory.json": ("steps", ["three"]),
+    }
+
+
+def test_a_trajectory_that_is_named_alone_has_its_task_too(tmp_path):
+    folder = write(tmp_path / "job", JOB)
+    (only,) = read(folder / "hello__a/agent/trajectory.json").values()
+    assert only.trajectory.task_id == "org/hello"
+
+
+def test_a_trial_may_lie_in_a_bucket():
+    file = SourceFile("s3://bucket/job/trial/steps/one/agent/trajectory.json", "trajectory.json")
+    assert file.beside("../../../result.json").address == "s3://bucket/job/trial/result.json"
+    assert file.beside("trajectory.cont-1.json").name == "trajectory.cont-1.json"
+
+
+def test_a_trial_whose_records_are_damaged_has_no_task(tmp_path):
+    files = {"a/agent/trajectory.json": trajectory(), "a/result.json": "{", "a/config.json": "3"}
+    (only,) = read(write(tmp_path, files)).values()
+    assert only.trajectory.task_id == ""
+
+
+def test_a_trajectory_is_read_whatever_its_name(tmp_path):
+    folder = write(tmp_path, {"artifacts/result.json": trajectory("one")})
+    assert [observations(each) for each in read(folder).values()] == [["one"]]
+
+
+def test_a_trajectory_that_is_damaged_is_a_problem(tmp_path):
+    write(tmp_path, {"a/agent/trajectory.json": "{", "a/result.json": {}})
+    records = [
+        (file.name, bool(each.problem))
+        for file in files_of(str(tmp_path))
+        for each in ATIF.read(file, ATIF.options(), "text")
+    ]
+    assert records == [("a/agent/trajectory.json", True)]
+
+
+def test_what_goes_on_in_another_file_is_one_episode(tmp_path):
+    files = {
+        "trajectory.json": trajectory("1", continued_trajectory_ref="trajectory.cont-1.json"),
+        "trajectory.cont-1.json": trajectory(
+            "2", continued_trajectory_ref="trajectory.cont-2.json"
+        ),
+        "trajectory.cont-2.json": trajectory("3"),
+        "trajectory.summarization-1-summary.json": trajectory(),
+    }
+    records = read(write(tmp_path / "agent", files))
+    assert {name: observations(each) for name, each in records.items()} == {
+        "trajectory.json": ["1", "2", "3"],
+        "trajectory.summarization-1-summary.json": [],
+    }
+    places = [each.place for each in records["trajectory.json"].events if each.role == "action"]
+    assert places[2] == "trajectory.cont-2.json: steps[0].tool_calls[0]"
+
+
+@pytest.mark.parametrize(
+    ("reference", "other"),
+    [
+        ("trajectory.cont-1.json", None),
+        ("trajectory.cont-1.json", "{"),
+        ("trajectory.cont-1.json", {"schema_version": "ATIF-v1.1"}),
+        ("trajectory.json", None),
+        ("elsewhere/trajectory.json", None),
+    ],
+)
+def test_a_continuation_that_cannot_be_read_is_counted(tmp_path, reference, other):
+    files = {"trajectory.json": trajectory("1", continued_trajectory_ref=reference)}
+    files["elsewhere/trajectory.json"] = trajectory("2")
+    if other is not None:
+        files["trajectory.cont-1.json"] = other
+    only = read(write(tmp_path, files))["trajectory.json"]
+    assert observations(only) == ["1"]
+    assert only.notes == {"continuation that cannot be read": 1}
+
+
+def test_a_continuation_whose_start_is_lost_is_an_episode_of_its_own(tmp_path):
+    files = {
+        "trajectory.json": "{",
+        "trajectory.cont-1.json": trajectory("2", continued_trajectory_ref="x.json"),
+        "other.cont-1.json": trajectory("3"),
+    }
+    write(tmp_path, files)
+    for name, observation in (("trajectory.cont-1.json", "2"), ("other.cont-1.json", "3")):
+        (only,) = read(tmp_path / name).values()
+        assert observations(only) == [observation]

@@ -1,0 +1,237 @@
+import copy
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from agentworld.data.importers.base import form_of
+from agentworld.records.trajectory import Span
+from agentworld.storage.source import files_of
+from make import logs
+
+PICTURE, LONG = "0" * 32, "1" * 32
+TOOL = {"name": "bash", "description": f"attachment://{LONG}", "parameters": {"type": "object"}}
+
+MODEL = {"event": "model", "input": [], "input_refs": [[0, 1]], "tools": [TOOL]}
+
+
+def call(identity, **arguments):
+    return {"id": identity, "function": "bash", "arguments": arguments, "type": "function"}
+
+
+def calling(*calls):
+    return {"role": "assistant", "content": "", "tool_calls": list(calls)}
+
+
+def result(identity, text, **more):
+    return {"role": "tool", "content": text, "tool_call_id": identity, "function": "bash"} | more
+
+
+def tool_event(identity, text, **more):
+    times = {"timestamp": "2026-01-01T00:00:00Z", "completed": "2026-01-01T00:00:01Z"}
+    event = {"event": "tool", "id": identity, "function": "bash", "arguments": {"cmd": "ls"}}
+    return event | {"result": text} | times | more
+
+
+def sample(messages=(), events=(), **more):
+    return {
+        "id": "a",
+        "epoch": 1,
+        "input": "List it.",
+        "target": "the solution",
+        "messages": [{"role": "user", "content": "List it."}, *messages],
+        "events": [MODEL, *events],
+        "attachments": {LONG: "It runs a command."},
+        "scores": {"exact": {"value": "the score"}},
+        "metadata": {"hint": "the hint"},
+    } | more
+
+
+def log(*samples, **more):
+    evaluation = {"task": "listing", "task_id": "unlike any other", "model": "openai/gpt-4o"}
+    return {"version": 2, "status": "success", "eval": evaluation, "samples": list(samples)} | more
+
+
+LISTED = sample([calling(call("1", cmd="ls")), result("1", "a\nb")], [tool_event("1", "a\nb")])
+
+
+def imported(folder, value, **options):
+    return logs.read("inspect", folder, value, name="log.json", **options)
+
+
+def trajectory(folder, value, **options):
+    (only,) = imported(folder, log(value), **options)
+    assert only.problem == ""
+    return only.trajectory
+
+
+def test_a_sample_is_an_episode_of_its_task(tmp_path):
+    (only,) = imported(tmp_path, log(LISTED))
+    assert only.place == "samples[0]"
+    assert only.trajectory.task_id == "listing/a"
+    assert only.trajectory.source == "openai/gpt-4o"
+    assert [tool.description for tool in only.trajectory.tools] == ["It runs a command."]
+    (turn,) = only.trajectory.turns
+    assert json.loads(turn.action) == {"name": "bash", "arguments": {"cmd": "ls"}}
+    assert turn.observation == "a\nb"
+    assert turn.time == "2026-01-01T00:00:01Z"
+    assert only.notes == {"message of the user": 1}
+
+
+def test_nothing_that_tells_the_solution_is_read(tmp_path):
+    text = trajectory(tmp_path, LISTED, start="user").model_dump_json()
+    assert not any(each in text for each in ("the solution", "the score", "the hint"))
+    assert "List it." in text
+
+
+def test_epochs_of_a_sample_share_its_task_whatever_the_size_of_its_number(tmp_path):
+    number = 2**63 + 1
+    both = imported(tmp_path, log(sample(id=number), sample(id=number, epoch=2)))
+    assert [each.trajectory.task_id for each in both] == [f"listing/{number}"] * 2
+
+
+def test_a_sample_without_calls_has_no_turns(tmp_path):
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]}
+    (only,) = imported(tmp_path, log(sample([answer]), status="cancelled"))
+    assert only.trajectory.turns == ()
+    assert only.notes["what the agent wrote beside its calls"] == 1
+
+
+def test_a_log_that_has_no_samples_yet_is_empty(tmp_path):
+    assert imported(tmp_path, log(samples=None)) == []
+
+
+def test_attachments_are_put_where_they_are_named(tmp_path):
+    named = f"attachment://{LONG}"
+    value = sample([calling(call("1", cmd=named)), result("1", named)])
+    (turn,) = trajectory(tmp_path, value).turns
+    assert json.loads(turn.action)["arguments"] == {"cmd": "It runs a command."}
+    assert turn.observation == "It runs a command."
+
+
+def test_an_attachment_that_is_not_there_is_a_problem_of_its_sample_alone(tmp_path):
+    lost = sample([result("1", f"attachment://{PICTURE}")])
+    problems = [each.problem for each in imported(tmp_path, log(LISTED, lost, LISTED))]
+    assert problems == ["", f"attachments: there is no {PICTURE}", ""]
+
+
+def test_images_are_counted_and_no_text(tmp_path):
+    parts = [{"type": "text", "text": "seen"}, {"type": "image", "image": "data:image/png;base64,"}]
+    (only,) = imported(tmp_path, log(sample([calling(call("1")), result("1", parts)])))
+    assert only.trajectory.turns[0].observation == "seen"
+    assert only.notes["part: image"] == 1
+
+
+def test_an_error_of_a_tool_is_its_observation(tmp_path):
+    error = {"type": "file_not_found", "message": "File 'a' was not found."}
+    value = sample([calling(call("1")), result("1", "", error=error)])
+    (turn,) = trajectory(tmp_path, value).turns
+    assert (turn.observation, turn.spans) == ("File 'a' was not found.", ())
+
+
+def test_an_error_that_kept_the_call_from_the_world_is_marked(tmp_path):
+    error = {"type": "approval", "message": "Refused."}
+    value = sample([calling(call("1")), result("1", "", error=error)])
+    (turn,) = trajectory(tmp_path, value).turns
+    assert turn.spans == (Span(start=0, end=8, what="error of the harness"),)
+
+
+def test_a_result_that_inspect_cut_says_so_and_its_frame_is_marked(tmp_path):
+    head = (
+        "\nThe output of your call to bash was too long to be displayed.\n"
+        "Here is a truncated version:\n<START_TOOL_OUTPUT>\n"
+    )
+    text = f"{head}a\nb\n<END_TOOL_OUTPUT>\n"
+    value = sample([calling(call("1")), result("1", text)])
+    (turn,) = trajectory(tmp_path, value).turns
+    assert turn.is_cut
+    assert turn.observation == text
+    first, last = turn.spans
+    assert turn.observation[first.end : last.start] == "a\nb"
+
+
+def test_a_result_is_cut_where_its_event_says_so(tmp_path):
+    events = [tool_event("1", "a", truncated=[20_000, 1])]
+    value = sample([calling(call("1")), result("1", "a")], events)
+    assert trajectory(tmp_path, value).turns[0].is_cut
+
+
+def test_a_result_takes_the_time_of_its_own_event_where_an_id_names_two_calls(tmp_path):
+    exchange = [calling(call("1")), result("1", "a")]
+    events = [tool_event("1", "a", completed="early"), tool_event("1", "a", completed="late")]
+    both = trajectory(tmp_path, sample([*exchange, *exchange], events)).turns
+    assert [turn.time for turn in both] == ["early", "late"]
+
+
+def test_calls_that_no_message_has_are_counted_and_are_read_where_wanted(tmp_path):
+    value = copy.deepcopy(LISTED)
+    value["events"].append(tool_event("2", {"type": "text", "text": "of a sub-agent"}))
+    value["events"].append(tool_event("3", True))
+    value["events"].append(tool_event("4", "", pending=True))
+    (only,) = imported(tmp_path, log(value))
+    assert len(only.trajectory.turns) == 1
+    assert only.notes["tool event that no message repeats"] == 3
+    value["messages"].append({"role": "user", "content": "Thanks."})
+    (only,) = imported(tmp_path, log(value), calls="events", start="user")
+    observations = [turn.observation for turn in only.trajectory.turns]
+    assert observations == ["a\nb", "of a sub-agent", "True"]
+    assert only.trajectory.initial_state == "List it."
+    assert only.notes == {"call without a result": 1, "message of the user": 1}
+
+
+def test_what_a_sample_lost_is_counted(tmp_path):
+    value = sample(error={"message": "it broke"}, error_retries=[{"message": "before"}])
+    (only,) = imported(tmp_path, log(value))
+    assert only.notes["error that ended the sample"] == 1
+    assert only.notes["attempt that was begun anew"] == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (log(sample(id=None)), "id."),
+        (log(sample(id="\ud800")), "a text in it is no Unicode"),
+        (log(sample() | {"messages": 3}), "messages: "),
+        (log(sample([{"content": "a"}])), "messages.1.role: Field required"),
+        (log(sample(events=[{"event": "tool"}])), "events.1.id: Field required"),
+        (log(sample(attachments={"a": 3})), "attachments.a: "),
+        (log("no sample"), "the whole: "),
+        (log(samples="none"), "samples: "),
+        ({"eval": {}}, "eval.task: Field required"),
+        ([3], "the whole: "),
+    ],
+)
+def test_a_damaged_record_is_a_problem_that_names_the_field(tmp_path, value, problem):
+    (only,) = imported(tmp_path, value)
+    assert only.trajectory is None
+    assert problem in only.problem
+
+
+def test_deep_nesting_is_a_problem_and_no_traceback(tmp_path):
+    value = sample([calling(call("1"))], [tool_event("1", "DEEP")])
+    text = json.dumps(log(value)).replace('"DEEP"', "[" * 900 + "]" * 900)
+    (only,) = imported(tmp_path, text)
+    assert "nest" in only.problem or "ecursi" in only.problem
+
+
+def test_a_log_is_known_by_what_it_holds_and_an_eval_file_by_its_name(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(log(LISTED)))
+    assert form_of(files_of(str(path))) == "inspect"
+    path = tmp_path / "b.eval"
+    path.write_bytes(b"PK")
+    assert form_of(files_of(str(path))) == "inspect"
+
+
+def test_several_logs_may_stand_on_lines(tmp_path):
+    both = logs.read("inspect", tmp_path, log(LISTED), log(LISTED))
+    assert [each.place for each in both] == ["line 1, samples[0]", "line 2, samples[0]"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=logs.damaged(log(LISTED, LISTED)))
+@pytest.mark.parametrize("calls", ["messages", "events"])
+def test_a_record_that_is_changed_anywhere_is_an_episode_or_a_problem(tmp_path, value, calls):
+    for record in imported(tmp_path, value, calls=calls):
+        assert (record.trajectory is None) == bool(record.problem)
+        assert record.problem or record.trajectory.model_dump_json()

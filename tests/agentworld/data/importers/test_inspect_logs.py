@@ -1,0 +1,83 @@
+import json
+
+import pytest
+
+from agentworld.data.importers.inspect_logs import samples_of
+from agentworld.storage.source import files_of
+from make import zips
+
+HEADER = {"version": 3, "status": "success", "eval": {"task": "listing", "model": "m"}}
+SAMPLE = {"id": "a", "epoch": 1, "messages": []}
+
+
+def read(path):
+    return list(samples_of(files_of(str(path))[0]))
+
+
+def eval_file(folder, write=zips.write_zip, **members):
+    return write(
+        folder / "a.eval",
+        {name: json.dumps(value).encode() for name, value in members.items()},
+    )
+
+
+@pytest.mark.parametrize("write", [zips.write_zip, zips.write_zstd_zip])
+def test_an_eval_file_has_a_sample_for_each_epoch(tmp_path, write):
+    members = {
+        "_journal/start.json": HEADER,
+        "samples/b/c_epoch_2.json": SAMPLE,
+        "samples/b/c_epoch_1.json": SAMPLE,
+        "summaries.json": [SAMPLE],
+        "header.json": HEADER,
+    }
+    samples = read(eval_file(tmp_path, write, **members))
+    assert [each.row.place for each in samples] == list(members)[1:3]
+    assert [each.row.value for each in samples] == [SAMPLE, SAMPLE]
+    assert {each.evaluation.task for each in samples} == {"listing"}
+
+
+def test_a_log_that_did_not_end_has_the_samples_that_did(tmp_path):
+    members = {"_journal/start.json": HEADER, "samples/a_epoch_1.json": SAMPLE}
+    (only,) = read(eval_file(tmp_path, **members))
+    assert only.row.value == SAMPLE
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({"samples/a_epoch_1.json": SAMPLE}, "the log has no header"),
+        ({"header.json": {"eval": 3}, "samples/a_epoch_1.json": SAMPLE}, "eval: "),
+        ({"header.json": HEADER, "samples/a_epoch_1/sample.json": {}}, "the sample is stored in"),
+    ],
+)
+def test_a_log_that_cannot_be_read_says_why(tmp_path, members, problem):
+    (only,) = read(eval_file(tmp_path, **members))
+    assert only.row.problem.startswith(problem)
+
+
+def test_a_damaged_sample_is_a_problem_of_its_own(tmp_path):
+    members = {
+        "samples/a_epoch_1.json": b"{",
+        "samples/b_epoch_1.json": json.dumps(SAMPLE).encode(),
+        "header.json": json.dumps(HEADER).encode(),
+    }
+    path = zips.write_zip(tmp_path / "a.eval", members)
+    assert [bool(each.row.problem) for each in read(path)] == [True, False]
+    zips.set_field(path, 24, "<I", 3)
+    damaged, whole = read(path)
+    assert damaged.row.place == "samples/a_epoch_1.json"
+    assert damaged.row.problem.startswith("it is damaged")
+    assert not whole.row.problem
+
+
+def test_a_zip_that_does_not_end_is_a_problem(tmp_path):
+    path = eval_file(tmp_path, **{"header.json": HEADER, "samples/a_epoch_1.json": SAMPLE})
+    path.write_bytes(path.read_bytes()[:-10])
+    (only,) = read(path)
+    assert only.row.problem.startswith("it is no whole zip")
+
+
+def test_a_log_as_json_says_which_of_its_samples_is_which(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(HEADER | {"samples": [SAMPLE, SAMPLE]}))
+    assert [each.row.place for each in read(path)] == ["samples[0]", "samples[1]"]

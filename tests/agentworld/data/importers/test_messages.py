@@ -1,0 +1,214 @@
+"""Chats with tool calls: each trap of real ones, in records of our own."""
+
+import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.data.importers import importer_of
+from agentworld.data.importers.messages import MessagesOptions
+from agentworld.storage.source import files_of
+
+IMPORTER = importer_of("messages")
+
+
+def call(name, arguments, id_="c1"):
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def assistant(*calls, content=None):
+    return {"role": "assistant", "content": content, "tool_calls": list(calls)}
+
+
+def result(content, id_="c1"):
+    return {"role": "tool", "tool_call_id": id_, "content": content}
+
+
+EXCHANGE = [assistant(call("f", '{"b": 1,"a":2}')), result("seen")]
+
+
+def read(folder, *records, **options):
+    path = folder / "chats.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    (file,) = files_of(str(path))
+    return list(IMPORTER.read(file, MessagesOptions(**options), "text"))
+
+
+def one(folder, record, **options):
+    (item,) = read(folder, record, **options)
+    assert not item.problem
+    return item
+
+
+def turns(item):
+    return [(turn.action, turn.observation) for turn in item.trajectory.turns]
+
+
+F = '{"name":"f","arguments":{"a":2,"b":1}}'
+
+
+@pytest.mark.parametrize("name", ["messages", "traj", "trajectory", "conversation", "history"])
+def test_a_record_is_an_object_with_a_list_of_messages(tmp_path, name):
+    assert turns(one(tmp_path, {name: EXCHANGE})) == [(F, "seen")]
+
+
+def test_a_record_may_be_the_list_itself_or_name_its_path(tmp_path):
+    assert turns(one(tmp_path, EXCHANGE)) == [(F, "seen")]
+    assert turns(one(tmp_path, {"a": [{"b": EXCHANGE}]}, messages="a.0.b")) == [(F, "seen")]
+
+
+@pytest.mark.parametrize("arguments", [{"a": 2, "b": 1}, '{"a":2,"b":1}', '{"b": 1, "a": 2}'])
+def test_arguments_are_an_object_or_its_text_in_any_style(tmp_path, arguments):
+    record = [assistant(call("f", arguments)), result("seen")]
+    assert turns(one(tmp_path, record)) == [(F, "seen")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"), [("{not json", "{not json"), ("[1]", [1]), ([1], [1]), ("3", 3)]
+)
+def test_arguments_that_are_no_object_stay_as_the_agent_wrote_them(tmp_path, arguments, kept):
+    (turn,) = turns(one(tmp_path, [assistant(call("f", arguments)), result("error")]))
+    assert json.loads(turn[0]) == {"name": "f", "arguments": kept}
+
+
+def test_a_call_without_arguments_has_none(tmp_path):
+    for arguments in (None, ""):
+        (turn,) = turns(one(tmp_path, [assistant(call("f", arguments)), result("seen")]))
+        assert turn == ('{"name":"f","arguments":{}}', "seen")
+
+
+def test_inspects_calls_have_their_arguments_beside_the_name(tmp_path):
+    inspect = {"id": "c1", "function": "f", "arguments": {"b": 1, "a": 2}}
+    assert turns(one(tmp_path, [assistant(inspect), result("seen")])) == [(F, "seen")]
+
+
+def test_the_older_form_of_calls_is_read_too(tmp_path):
+    old = {"role": "assistant", "function_call": {"name": "f", "arguments": '{"a":2,"b":1}'}}
+    answer = {"role": "function", "name": "f", "content": "seen"}
+    assert turns(one(tmp_path, [old, answer])) == [(F, "seen")]
+
+
+def test_one_id_that_names_two_calls_pairs_each_with_its_own_result(tmp_path):
+    record = [assistant(call("f", "{}")), result("1"), assistant(call("g", "{}")), result("2")]
+    assert [seen for _, seen in turns(one(tmp_path, record))] == ["1", "2"]
+
+
+def test_parallel_calls_are_turns_of_their_own(tmp_path):
+    record = [
+        assistant(call("f", "{}", "x"), call("g", "{}", "y")),
+        result("of y", "y"),
+        result("of x", "x"),
+    ]
+    assert [seen for _, seen in turns(one(tmp_path, record))] == ["of x", "of y"]
+
+
+def test_an_empty_result_is_an_observation_and_null_too(tmp_path):
+    for content in ("", None):
+        assert turns(one(tmp_path, [EXCHANGE[0], result(content)])) == [(F, "")]
+
+
+def test_parts_of_a_content_are_its_text_and_pictures_are_counted(tmp_path):
+    content = [
+        {"type": "text", "text": "a"},
+        {"type": "image_url", "image_url": {"url": "data:"}},
+        {"type": "text", "text": "b"},
+        "c",
+    ]
+    item = one(tmp_path, [EXCHANGE[0], result(content)])
+    assert turns(item) == [(F, "a\nb\nc")]
+    assert item.notes == {"part: image_url": 1}
+
+
+def test_words_to_and_from_people_are_left_out_and_counted(tmp_path):
+    record = [
+        {"role": "system", "content": "be good"},
+        {"role": "user", "content": "hello"},
+        assistant(call("f", "{}"), content="I look"),
+        result("seen"),
+        {"role": "exit", "content": "done"},
+    ]
+    item = one(tmp_path, record)
+    assert len(turns(item)) == 1
+    assert item.trajectory.initial_state == ""
+    assert item.notes == {
+        "message of the system": 1,
+        "message of the user": 1,
+        "message of the exit": 1,
+        "what the agent wrote beside its calls": 1,
+    }
+    assert one(tmp_path, record, start="user").trajectory.initial_state == "hello"
+
+
+def test_a_record_says_its_task_tools_and_model_and_its_solution_reaches_nothing(tmp_path):
+    tool = {"name": "f", "description": "looks", "parameters": {"type": "object"}}
+    record = {
+        "task_id": 7,
+        "model": "gpt-x",
+        "messages": EXCHANGE,
+        "tools": [{"type": "function", "function": tool}, {"type": "function"}],
+        "info": {"reward": 1.0, "actions": ["the solution"]},
+    }
+    item = one(tmp_path, record, licence="MIT")
+    assert (item.trajectory.task_id, item.trajectory.source) == ("7", "gpt-x")
+    assert item.trajectory.licence == "MIT"
+    assert [tool.name for tool in item.trajectory.tools] == ["f"]
+    assert item.notes == {"tool without a name or a schema": 1}
+    assert "solution" not in item.trajectory.model_dump_json()
+    named = one(tmp_path, {**record, "meta": {"case": "a"}}, task="meta.case", source="mine")
+    assert (named.trajectory.task_id, named.trajectory.source) == ("a", "mine")
+
+
+def test_a_chat_without_calls_is_an_episode_without_turns(tmp_path):
+    assert turns(one(tmp_path, [{"role": "user", "content": "hello"}])) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({}, "no list of messages"),
+        (3, "no list of messages"),
+        ({"messages": [{"content": "x"}]}, "messages.0.role"),
+        ([{"role": "assistant", "tool_calls": [{"id": 1}]}], "messages.0.tool_calls.0"),
+        ([3], "messages.0"),
+    ],
+)
+def test_a_record_that_is_no_chat_is_named_by_its_field_and_hides_no_other(tmp_path, record, words):
+    bad, good = read(tmp_path, record, EXCHANGE)
+    assert words in bad.problem
+    assert turns(good) == [(F, "seen")]
+
+
+def test_only_a_chat_that_calls_tools_is_claimed():
+    assert IMPORTER.claims({"messages": EXCHANGE})
+    assert IMPORTER.claims(EXCHANGE)
+    for value in ({}, [], 3, None, {"messages": [{"role": "user", "content": "hello"}]}):
+        assert not IMPORTER.claims(value)
+
+
+WHOLE = {"task_id": "t", "messages": [{"role": "user", "content": "hello"}, *EXCHANGE], "tools": []}
+ODD = st.sampled_from([None, True, -1, 2**70, 1.5, "", "\x00", "\ud800", [], {}, [[]], {"a": {}}])
+
+
+def _paths(value, path=()):
+    yield path
+    items = {**value} if isinstance(value, dict) else {}
+    if isinstance(value, list):
+        items = dict(enumerate(value))
+    for key, inner in items.items():
+        yield from _paths(inner, (*path, key))
+
+
+@given(st.sampled_from([path for path in _paths(WHOLE) if path]), ODD)
+def test_whatever_stands_in_a_record_it_gives_an_episode_or_a_problem(
+    tmp_path_factory, path, value
+):
+    record = copy.deepcopy(WHOLE)
+    *parents, last = path
+    inner = record
+    for key in parents:
+        inner = inner[key]
+    inner[last] = value
+    (item,) = read(tmp_path_factory.mktemp("chats"), record)
+    assert bool(item.problem) != bool(item.trajectory)

@@ -1,0 +1,272 @@
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from agentworld.data.importers.base import form_of, importer_of
+from agentworld.storage.source import files_of
+from make import logs
+
+FORM = "openhands"
+
+
+def action(number, kind="run", **args):
+    return {
+        "id": number,
+        "timestamp": f"2025-04-30T16:45:{number:02}.5",
+        "source": "agent",
+        "message": "",
+        "action": kind,
+        "args": args,
+    }
+
+
+def observation(number, cause, content, kind="run"):
+    event = {"id": number, "source": "agent", "observation": kind, "content": content, "extras": {}}
+    return event | {"timestamp": f"2025-04-30T16:45:{number:02}.9", "cause": cause}
+
+
+def called(event, call_id, name, arguments):
+    """The event with what the model wrote."""
+    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    response = {
+        "model": "m-1",
+        "choices": [{"message": {"content": "I look.", "tool_calls": [call]}}],
+    }
+    metadata = {"function_name": name, "tool_call_id": call_id, "model_response": response}
+    return event | {"tool_call_metadata": metadata}
+
+
+def row(*events, **fields):
+    return {"instance_id": "repo-1", "history": list(events), **fields}
+
+
+OLD = [
+    {"content": "Fix it.", "wait_for_response": False, "action": "message"},
+    {"command": "ls", "thought": "I look.", "keep_prompt": True, "action": "run"},
+    {"content": "a.py\r\n", "command_id": -1, "command": "ls", "observation": "run"},
+    {"code": "print(1)", "thought": "", "action": "run_ipython", "kernel_init_code": "import x"},
+    {"content": "1\n[Jupyter current working directory: /w]", "observation": "run_ipython"},
+    {"outputs": {}, "thought": "Done.", "action": "finish"},
+]
+NEW = [
+    called(
+        action(5, command="ls", thought="I look."), "toolu_01", "execute_bash", '{"command":"ls"}'
+    ),
+    observation(6, 5, "a.py"),
+    action(8, "read", path="a.py", start=0, end=-1, impl_source="oh_aci", view_range=None),
+    observation(9, 8, "print(1)", "read"),
+]
+
+
+def test_the_layout_of_2024_is_paired_by_order(tmp_path):
+    record = logs.one(FORM, tmp_path, row(*OLD))
+    assert logs.turns(record) == [
+        ('{"name":"run","arguments":{"command":"ls"}}', "a.py\r\n"),
+        ('{"name":"run_ipython","arguments":{"code":"print(1)"}}', OLD[4]["content"]),
+    ]
+    assert record.trajectory.task_id == "repo-1"
+
+
+def test_an_action_and_its_observation_may_be_a_list_of_two(tmp_path):
+    pairs = [[OLD[1], OLD[2]], [OLD[3], OLD[4]]]
+    whole = logs.one(FORM, tmp_path, json.dumps(pairs), name="log.json")
+    assert whole.trajectory.turns == logs.one(FORM, tmp_path, row(*OLD)).trajectory.turns
+    assert logs.turns(logs.one(FORM, tmp_path, row(*pairs))) == logs.turns(whole)
+    assert whole.events[0].place == "events[0][0].thought"
+
+
+def test_what_the_harness_wrote_into_an_observation_is_marked(tmp_path):
+    turn = logs.one(FORM, tmp_path, row(*OLD)).trajectory.turns[1]
+    (span,) = turn.spans
+    assert turn.observation[span.start : span.end] == "[Jupyter current working directory: /w]"
+    assert span.what == "harness"
+    assert not turn.is_cut
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "[... Observation truncated due to length ...]",
+        "<response clipped><NOTE>Due to the max output limit, only a part is shown.</NOTE>",
+    ],
+)
+def test_a_result_that_the_harness_cut_says_so(tmp_path, mark):
+    record = logs.one(
+        FORM, tmp_path, row(action(1, command="x"), observation(2, 1, f"a\n{mark}\nb"))
+    )
+    (turn,) = record.trajectory.turns
+    assert turn.is_cut
+    assert turn.observation[turn.spans[0].start : turn.spans[0].end] == mark
+    assert record.notes["result that is cut"] == 1
+
+
+def test_the_call_is_as_the_model_wrote_it_and_else_the_event_of_the_harness(tmp_path):
+    record = logs.one(FORM, tmp_path, row(*NEW))
+    assert logs.turns(record) == [
+        ('{"name":"execute_bash","arguments":{"command":"ls"}}', "a.py"),
+        ('{"name":"read","arguments":{"end":-1,"path":"a.py","start":0}}', "print(1)"),
+    ]
+    assert record.trajectory.source == "m-1"
+    assert record.trajectory.turns[0].time == "2025-04-30T16:45:06.9"
+
+
+def test_a_response_of_another_call_is_not_taken_for_this_one(tmp_path):
+    event = called(action(5, command="ls"), "toolu_01", "execute_bash", '{"command":"rm"}')
+    event["tool_call_metadata"]["tool_call_id"] = "toolu_02"
+    record = logs.one(FORM, tmp_path, row(event, observation(6, 5, "a")))
+    assert record.trajectory.turns[0].action == '{"name":"run","arguments":{"command":"ls"}}'
+
+
+def test_the_new_layout_is_paired_by_cause_and_not_by_order(tmp_path):
+    events = [action(5, command="a"), action(7, command="b"), observation(8, 7, "of b")]
+    record = logs.one(FORM, tmp_path, row(*events, observation(9, 5, "of a")))
+    assert [each[1] for each in logs.turns(record)] == ["of a", "of b"]
+
+
+def test_ids_above_64_bits_are_exact(tmp_path):
+    big = 2**70
+    events = [action(1, command="a"), action(2, command="b")]
+    events[0]["id"], events[1]["id"] = big, big + 1
+    record = logs.one(
+        FORM, tmp_path, row(*events, observation(3, big + 1, "of b"), observation(4, big, "of a"))
+    )
+    assert [each[1] for each in logs.turns(record)] == ["of a", "of b"]
+
+
+def test_an_error_that_answers_no_action_becomes_no_turn(tmp_path):
+    error = observation(7, 0, "Parameter 'command' is expected.", "error")
+    del error["cause"]
+    record = logs.one(FORM, tmp_path, row(*NEW[:2], error, action(8, command="x")))
+    assert len(record.trajectory.turns) == 1
+    assert record.notes["observation whose cause is no action"] == 1
+    assert record.notes["call without a result"] == 1
+
+
+def test_an_error_that_answers_an_action_is_what_the_world_showed(tmp_path):
+    record = logs.one(FORM, tmp_path, row(action(1, command="x"), observation(2, 1, "no", "error")))
+    assert [each[1] for each in logs.turns(record)] == ["no"]
+
+
+def test_events_between_agent_user_and_harness_are_left_out_by_kind(tmp_path):
+    events = [
+        action(0, "system", content="You are.", tools=[]),
+        action(1, "recall", query="q"),
+        observation(2, 1, "context", "recall"),
+        observation(3, 0, "", "agent_state_changed"),
+        observation(4, 0, "", "null"),
+        action(5, "think", thought="hm"),
+        observation(6, 5, "Your thought has been logged.", "think"),
+        action(7, "message", content="Hello."),
+        action(8, "finish", outputs={}),
+    ]
+    record = logs.one(FORM, tmp_path, row(*events))
+    assert record.trajectory.turns == ()
+    kinds = {"recall": 2, "think": 2}
+    singles = ("system", "agent_state_changed", "null", "message", "finish")
+    assert record.notes == {f"event: {kind}": n for kind, n in kinds.items()} | {
+        f"event: {kind}": 1 for kind in singles
+    }
+
+
+def test_an_empty_observation_is_one(tmp_path):
+    record = logs.one(FORM, tmp_path, row(action(1, command="x"), observation(2, 1, "")))
+    assert [each[1] for each in logs.turns(record)] == [""]
+
+
+def test_the_tools_are_those_of_the_system_event(tmp_path):
+    tool = {
+        "type": "function",
+        "function": {"name": "execute_bash", "parameters": {"type": "object"}},
+    }
+    record = logs.one(FORM, tmp_path, row(action(0, "system", tools=[tool, {"type": "function"}])))
+    assert [each.name for each in record.trajectory.tools] == ["execute_bash"]
+    assert record.notes["tool without a name or a schema"] == 1
+
+
+def test_a_file_that_is_an_array_of_events_is_one_episode(tmp_path):
+    record = logs.one(FORM, tmp_path, json.dumps(NEW), name="log.json")
+    assert len(record.trajectory.turns) == 2
+    assert record.place == ""
+
+
+def test_an_array_that_ends_early_is_a_problem_beside_what_was_read(tmp_path):
+    damage, rest = logs.read(FORM, tmp_path, json.dumps(NEW)[:-40], name="log.json")
+    assert "the rest was not read" in damage.problem
+    assert len(rest.trajectory.turns) == 1
+    assert rest.notes["call without a result"] == 1
+
+
+def test_the_task_of_a_resolver_is_its_issue(tmp_path):
+    issue = {"owner": "o", "repo": "r", "number": 5, "title": "t", "body": "b"}
+    record = logs.one(FORM, tmp_path, {"issue": issue, "history": OLD})
+    assert record.trajectory.task_id == "o/r/5"
+
+
+def test_rewards_and_patches_reach_no_event(tmp_path):
+    record = logs.one(
+        FORM, tmp_path, row(*NEW, test_result={"git_patch": "secret"}, instruction="secret")
+    )
+    assert not any("secret" in event.text for event in record.events)
+
+
+def test_options_name_the_list_and_the_task(tmp_path):
+    value = {"result": {"log": NEW}, "case": {"number": 7}}
+    record = logs.one(FORM, tmp_path, value, events="result.log", task="case.number", source="mine")
+    assert len(record.trajectory.turns) == 2
+    assert (record.trajectory.task_id, record.trajectory.source) == ("7", "mine")
+    (record,) = logs.read(FORM, tmp_path, value)
+    assert "--set events=PATH" in record.problem
+
+
+@pytest.mark.parametrize("value", [row(*OLD), row(*NEW), NEW, [OLD[1], OLD[2]]])
+def test_its_rows_are_claimed_by_no_other_form(tmp_path, value):
+    (tmp_path / "log.jsonl").write_text(json.dumps(value))
+    assert form_of(files_of(str(tmp_path))) == FORM
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"trajectory": [{"action": "ls", "observation": "a.py"}]},
+        {"messages": [{"role": "user", "content": "x"}]},
+        {"history": []},
+        {"history": "run"},
+        [],
+        7,
+        None,
+        "run",
+    ],
+)
+def test_other_rows_are_not_claimed(value):
+    assert not importer_of(FORM).claims(value)
+
+
+def test_an_episode_without_events_has_no_turns(tmp_path):
+    assert logs.one(FORM, tmp_path, {"history": []}).trajectory.turns == ()
+
+
+@pytest.mark.parametrize(
+    ("event", "problem"),
+    [
+        ({"id": 1, "action": 7}, "history[0].action: "),
+        ({"id": 1.5, "action": "run"}, "id"),
+        ({"action": "run", "args": []}, "args"),
+        ("run", "history[0]: "),
+        (["deep"], "history[0][0]: "),
+    ],
+)
+def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, event, problem):
+    damage, rest = logs.read(FORM, tmp_path, {"history": [event]}, row(*NEW))
+    assert problem in damage.problem
+    assert damage.place == "line 1"
+    assert len(rest.trajectory.turns) == 2
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=logs.damaged([row(*OLD), row(*NEW), NEW]))
+def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
+    logs.assert_none_is_lost(logs.read(FORM, tmp_path, json.dumps(value), name="log.json") or [])
+    if isinstance(value, list) and value:
+        logs.assert_none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, value)))
+    importer_of(FORM).claims(value)

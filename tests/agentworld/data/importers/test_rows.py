@@ -1,0 +1,136 @@
+"""Rows of JSON lines, arrays and documents; what is damaged hides nothing else."""
+
+import bz2
+import gzip
+import json
+
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.data.importers import rows
+from agentworld.data.importers.rows import rows_of
+from agentworld.storage.source import files_of
+
+
+def zipped(data: bytes) -> bytes:
+    """Always the same bytes: gzip writes the time."""
+    return gzip.compress(data, mtime=0)
+
+
+def read(folder, name, data):
+    (folder / name).write_bytes(data)
+    (file,) = files_of(str(folder / name))
+    return list(rows_of(file))
+
+
+def values(folder, name, data):
+    found = read(folder, name, data)
+    assert not [row.problem for row in found if row.problem]
+    return [row.value for row in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.jsonl", b'{"a": 1}\n\n{"b": [2]}\n'),
+        ("a.json", b'{"a": 1}\n{"b": [2]}'),
+        ("a.jsonl", b'{"a": 1}{"b": [2]}\n'),
+        ("a.jsonl", b'\xef\xbb\xbf{"a": 1}\r\n{"b": [2]}\r\n'),
+        ("a.json", b'\xef\xbb\xbf\n [ {"a": 1} , {"b": [2]} ] \n'),
+        ("a.json.gz", zipped(b'[{"a": 1}, {"b": [2]}]')),
+        ("a.jsonl.gz", zipped(b'{"a": 1}\n') + zipped(b'{"b": [2]}\n')),
+        ("a.jsonl.zst", pyarrow.compress(b'{"a": 1}\n{"b": [2]}', "zstd", asbytes=True)),
+        ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n{"b": [2]}')),
+    ],
+)
+def test_a_row_is_a_line_or_an_element(tmp_path, name, data):
+    assert values(tmp_path, name, data) == [{"a": 1}, {"b": [2]}]
+
+
+def test_a_document_is_one_row(tmp_path):
+    assert values(tmp_path, "a.json", b'{"a":\n {"b": 1}}') == [{"a": {"b": 1}}]
+
+
+def test_integers_beyond_64_bits_are_exact(tmp_path):
+    number = 200754113673326459792359196831899614724
+    assert values(tmp_path, "a.json", b"[%d]" % number) == [number]
+    assert values(tmp_path, "a.jsonl", b"%d\n" % number) == [number]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("a.jsonl", b'1\nno\n"\xff"\n2\n', {"line 2": "no JSON", "line 3": "no UTF-8"}),
+        ("a.jsonl", b"[" * 100_000 + b"\n1\n2\n", {"line 1": "nested too deeply"}),
+        ("a.json", b"[1, 2, {", {"element 2": "no JSON"}),
+        ("a.json", b"[1, 2, ", {"element 2": "no JSON"}),
+        ("a.json", b"[1, 2", {"element 2": "the array does not end"}),
+        ("a.json", b"[1, 2 3]", {"element 2": "the array does not end"}),
+        ("a.json", b"[1, 2, " + b"[" * 100_000, {"element 2": "nested too deeply"}),
+        ("a.json.gz", zipped(b"[1, 2, 3]")[:-10], {"": "to its end"}),
+        ("a.jsonl.gz", zipped(b"1\n2\n" + b"3" * 9)[:-9], {"": "to its end"}),
+    ],
+)
+def test_damage_is_named_and_what_stands_before_and_after_it_is_read(
+    tmp_path, name, data, expected
+):
+    found = read(tmp_path, name, data)
+    assert [row.value for row in found if not row.problem][:2] == [1, 2]
+    problems = {row.place: row.problem for row in found if row.problem}
+    assert problems.keys() == expected.keys()
+    assert all(words in problems[place] for place, words in expected.items())
+
+
+def test_a_wrong_byte_in_an_array_harms_one_element(tmp_path):
+    found = read(tmp_path, "a.json", b'[1, "\xff", 2]')
+    assert [row.value for row in found] == [1, "\udcff", 2]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", b"\xef\xbb\xbf"])
+def test_an_empty_file_is_named(tmp_path, data):
+    assert [row.problem for row in read(tmp_path, "a.json", data)] == ["the file is empty"]
+
+
+@pytest.mark.parametrize("name", ["a.gz", "a.zst", "a.json.bz2"])
+def test_a_file_that_is_not_compressed_as_its_name_says_is_named(tmp_path, name):
+    (row,) = read(tmp_path, name, b"nothing that is compressed")
+    assert "cannot be read to its end" in row.problem
+
+
+def test_a_line_that_is_too_long_is_named_and_the_next_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "MOST_ROW_BYTES", 1_000)
+    found = read(tmp_path, "a.jsonl", b'"' + b"a" * 5_000 + b'"\n"b"\n')
+    assert [(row.place, row.value) for row in found] == [("line 1", None), ("line 2", "b")]
+    assert "longer than 1,000 bytes" in found[0].problem
+
+
+def test_a_document_that_is_too_long_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "MOST_DOCUMENT_BYTES", 10)
+    (row,) = read(tmp_path, "a.json", b'{"a": "bcdefghij"}')
+    assert "one document of more than 10 bytes" in row.problem
+
+
+@pytest.mark.parametrize("place", [11, 20, 60, -9, -5])
+def test_what_is_left_of_a_damaged_gzip_ends_with_a_problem(tmp_path, place):
+    content = bytearray(zipped(b'{"a": 1}\n' * 3_000))
+    content[place] ^= 255
+    *_, last = read(tmp_path, "a.jsonl.gz", bytes(content))
+    assert last.problem
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=99),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(st.lists(TREES, min_size=1), st.booleans())
+def test_every_value_is_read_as_it_was_written(tmp_path_factory, trees, as_lines):
+    folder = tmp_path_factory.mktemp("rows")
+    text = json.dumps(trees, ensure_ascii=False, indent=1)
+    if as_lines:
+        text = "\n".join(json.dumps(each, ensure_ascii=False) for each in trees)
+    name = "a.jsonl" if as_lines else "a.json"
+    assert values(folder, name, text.encode("utf-8", "surrogatepass")) == trees

@@ -1,0 +1,210 @@
+import json
+import struct
+import time
+
+import pytest
+from uvicorn import Server
+from websockets.frames import Opcode
+
+import make.service
+from agentworld.http.protection import Limits
+from fakes.rough_client import (
+    answers,
+    connected,
+    frame,
+    handshake,
+    request,
+    send_after,
+    send_all,
+    until,
+    until_closed,
+    upgraded,
+)
+from waiting import wait_for
+
+STATE = frame('{"type": "state"}')
+GOOD_BYE = frame('{"type": "close"}')
+IT_SAYS_GOOD_BYE = b"\x88\x02\x03\xe8"
+CLOSE = frame(b"", Opcode.CLOSE)
+
+
+def door(url) -> str:
+    """The path of an open run's door."""
+    return f"/runs/{make.service.run(url)}/ws"
+
+
+def said(url, *parts) -> bytes:
+    """What a WebSocket says to these bytes until it closes."""
+    with upgraded(url, door(url)) as wire:
+        for part in parts:
+            send_all(wire, part)
+        return until_closed(wire)
+
+
+def answered(url, *parts) -> bytes:
+    """What a WebSocket says to these bytes until we close."""
+    with upgraded(url, door(url)) as wire:
+        wire.sendall(b"".join(parts) + GOOD_BYE)
+        return until(wire, IT_SAYS_GOOD_BYE)
+
+
+def close_code(answer: bytes) -> int:
+    """Of the close frame that is the last to be said."""
+    place = answer.rindex(b"\x88")
+    code: int = struct.unpack("!H", answer[place + 2 : place + 4])[0]
+    return code
+
+
+def test_a_message_that_is_too_large_is_refused_when_it_says_so(listen):
+    url = listen(body_bytes=1000)
+    assert close_code(said(url, frame("x" * 1001)[:10])) == 1009
+
+
+def test_who_goes_on_sending_a_refused_message_still_reads_the_refusal(listen):
+    with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
+        wire.sendall(frame("x" * 20_000)[:5_000])
+        send_after(wire, *[b"x" * 1000] * 5)
+        assert close_code(until_closed(wire)) == 1009
+
+
+def test_the_largest_message_is_taken(listen):
+    answer = answered(listen(body_bytes=1000), frame("x" * 1000))
+    assert b"the frame is no JSON" in answer
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"\xff" * 100, 1002),
+        (STATE + b"\xff" * 100, 1002),
+        (b"\x81\x01x", 1002),
+        (frame(b"\xff"), 1007),
+        (frame(b"\xc3", last=False) + frame(b"\xc3", Opcode.CONT), 1007),
+        (frame("x", Opcode.CONT), 1002),
+    ],
+    ids=["bytes", "behind a frame", "unmasked", "no text", "no text in parts", "no beginning"],
+)
+def test_what_is_no_frame_ends_the_connection(listen, told, data, code):
+    url = listen()
+    assert close_code(said(url, data)) == code
+    assert answers(url)
+    assert "Traceback" not in "".join(told())
+
+
+def test_a_good_bye_behind_what_is_no_text_ends_the_connection_without_a_stack(listen, told):
+    said(listen(), frame(b"\xff") + CLOSE)
+    assert "Traceback" not in "".join(told())
+
+
+def test_a_message_in_parts_is_one_message(listen):
+    parts = [frame('{"type"', last=False), frame(': "sta', Opcode.CONT, last=False)]
+    assert b"step_count" in answered(listen(), *parts, frame('te"}', Opcode.CONT))
+
+
+def test_a_large_message_may_come_in_many_parts(listen):
+    part = frame("x" * 4096, Opcode.CONT, last=False)
+    answer = answered(listen(), frame("", last=False), *[part] * 1000, frame("", Opcode.CONT))
+    assert b"the frame is no JSON" in answer
+
+
+def test_many_messages_are_together_larger_than_one_may_be(listen):
+    with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
+        for _ in range(100):
+            wire.sendall(frame("x" * 1000))
+            assert b"the frame is no JSON" in wire.recv(2**16)
+        wire.sendall(GOOD_BYE)
+        assert until(wire, IT_SAYS_GOOD_BYE)
+
+
+def test_a_message_in_endless_parts_ends_the_connection(listen, told):
+    parts = [frame("", last=False), *[frame("", Opcode.CONT, last=False)] * 20_000]
+    url = listen(body_bytes=1000)
+    assert not said(url, b"".join(parts))
+    assert answers(url)
+    assert "large 1" in "".join(told())
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("before", [b"", STATE], ids=["alone", "behind a whole one"])
+def test_a_large_message_that_does_not_come_to_an_end_ends_the_connection(listen, told, before):
+    said(listen(body_seconds=0.5), before + frame("x" * 100_000)[:-1])
+    assert "slow 1" in "".join(told())
+
+
+@pytest.mark.waits
+def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
+    with upgraded(url := listen(body_seconds=2), door(url)) as wire:
+        wire.sendall(STATE[:5])
+        since, num_answers = time.monotonic(), 0
+        while time.monotonic() < since + 3:
+            wire.sendall(STATE[5:] + STATE[:5])
+            num_answers += wire.recv(2**16).count(b"step_count")
+        wire.sendall(STATE[5:] + GOOD_BYE)
+        assert until(wire, IT_SAYS_GOOD_BYE).count(b"step_count") == 1
+    assert num_answers > 1
+
+
+@pytest.mark.waits
+def test_who_answers_no_ping_is_gone(listen):
+    assert close_code(said(listen(ping_seconds=0.2, pong_seconds=0.2))) == 1011
+
+
+@pytest.mark.waits
+def test_many_frames_at_once_are_answered_in_their_order_and_others_meanwhile(listen):
+    url = listen()
+    frames = [frame(json.dumps({"type": f"number {number}"})) for number in range(2000)]
+    with upgraded(url, door(url)) as wire, connected(url) as other:
+        wire.sendall(b"".join(frames) + GOOD_BYE)
+        other.sendall(request())
+        assert other.recv(2**16).startswith(b"HTTP/1.1 200 ")
+        answers = until(wire, IT_SAYS_GOOD_BYE)
+    places = [answers.index(b"'number %d'" % number) for number in range(2000)]
+    assert places == sorted(places)
+
+
+def test_a_flood_of_pings_ends_the_connection(listen):
+    assert said(listen(body_bytes=1000), frame("x", Opcode.PING) * 50_000).startswith(b"\x8a\x01x")
+
+
+@pytest.mark.waits
+def test_answers_that_are_not_read_end_the_connection(listen, told):
+    url = listen(unread_seconds=0.5)
+    with upgraded(url, door(url), reads=False) as wire:
+        wire.sendall(STATE * 2000)
+        wait_for(lambda: "unread 1" in "".join(told()))
+        assert len(until_closed(wire)) < 50_000
+    assert answers(url)
+
+
+@pytest.mark.parametrize("field", ["Content-Length: 3", f"A: {'x' * 9000}"], ids=["body", "long"])
+def test_a_handshake_that_is_not_understood_ends_the_connection(listen, told, field):
+    url = listen()
+    with connected(url) as wire:
+        send_all(wire, handshake(door(url)).replace(b"Host: a", f"Host: a\r\n{field}".encode()))
+        send_all(wire, b"abc")
+        assert until_closed(wire) == b""
+    assert "broken 1" in "".join(told())
+    assert "Traceback" not in "".join(told())
+
+
+@pytest.mark.waits
+def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
+    url = listen(ping_seconds=0.2, pong_seconds=0.2)
+    for sent in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
+        with connected(url) as wire:
+            send_all(wire, handshake(door(url)))
+            send_all(wire, sent)
+            assert until_closed(wire).startswith(b"HTTP/1.1 101 ")
+    assert "Traceback" not in "".join(told())
+
+
+@pytest.mark.waits
+def test_a_service_ends_in_order_while_a_client_says_good_bye_and_reads_nothing(tmp_path, told):
+    limits = Limits(unread_seconds=0.5)
+    service = make.service.listening(make.service.service(tmp_path).app, limits, Server)
+    url = service.__enter__()
+    with upgraded(url, door(url), reads=False) as wire:
+        wire.sendall(STATE * 300 + CLOSE)
+        assert all(answers(url) for _ in range(50))
+        service.__exit__(None, None, None)
+    assert "Traceback" not in "".join(told())

@@ -1,0 +1,140 @@
+"""A connection between a transport and a protocol that do as they are told."""
+
+import asyncio
+import socket
+
+from agentworld.http.connection import CURRENT, Connection
+from agentworld.http.limited_app import LimitedApp
+from agentworld.http.protection import Guard, Limits
+
+
+class Wire(asyncio.Transport):
+    """Of a client that reads nothing."""
+
+    def __init__(self, unread: int = 0) -> None:
+        super().__init__({"socket": socket.socket()})
+        self.unread, self.is_aborted, self.written = unread, False, b""
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def write(self, data) -> None:
+        self.written += data
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class Recorder(asyncio.Protocol):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.received = b""
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+
+    def data_received(self, data) -> None:
+        self.received += data
+
+
+async def turn() -> None:
+    """Of the event loop, and one more."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+def connect(wire: Wire, recorder: Recorder, **limits) -> Connection:
+    guard = Guard(None, Limits(**limits), lambda _kind: None)
+    connection = Connection(guard, lambda: recorder)
+    connection.connection_made(wire)
+    return connection
+
+
+def test_no_frame_is_parsed_before_the_handshake_was_answered():
+    async def play():
+        http, frames = Recorder(), Recorder()
+        connection = connect(Wire(), http)
+        connection.begin("a handshake")
+        http.transport.set_protocol(frames)
+        connection.data_received(b"early")
+        await turn()
+        assert frames.received == b""
+        http.transport.write(b"101")
+        await turn()
+        assert frames.received == b"early"
+
+    asyncio.run(play())
+
+
+def test_unread_answers_that_fill_the_room_end_the_connection():
+    async def play():
+        wires = [Wire(unread=60), Wire(unread=60)]
+        for wire in wires:
+            connect(wire, Recorder(), buffer_bytes=100).pause_writing()
+        assert [wire.is_aborted for wire in wires] == [False, False]
+        guarded = Wire(unread=101)
+        connect(guarded, Recorder(), buffer_bytes=100).pause_writing()
+        assert guarded.is_aborted
+
+    asyncio.run(play())
+
+
+def test_who_does_not_read_is_not_read():
+    async def play():
+        recorder = Recorder()
+        connection = connect(Wire(), recorder)
+        connection.pause_writing()
+        connection.data_received(b"more")
+        await turn()
+        assert recorder.received == b""
+        connection.resume_writing()
+        await turn()
+        assert recorder.received == b"more"
+
+    asyncio.run(play())
+
+
+def test_a_service_takes_so_many_connections_and_aborts_a_crowd():
+    async def play():
+        guard = Guard(None, Limits(connections=1), lambda _kind: None)
+        wires = [Wire() for _ in range(70)]
+        connections = [Connection(guard, Recorder) for _ in wires]
+        for connection, wire in zip(connections, wires, strict=True):
+            connection.connection_made(wire)
+        assert [each.is_extra for each in connections] == [False] + [True] * 69
+        assert [wire.is_aborted for wire in wires] == [False] * 65 + [True] * 5
+
+    asyncio.run(play())
+
+
+def test_an_endpoint_that_waits_for_its_client_to_leave_has_all_the_time():
+    sent = []
+
+    async def endpoint(_scope, receive, _send):
+        assert await receive() == whole
+        assert await receive() == left
+
+    async def receive():
+        if len(messages) == 1:
+            await turn()
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    async def play():
+        connection = connect(Wire(), Recorder(), body_seconds=0.0)
+        CURRENT.set(connection)
+        app = LimitedApp(endpoint, connection.guard)
+        await app({"type": "http", "path": "/", "headers": []}, receive, send)
+
+    whole = {"type": "http.request", "body": b"", "more_body": False}
+    left = {"type": "http.disconnect"}
+    messages = [whole, left]
+    asyncio.run(play())
+    assert sent == []

@@ -1,0 +1,46 @@
+"""Where a stage starts: at its parent, at the recipe's base, or at nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.recipes import Recipe
+from agentworld.recipes.train import ModelRecipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.runner.task import Task
+from agentworld.steps import rl
+from agentworld.steps.start import start_of
+
+
+def task(base=None, **folders):
+    recipe = Recipe(name="mine", model=ModelRecipe(base=base))
+    return Task(recipe, Path("store"), folders, {}, {})
+
+
+@pytest.fixture
+def base(tmp_path) -> Path:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base/config.json").write_text("{}")
+    return tmp_path / "base"
+
+
+def test_a_parent_goes_before_a_base(base, tmp_path):
+    start = start_of(task(base=str(base), parent=tmp_path / "cpt"))
+    assert start.folder == tmp_path / "cpt/model"
+    assert start.inputs == {}
+
+
+def test_a_base_counts_by_its_content(base):
+    start = start_of(task(base=str(base)))
+    assert start.folder == base
+    assert start.inputs == {"base": ArtifactManifest.of(base).digest}
+
+
+def test_without_either_a_new_model_is_made():
+    assert start_of(task()) == (None, {})
+
+
+def test_rl_has_to_start_somewhere(tmp_path):
+    with pytest.raises(InputError, match="no model to start from; give --parent, or name model"):
+        rl.plan(task(data=tmp_path))

@@ -1,0 +1,109 @@
+"""`agentworld data import`: what it prints, what it refuses, and what it explains."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from agentworld.storage.trajectories import read_collected, read_trajectories
+from agentworld_cli.main import app
+
+CALL = {"id": "1", "function": {"name": "f", "arguments": "{}"}}
+CHAT = {
+    "task_id": "t",
+    "messages": [
+        {"role": "user", "content": "hello \x1b[2J"},
+        {"role": "assistant", "content": "I look", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "1", "content": "seen"},
+    ],
+}
+
+
+@pytest.fixture
+def logs(tmp_path) -> Path:
+    path = tmp_path / "logs.jsonl"
+    path.write_text(f"{json.dumps(CHAT)}\n{{}}\n")
+    return path
+
+
+def run(tmp_path, *words: str, code: int = 0) -> str:
+    store = str(tmp_path / "store")
+    result = CliRunner().invoke(app, ["data", "import", *words, "--store", store])
+    if code:
+        assert result.exit_code == code, result.output
+        return str(result.exception)
+    assert result.exit_code == 0, result.output or result.exception
+    return result.stdout
+
+
+def test_an_import_prints_its_folder_its_counts_and_what_comes_next(tmp_path, logs):
+    folder, *lines = run(tmp_path, str(logs)).splitlines()
+    (trajectory,) = read_trajectories(Path(folder))
+    assert (trajectory.task_id, trajectory.domain) == ("t", "text")
+    assert lines[:2] == [
+        "  form messages, domain text",
+        "  1 episodes of 1 turns to train on, 0 of 0 held out",
+    ]
+    assert "           1  message of the user" in lines
+    assert lines[-2].startswith(
+        "           1  records in quarantine (quarantine.ndjson), the first: logs.jsonl line 2:"
+    )
+    assert lines[-1] == f"next: agentworld data prepare --collected {folder}"
+
+
+def test_the_same_is_there_for_machines(tmp_path, logs):
+    printed = json.loads(run(tmp_path, str(logs), "--json"))
+    collected = read_collected(Path(printed["folder"]))
+    assert printed["num_quarantined"] == collected.num_quarantined == 1
+    assert printed["notes"] == collected.notes
+    assert printed["form"] == "messages"
+
+
+def test_an_import_is_used_again_until_its_source_changes(tmp_path, logs):
+    first = run(tmp_path, str(logs))
+    moved = logs.rename(tmp_path / "moved")
+    assert moved.is_file()
+    logs.write_bytes(moved.read_bytes())
+    assert run(tmp_path, str(logs)) == first
+    logs.write_text(json.dumps(CHAT))
+    assert run(tmp_path, str(logs)) != first
+
+
+def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
+    assert "logs.jsonl line 2 is no episode" in run(tmp_path, str(logs), "--strict", code=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--format", "xml"), "there is no form of recordings 'xml' here"),
+        (("--set", "start"), "--set takes NAME=VALUE, not 'start'"),
+        (("--set", "start=never"), "the options of messages are wrong at start"),
+        (("--set", "begin=user"), "the options of messages are wrong at begin"),
+        (("--explain", "3"), "has fewer than 3 records"),
+        (("--recipe", "none"), "there is no recipe 'none'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, logs, words, problem):
+    assert problem in run(tmp_path, str(logs), *words, code=1)
+
+
+def test_a_record_is_explained_part_by_part_and_nothing_is_imported(tmp_path, logs):
+    lines = run(tmp_path, str(logs), "--explain", "1", "--set", "start=user").splitlines()
+    assert lines == [
+        "logs.jsonl line 1",
+        "  messages[0]                  start: hello \\x1b[2J",
+        "  messages[1]                  left out, what the agent wrote beside its calls: I look",
+        '  messages[1].tool_calls[0]    action of turn 0: {"name":"f","arguments":{}}',
+        "  messages[2]                  observation of turn 0: seen",
+    ]
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_bad_record_is_explained_too(tmp_path, logs):
+    lines = run(tmp_path, str(logs), "--explain", "2").splitlines()
+    assert lines[0] == "logs.jsonl line 2"
+    assert lines[1].startswith("  no episode: it has no list of messages")
+    parts = json.loads(run(tmp_path, str(logs), "--explain", "2", "--json"))
+    assert (parts["parts"], bool(parts["problem"])) == ([], True)

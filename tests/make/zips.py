@@ -1,0 +1,47 @@
+"""Zips, also as newer tools write them and as damage leaves them."""
+
+import struct
+import zipfile
+import zlib
+
+import pyarrow
+
+_LOCAL, _CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
+
+
+def write_zip(path, members):
+    """Compressed by deflate."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def write_zstd_zip(path, members):
+    """Compressed by zstd: its frames are stored, and then the zip says what they are."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, pyarrow.compress(data, codec="zstd", asbytes=True))
+        places = [each.header_offset for each in archive.infolist()]
+    content = bytearray(path.read_bytes())
+    place = content.index(_CENTRAL)
+    for local, data in zip(places, members.values(), strict=True):
+        _describe(content, local + 8, data)
+        _describe(content, place + 10, data)
+        place = content.find(_CENTRAL, place + 1)
+    path.write_bytes(content)
+    return path
+
+
+def _describe(content, place, data, method=93):
+    """Method, checksum and size of the whole, as both kinds of header have them in a row."""
+    struct.pack_into("<H", content, place, method)
+    struct.pack_into("<I", content, place + 6, zlib.crc32(data))
+    struct.pack_into("<I", content, place + 14, len(data))
+
+
+def set_field(path, offset, layout, value):
+    """Changes a field of the first member in the zip's directory, at its offset there."""
+    content = bytearray(path.read_bytes())
+    struct.pack_into(layout, content, content.index(_CENTRAL) + offset, value)
+    path.write_bytes(content)

@@ -1,0 +1,88 @@
+"""Real recordings: `make test-recordings RECORDINGS=FOLDER`; see its SOURCES.md for what they are.
+
+The expected figures are digests and numbers: nothing of a recording is in this project. For each
+source ten turns were looked up by eye in the raw records, without an importer.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentworld.data.imported import open_recordings
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.base import Record, digest_bytes
+from agentworld.records.trajectory import Trajectory
+
+_EXPECTED = sorted(Path(__file__).with_name("expected").glob("*.json"))
+
+
+class ExpectedTurn(Record):
+    """One turn, by the digests of its texts."""
+
+    episode: int
+    """Its number among all records of the source."""
+    turn: int
+    action: str
+    observation: str
+
+
+class Expected(Record):
+    """What an import of a source finds."""
+
+    source: str
+    """A file or a folder of the recordings."""
+    form: str
+    options: dict[str, Any] = {}
+    calls: str
+    """What counts as a call here."""
+    num_episodes: int
+    num_turns: int
+    num_problems: int = 0
+    notes: dict[str, int]
+    num_tasks: int | None = None
+    turns: tuple[ExpectedTurn, ...]
+
+
+@pytest.fixture(params=_EXPECTED, ids=lambda path: path.stem)
+def expected(request) -> Expected:
+    return Expected.read(request.param)
+
+
+@pytest.fixture
+def read(expected: Expected):
+    """The episodes of a source, the problems and the notes."""
+    folder = Path(os.environ["RECORDINGS"])
+    source = str(folder / expected.source)
+    recipe = CollectRecipe(trajectories=source, format=expected.form, options=expected.options)
+    recordings = open_recordings(recipe)
+    episodes, problems, notes = list[Trajectory](), list[str](), Counter[str]()
+    for file in recordings.files:
+        for item in recordings.read(file):
+            notes.update(item.notes)
+            if item.trajectory:
+                episodes.append(item.trajectory)
+            else:
+                problems.append(f"{file.name} {item.place}: {item.problem}")
+    return episodes, problems, notes
+
+
+def test_every_count_is_the_one_of_its_source(expected, read):
+    episodes, problems, notes = read
+    assert len(episodes) == expected.num_episodes
+    assert sum(len(each.turns) for each in episodes) == expected.num_turns
+    assert len(problems) == expected.num_problems
+    assert {name: number for name, number in notes.items() if number} == expected.notes
+    if expected.num_tasks is not None:
+        assert len({each.task_id for each in episodes}) == expected.num_tasks
+
+
+def test_ten_turns_are_those_that_were_looked_up(expected, read):
+    episodes, _, _ = read
+    assert len(expected.turns) == 10 or sum(len(each.turns) for each in episodes) < 10
+    for number, each in enumerate(expected.turns):
+        turn = episodes[each.episode].turns[each.turn]
+        digests = [digest_bytes(text.encode()) for text in (turn.action, turn.observation)]
+        assert digests == [each.action, each.observation], f"turn {number} of {expected.source}"
