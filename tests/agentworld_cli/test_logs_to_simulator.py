@@ -9,8 +9,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from agentworld.records.dataset import DataSet
 from agentworld.records.report import WorldModelReport
-from agentworld.runner.folders import checkpoint_of
+from agentworld.runner.folders import MANIFEST, checkpoint_of
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_cli.main import app
 
@@ -86,6 +87,8 @@ def test_logs_are_imported(place, folders):
 
 def test_they_become_a_data_set(place, folders):
     folders["data"] = place.run("data", "prepare", "--collected", folders["collected"])
+    data = DataSet.read(Path(folders["data"]) / MANIFEST)
+    assert data.domains == {"text": NUM_LOGS}
 
 
 def test_sft_begins_at_the_checkpoint_of_the_recipe(place, folders):

@@ -8,7 +8,6 @@ import sys
 import time
 from contextlib import closing
 
-import psutil
 import pytest
 
 from agentworld.errors import InputError
@@ -24,6 +23,7 @@ from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import main
 from fakes import endpoint
+from machines.processes import processes_with
 from make import records
 from waiting import wait_for
 
@@ -122,9 +122,7 @@ def service_of(launcher):
     found = []
 
     def is_there():
-        for process in psutil.Process(launcher.pid).children(recursive=True):
-            if "agentworld.serving.main" in process.cmdline():
-                found.append(process)
+        found.extend(processes_with("agentworld.serving.main", launcher.pid))
         return found
 
     wait_for(is_there)

@@ -5,13 +5,13 @@ import re
 import signal
 from pathlib import Path
 
-import psutil
 import pytest
 
 from agentworld.runner.folders import checkpoint_of
 from agentworld.steps.run import run_by_name
 from agentworld.train.resume import newest_checkpoint
 from machines.mpi_pods import built, launch
+from machines.processes import processes_with
 from make.training import Training, training
 from waiting import wait_for
 
@@ -24,12 +24,6 @@ AS_ITS_RUNTIME_SAYS = ("node", "launcher")
 def folder_of(given: Training) -> Path:
     (folder,) = (path for path in Path(given.store, "steps/cpt").iterdir() if path.is_dir())
     return folder
-
-
-def processes(launched: int, word: str) -> list[psutil.Process]:
-    """Those of the pods with this word in their command."""
-    started = psutil.Process(launched).children(recursive=True)
-    return [each for each in started if word in each.cmdline()]
 
 
 def test_the_processes_of_two_nodes_make_the_record_that_one_makes(tmp_path: Path) -> None:
@@ -57,10 +51,10 @@ def test_a_pod_that_is_told_to_end_leaves_a_checkpoint_of_all(
     launched = launch(built(given, tmp_path), tmp_path / "pods", hosts)
     checkpoints = Path(given.store) / "steps" / "cpt"
     wait_for(lambda: list(checkpoints.glob("*/checkpoints/*/trainer_state.json")), seconds=120)
-    members = processes(launched.pid, "agentworld.steps.member")
+    members = processes_with("agentworld.steps.member", launched.pid)
     trained = [each for each in members if each.name().startswith("python")]
     assert [set(each.cpu_affinity()) for each in trained] == [os.sched_getaffinity(0)] * 2
-    first = next(each for each in processes(launched.pid, told))
+    first = processes_with(told, launched.pid)[0]
     first.send_signal(signal.SIGTERM)
     _, said = launched.communicate(timeout=60)
     assert launched.returncode == 2, said

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 _TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
 
@@ -11,6 +13,12 @@ def launch(*program: str | Path, num: int = 2) -> subprocess.Popen[str]:
     """Starts them; the words are a file with its arguments, or -m and a module with its own."""
     command = [*_TORCHRUN, str(num), *map(str, program)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def ranks_of(launched: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes that train, by rank; what these start themselves comes and goes."""
+    below = psutil.Process(launched.pid).children()
+    return sorted(below, key=lambda each: int(each.environ()["RANK"]))
 
 
 def run_together(*program: str | Path, num: int = 2) -> str:

@@ -6,7 +6,6 @@ import socket
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from agentworld.client.simulator import SimulatorClient
@@ -22,6 +21,7 @@ from agentworld.records.simulator import Endpoint, Sampling
 from agentworld.serving.local import Listening, serve_simulator
 from agentworld.storage.stores import Stores
 from fakes import endpoint
+from machines.processes import processes_with
 from make import records
 from make.weights import weights
 from waiting import wait_for
@@ -84,10 +84,8 @@ def accelerators(stores, run):
 
 def engine_process():
     """Of the engine that was started last by this process."""
-    for process in psutil.Process().children(recursive=True):
-        if "agentworld.engine.transformers_server" in process.cmdline():
-            return process
-    return None
+    found = processes_with("agentworld.engine.transformers_server")
+    return found[0] if found else None
 
 
 @pytest.mark.waits

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import psutil
 import pytest
 
 from agentworld.errors import InputError
@@ -14,7 +13,7 @@ from agentworld.steps.run import run_by_name
 from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.train.resume import newest_checkpoint
 from machines.forked import run_with_ranks
-from machines.launched import launch, run_together
+from machines.launched import launch, ranks_of, run_together
 from make.training import Training, training
 from waiting import wait_for
 
@@ -76,8 +75,8 @@ def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
     launched = launch(*MEMBER, "cpt", *given)
     checkpoints = Path(given.store) / "steps" / "cpt"
     wait_for(lambda: list(checkpoints.glob("*/checkpoints/*/trainer_state.json")), seconds=120)
-    members = psutil.Process(launched.pid).children(recursive=True)
-    next(each for each in members if each.environ().get("RANK") == "1").kill()
+    members = ranks_of(launched)
+    members[1].kill()
     launched.communicate(timeout=60)
     assert launched.returncode != 0
     assert not any(each.is_running() for each in members)

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 
@@ -21,7 +20,7 @@ from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import open_copy
 from agentworld.train.zero import check_zero
 from machines.forked import run_with_ranks
-from machines.launched import launch, run_together
+from machines.launched import launch, ranks_of, run_together
 from make.training import Training, training
 from waiting import wait_for
 
@@ -154,8 +153,8 @@ def test_a_training_in_parts_goes_on_from_what_all_wrote(
         """What is said by processes that are ended once there is such a file."""
         launched = launch(*MEMBER, "cpt", *given)
         wait_for(lambda: list(parts.glob(f"*/checkpoints/{checkpoint}")), seconds=120)
-        for member in psutil.Process(launched.pid).children(recursive=True):
-            member.send_signal(how)
+        for rank in ranks_of(launched):
+            rank.send_signal(how)
         _, said = launched.communicate(timeout=60)
         assert launched.returncode != 0
         return str(said)

@@ -198,5 +198,5 @@ def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, message,
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=logs.damaged(WHOLE))
 def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
-    logs.assert_none_is_lost(logs.read(FORM, tmp_path, value))
+    assert logs.none_is_lost(logs.read(FORM, tmp_path, value))
     importer_of(FORM).claims(value)

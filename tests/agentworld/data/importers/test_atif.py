@@ -263,7 +263,7 @@ def test_sub_agents_within_sub_agents_may_be_nested_too_deeply(tmp_path):
     value = document(trajectory_id="s")
     for _ in range(200):
         value = document(subagent_trajectories=[value], trajectory_id="s")
-    logs.assert_none_is_lost(logs.read("atif", tmp_path, value))
+    assert logs.none_is_lost(logs.read("atif", tmp_path, value))
 
 
 def test_a_trajectory_is_known_by_its_version(tmp_path):
@@ -277,5 +277,5 @@ def test_a_trajectory_is_known_by_its_version(tmp_path):
 @given(value=logs.damaged(LISTED | {"subagent_trajectories": [LISTED | {"trajectory_id": "s"}]}))
 def test_a_record_that_is_changed_anywhere_is_an_episode_or_a_problem(tmp_path, value):
     records = logs.read("atif", tmp_path, json.dumps(value))
-    logs.assert_none_is_lost(records)
+    assert logs.none_is_lost(records)
     assert all(each.problem or each.trajectory.model_dump_json() for each in records)

@@ -326,4 +326,4 @@ def test_a_problem_names_the_field(tmp_path, row, problem):
 @given(row=logs.damaged(WHOLE))
 def test_a_damaged_record_is_an_episode_or_a_problem(tmp_path, options, row):
     importer_of(FORM).claims(row)
-    logs.assert_none_is_lost(logs.read(FORM, tmp_path, row, **options))
+    assert logs.none_is_lost(logs.read(FORM, tmp_path, row, **options))

@@ -203,6 +203,6 @@ def test_a_damaged_line_is_a_problem_and_the_session_goes_on(tmp_path, damage, p
 @given(lines=logs.damaged([*SESSION, call(8, "id", isSidechain=True, agentId="a")]))
 def test_no_damage_is_a_traceback_or_a_loss(tmp_path, lines):
     lines = lines if isinstance(lines, list) and lines else [lines]
-    logs.assert_none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, lines)))
+    assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, lines)))
     for each in lines:
         importer_of(FORM).claims(each)

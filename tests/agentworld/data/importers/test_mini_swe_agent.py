@@ -203,6 +203,6 @@ def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, message,
 @given(value=logs.damaged([OLD, NEW]))
 def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
     rows = value if isinstance(value, list) and value else [value]
-    logs.assert_none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, rows)))
+    assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, rows)))
     for each in rows:
         importer_of(FORM).claims(each)

@@ -248,13 +248,13 @@ def test_no_record_is_claimed():
 @given(apps=logs.damaged(APPS))
 def test_a_damaged_document_is_episodes_or_problems(tmp_path, alignment, apps):
     options = NESTED | {"alignment": alignment, "task": "*.*.goal"}
-    logs.assert_none_is_lost(logs.read(FORM, tmp_path, apps, **options))
+    assert logs.none_is_lost(logs.read(FORM, tmp_path, apps, **options))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(row=logs.damaged({"do": ["a", "b"], "see": ["1", "2"], "args": [{}, {"x": 1}], "t": [1, 2]}))
 def test_damaged_lists_are_an_episode_or_a_problem(tmp_path, row):
-    logs.assert_none_is_lost(read(tmp_path, row, arguments="args", time="t", start="t.0"))
+    assert logs.none_is_lost(read(tmp_path, row, arguments="args", time="t", start="t.0"))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -262,4 +262,4 @@ def test_damaged_lists_are_an_episode_or_a_problem(tmp_path, row):
 def test_damaged_rows_are_episodes_or_problems(tmp_path, row):
     good = step("a", "1", id=0)
     records = read(tmp_path, good, row, good | {"id": 2}, episode="id", arguments="args")
-    logs.assert_none_is_lost(records)
+    assert logs.none_is_lost(records)

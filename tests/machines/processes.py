@@ -1,0 +1,17 @@
+"""The processes below another one."""
+
+from contextlib import suppress
+
+import psutil
+
+
+def processes_with(word: str, above: int | None = None) -> list[psutil.Process]:
+    """Those below a process (this one by default) with this word in their command.
+
+    A process that ends while one looks has no command any more and is left out.
+    """
+    found = []
+    for process in psutil.Process(above).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += [process] * (word in process.cmdline())
+    return found
