@@ -29,9 +29,8 @@ from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes import session
-from agentworld.serving.episodes.open_episodes import OpenEpisode
 from agentworld.serving.episodes.quota import Quota
-from agentworld.serving.episodes.store import EpisodeStore
+from agentworld.serving.episodes.store import EpisodeStore, OpenEpisode
 from agentworld.serving.runs import Runs
 from agentworld.serving.service import SimulatorService
 from agentworld.serving.simulators.base import SimulatorRequest

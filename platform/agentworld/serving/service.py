@@ -25,9 +25,8 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.rendering.episode import domain_name, episode_messages
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.observing import Observer
-from agentworld.serving.episodes.open_episodes import OpenEpisode
 from agentworld.serving.episodes.session import Observed
-from agentworld.serving.episodes.store import EpisodeStore
+from agentworld.serving.episodes.store import EpisodeStore, OpenEpisode
 from agentworld.serving.telemetry.counts import Timings
 from agentworld.serving.telemetry.metrics import States
 

@@ -1,29 +1,63 @@
-"""The tenants' limits at work: what is open is counted in the ledger, rates in this process."""
+"""The tenants' limits at work: what is open is counted in the ledger, rates in this process.
+
+Of what is somebody else's nothing else is read: it would tell.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal, Protocol
+from typing import Literal
 
 from agentworld.access import Access
 from agentworld.access.limits import NO_LIMITS, Rates
-from agentworld.errors import AccessError
+from agentworld.errors import AccessError, NotFound
+from agentworld.ledger import Ledger
+from agentworld.ledger.runs import Owner
 
 Kind = Literal["runs", "episodes"]
 
 _FULL_PAUSE_SECONDS = 1.0
+_MOST_OWNERS = 100_000
 
 
-class Books(Protocol):
-    """What is counted, and what is there already."""
+class Owners:
+    """What a ledger says of runs; whose a run is never changes, and is asked once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._owners: dict[str, Owner] = {}
+
+    async def of(self, run: str) -> Owner:
+        """The tenant and the simulator of a run; raises NotFound."""
+        owner = self._owners.get(run)
+        if owner is None:
+            owner = self._owners[run] = await asyncio.to_thread(self._ledger.owner, run)
+            if len(self._owners) > _MOST_OWNERS:
+                del self._owners[next(iter(self._owners))]
+        return owner
+
+    def knows(self, run: str, tenant: str) -> bool:
+        """Whether it was asked before and said that the run is this tenant's."""
+        owner = self._owners.get(run)
+        return owner is not None and owner.tenant == tenant
+
+    async def run_of(self, episode: str) -> str:
+        """Raises NotFound."""
+        return await asyncio.to_thread(self._ledger.run_of, episode)
 
     async def num_open(self, kind: Kind, tenant: str) -> int:
         """How many of a tenant's runs, or of its episodes, are open."""
-        ...
+        counts = self._ledger.counts
+        count = counts.num_open_runs if kind == "runs" else counts.num_open_episodes
+        return await asyncio.to_thread(count, tenant=tenant)
 
     async def has(self, kind: Kind, name: str, tenant: str) -> bool:
         """Whether a run, or an episode, of this name is the tenant's."""
-        ...
+        try:
+            run = name if kind == "runs" else await self.run_of(name)
+            return (await self.of(run)).tenant == tenant
+        except NotFound:
+            return False
 
 
 class _Room:
@@ -45,9 +79,9 @@ class Quota:
     Many that come at once open just as many as one after the other would.
     """
 
-    def __init__(self, access: Access, books: Books) -> None:
+    def __init__(self, access: Access, owners: Owners) -> None:
         self._access = access
-        self._books = books
+        self._owners = owners
         self._rooms: dict[tuple[Kind, str], _Room] = {}
         self._rates: dict[str, Rates] = {}
 
@@ -114,12 +148,12 @@ class Quota:
         while True:
             room.ended.clear()
             num_inside = room.num_inside
-            num_open = await self._books.num_open(kind, tenant)
+            num_open = await self._owners.num_open(kind, tenant)
             if num_open + num_inside < most:
                 return
             if num_open >= most:
                 # Sent again, because the answer got lost, it opens nothing.
-                if name and await self._books.has(kind, name, tenant):
+                if name and await self._owners.has(kind, name, tenant):
                     return
                 raise AccessError(
                     f"tenant {tenant} has {num_open} {kind} open and may have {most}; close one"

@@ -23,7 +23,7 @@ from agentworld.records.usage import Usage
 from agentworld.rendering.episode import erased
 from agentworld.rendering.parse import parse_observation
 from agentworld.scoring.success import outcome
-from agentworld.serving.episodes.open_episodes import OpenEpisode
+from agentworld.serving.episodes.store import OpenEpisode
 
 
 class Observed(NamedTuple):

@@ -20,7 +20,7 @@ from agentworld.records.episode import (
     text_digest,
 )
 from agentworld.serving.authorized_service import AuthorizedService
-from agentworld.serving.episodes.open_episodes import OpenEpisode
+from agentworld.serving.episodes.store import OpenEpisode
 from agentworld.serving.protocols.chat_request import ChatMessage, ChatRequest
 
 _NAME = re.compile("[0-9a-f]{32}")

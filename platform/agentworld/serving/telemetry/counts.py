@@ -4,14 +4,36 @@ The client library's own counters cost several times as much and lock, while all
 event loop's.
 """
 
+from bisect import bisect_left
 from typing import NamedTuple, get_args
 
 from agentworld.records.episode import CloseReason
 from agentworld.records.usage import Usage
-from agentworld.serving.telemetry.families import Durations
 
 PROTOCOLS = ("http", "openenv", "openai", "mcp")
 """Those that every service speaks."""
+
+# In seconds: from a step that no engine was asked for to one that waited long for its turn.
+BOUNDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1, 2.5, 5, 10, 25, 60, 120),
+)
+
+
+class Durations:
+    """How often something took so long."""
+
+    __slots__ = ("counts", "sum")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        """Of those within each bound and not within the one before it; the last has none."""
+        self.sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Counts one more."""
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.sum += seconds
 
 
 class Timings(NamedTuple):

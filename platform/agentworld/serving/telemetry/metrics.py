@@ -16,8 +16,8 @@ from agentworld import __version__
 from agentworld.engine.breaker import State
 from agentworld.errors import StoreError
 from agentworld.records.base import Digest
-from agentworld.serving.telemetry.counts import Counts
-from agentworld.serving.telemetry.families import Durations, counter, gauge, histogram
+from agentworld.serving.telemetry.counts import Counts, Durations
+from agentworld.serving.telemetry.families import counter, gauge, histogram
 
 Refusal = Literal[
     "input", "conflict", "not-found", "unauthorised", "forbidden", "capacity", "context", "limit"

@@ -5,8 +5,8 @@ import pytest
 import make.ledger
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
-from agentworld.serving.episodes import owners
-from agentworld.serving.episodes.owners import Owners
+from agentworld.serving.episodes import quota
+from agentworld.serving.episodes.quota import Owners
 from make.ledger import OPENING, SIMULATOR
 
 
@@ -50,7 +50,7 @@ def test_what_is_open_is_counted_for_each_tenant(ledger):
 
 
 def test_whose_a_run_is_is_asked_once_and_the_oldest_is_forgotten(ledger, monkeypatch):
-    monkeypatch.setattr(owners, "_MOST_OWNERS", 2)
+    monkeypatch.setattr(quota, "_MOST_OWNERS", 2)
     runs = [ledger.open_run(OPENING, SIMULATOR, None, "acme").id for _ in range(3)]
     asked, owner = [], ledger.owner
     monkeypatch.setattr(ledger, "owner", lambda run: asked.append(run) or owner(run))

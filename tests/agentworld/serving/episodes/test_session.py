@@ -8,7 +8,7 @@ from agentworld.http.schemas import Request
 from agentworld.records.episode import Confidence, Episode, EpisodeOpening
 from agentworld.rendering.episode import episode_messages, step_messages
 from agentworld.serving.episodes import session
-from agentworld.serving.episodes.open_episodes import OpenEpisode
+from agentworld.serving.episodes.store import OpenEpisode
 from make import records
 
 MANIFEST = records.manifest()

@@ -1,6 +1,6 @@
 import asyncio
 
-from agentworld.serving.episodes.open_episodes import OpenEpisode, OpenEpisodes
+from agentworld.serving.episodes.store import OpenEpisode, OpenEpisodes
 from make import records
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.fake import FakeEngine
-from agentworld.engine.metered import Metered
 from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 from agentworld.records.usage import Usage
+from agentworld.serving.episodes.observing import Metered
 
 ASKED = [Message(role="user", content="ls")]
 REQUEST = CompletionRequest(ASKED, Sampling(), 7, "e")
