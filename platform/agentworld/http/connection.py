@@ -126,6 +126,11 @@ class Connection(asyncio.Protocol):
         if not self.is_over:
             self._num_open, self._deadline = 0, None
 
+    def leave_if_closing(self) -> None:
+        """Tells uvicorn, which closes on what is no HTTP and would answer before it hears."""
+        if self._is_closing:
+            self._detach(None)
+
     def finish(self, request: object) -> None:
         """It was answered; where the next one has begun, that one stays."""
         if self._request is request and not self.is_over:
@@ -143,7 +148,7 @@ class Connection(asyncio.Protocol):
 
         Who closes while a client sends has it told of a reset in place of what it was answered.
         """
-        if self.is_over or self._transport.is_closing():
+        if self._is_closing:
             return
         self.is_over = True
         self._rest.clear()
@@ -199,6 +204,10 @@ class Connection(asyncio.Protocol):
             if self._num_held and not self._is_unread:
                 self.hold(0)
         self._go_on()
+
+    @property
+    def _is_closing(self) -> bool:
+        return self.is_over or self._transport.is_closing()
 
     @property
     def _must_wait(self) -> bool:

@@ -90,8 +90,7 @@ class _Request:
         """Passes the answer on, where there was no other one."""
         if self._is_refused:
             return
-        if self._connection.is_over:  # of which uvicorn hears in the event loop's next turn
-            await asyncio.sleep(0)
+        self._connection.leave_if_closing()
         self._is_answered = True
         if message["type"] == "http.response.body" and not message.get("more_body"):
             self._connection.finish(self._scope)  # before uvicorn begins the next one

@@ -122,6 +122,19 @@ def test_hundreds_of_rude_clients_are_one_line_in_the_log(listen, told):
 
 
 @pytest.mark.waits
+@pytest.mark.parametrize("method", ["POST", "CONNECT", "HEAD"])
+def test_a_request_whose_body_is_no_body_leaves_no_traceback(listen, told, method):
+    url = listen()
+    bad = CHUNKED.replace(b"POST", method.encode()) + b"zz\r\n"
+    for _ in range(40):
+        with connected(url) as wire:
+            send_all(wire, bad)
+            reset(wire)
+    assert answers(url)
+    assert "Traceback" not in "".join(told())
+
+
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "end",
     [b"", frame(b"", Opcode.CLOSE), b"\xff", frame("x")[:-1]],
