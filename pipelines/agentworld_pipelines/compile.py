@@ -10,7 +10,7 @@ from kfp.dsl.base_component import BaseComponent
 
 from agentworld.errors import InputError, StoreError
 from agentworld.recipes import recipe_path
-from agentworld.records.base import write_whole
+from agentworld.records.file import write_whole
 from agentworld.storage.working_copy import is_bucket
 from agentworld_pipelines.agent import agent
 from agentworld_pipelines.nightly import nightly

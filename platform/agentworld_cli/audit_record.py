@@ -53,7 +53,7 @@ def export(
     """
     sources = sources_at(store, at)  # where MLflow is, OpenLineage is
     from agentworld.audit.export.formats import lines_of
-    from agentworld.records.base import write_whole
+    from agentworld.records.file import write_whole
 
     lines = lines_of(form, sources)
     if out:

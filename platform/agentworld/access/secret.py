@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from agentworld.errors import InputError, NotFound
-from agentworld.storage.disk import draft
+from agentworld.records.file import draft
 from agentworld.storage.private import read_private
 
 RUN_TOKENS = "run-tokens"

@@ -17,9 +17,8 @@ from types import TracebackType
 from typing import Self
 
 from agentworld.errors import InputError, StoreError
-from agentworld.records.file import input_errors, read_lines
+from agentworld.records.file import input_errors, read_lines, sync
 from agentworld.records.trajectory_log import TornLine, TrajectoryLine, read_line, write_line
-from agentworld.storage.disk import sync_folder
 
 
 class TrajectoryLog:
@@ -88,8 +87,8 @@ class TrajectoryLog:
         path = self._folder / f"{self._name}-{self._num_files:04d}.jsonl"
         file = path.open("xb", buffering=0)
         # A power cut takes a name away that its folder does not know for sure.
-        sync_folder(self._folder)
-        sync_folder(self._folder.parent)
+        sync(self._folder)
+        sync(self._folder.parent)
         return file
 
     def _leave(self) -> None:

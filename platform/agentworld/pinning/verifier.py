@@ -15,7 +15,7 @@ from agentworld.engine.adapter import adapter_arguments
 from agentworld.errors import AgentworldError
 from agentworld.pinning.manifest import check_files
 from agentworld.recipes.environment import from_environment
-from agentworld.records.base import write_whole
+from agentworld.records.file import write_whole
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.fetch import fetch_files
 

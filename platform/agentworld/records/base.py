@@ -7,7 +7,6 @@ digests on every machine and in every language.
 import hashlib
 import json
 import math
-import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from operator import not_
@@ -27,7 +26,7 @@ from pydantic import (
 )
 
 from agentworld.errors import InputError
-from agentworld.records.file import input_errors, open_regular, read_regular
+from agentworld.records.file import input_errors, open_regular, read_regular, write_whole
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 hexadecimal digits."""
@@ -170,18 +169,6 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
             if report:
                 report(len(piece))
     return "sha256:" + sha256.hexdigest()
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file so that a reader, or a crash, sees the old content or the new, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Of its own name, for two processes may write the same file at once.
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.draft")
-    try:
-        draft.write_bytes(data)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def first_problem(error: ValidationError) -> str:

@@ -1,4 +1,6 @@
-"""Opening files that others may have exchanged: only regular ones, and no more than fits in memory.
+"""Files: what others may have exchanged is read with care, and what is written is written whole.
+
+Only regular files are opened, and no more is read than fits in memory.
 
 A pipe blocks its reader and a device has no end. What is no regular file raises NotRegular, an
 OSError, so that whoever handles a file that cannot be read handles it too.
@@ -7,6 +9,7 @@ OSError, so that whoever handles a file that cannot be read handles it too.
 import errno
 import os
 import stat
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,6 +72,39 @@ def check_regular(*paths: Path) -> None:
     for path in paths:
         with suppress(FileNotFoundError, NotADirectoryError):  # it may go while it is looked at
             _check(path, os.stat(path))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file so that a reader, or a crash, sees the old content or the new, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with draft(path, data) as file:
+        file.replace(path)
+
+
+@contextmanager
+def draft(path: Path, data: bytes, mode: int = 0o666) -> Iterator[Path]:
+    """A synced file beside `path`, to be renamed or linked to it; the name outlives a power cut."""
+    file = path.with_name(f".{uuid.uuid4().hex}.draft")
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
+        # Even where the name was taken: who took it may not have come to this.
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """A file's bytes, or the names in a folder, outlive a power cut from now on."""
+    handle = os.open(path, _FLAGS)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, model_validator
 
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, Label, Record, digest_file, write_whole
+from agentworld.records.base import Digest, Label, Record, digest_file
 from agentworld.records.engine_environment import EngineEnvironment
+from agentworld.records.file import write_whole
 
 _LABEL = TypeAdapter(Label)
 _Count = Annotated[int, Field(gt=0, lt=2**31)]

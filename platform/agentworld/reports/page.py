@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from agentworld.audit.questions.agent import AgentChain
 from agentworld.domains.base import HISTORY, UNSEEN
-from agentworld.records.base import write_whole
+from agentworld.records.file import write_whole
 from agentworld.records.report import (
     AgentReport,
     AgentScore,

@@ -27,8 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from agentworld.errors import InputError, NotFound
-from agentworld.records.file import input_errors, read_regular
-from agentworld.storage.disk import draft
+from agentworld.records.file import draft, input_errors, read_regular
 from agentworld.storage.private import read_private
 from agentworld.storage.working_copy import copy_of
 

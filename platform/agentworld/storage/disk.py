@@ -5,13 +5,9 @@ is synced, without which a power cut takes the name away again. A killed writer 
 draft behind and nothing else.
 """
 
-import os
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from agentworld.records.file import read_regular
+from agentworld.records.file import draft, read_regular, sync
 
 
 class Disk:
@@ -42,7 +38,7 @@ class Disk:
         try:
             path.unlink()
         finally:
-            sync_folder(path.parent)
+            sync(path.parent)
 
     def names(self, prefix: str) -> list[str]:
         start = self._root / prefix.rpartition("/")[0]
@@ -62,31 +58,5 @@ class Disk:
         if self._root in folder.parents or not folder.parent.is_dir():
             self._make(folder.parent)
         folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
+        sync(folder.parent)
         self._folders.add(folder)
-
-
-@contextmanager
-def draft(path: Path, data: bytes, mode: int = 0o666) -> Iterator[Path]:
-    """A synced file beside `path`, to be renamed or linked to it; the name outlives a power cut."""
-    file = path.with_name(f".{uuid.uuid4().hex}.draft")
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        yield file
-    finally:
-        file.unlink(missing_ok=True)
-        # Even where the name was taken: who took it may not have come to this.
-        sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Names that were given in a folder, or taken, outlive a power cut from now on."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

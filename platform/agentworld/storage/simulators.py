@@ -9,7 +9,6 @@ A model is copied in and never linked to where it came from, for there somebody 
 The manifest is written last: a folder without one is what a killed pin left behind.
 """
 
-import os
 import re
 import shutil
 import uuid
@@ -21,7 +20,7 @@ from typing import NamedTuple, Self
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.records.base import Digest, digest_bytes, digest_file
 from agentworld.records.checkpoint import ArtifactManifest, model_files
-from agentworld.records.file import input_errors, open_regular, read_regular
+from agentworld.records.file import input_errors, read_regular, sync
 from agentworld.records.progress import Count, Tick, no_tick
 from agentworld.records.report import Report, WorldModelReport, read_report
 from agentworld.records.simulator import SimulatorManifest
@@ -171,7 +170,7 @@ class SimulatorStore:
             if digest_file(draft, count.add) != digest:
                 raise InputError(f"{path} was changed while it was read; let it rest and try again")
             draft.chmod(_READ_ONLY)
-            _sync(draft)
+            sync(draft)
             draft.replace(target)
         return digest
 
@@ -205,11 +204,6 @@ def _digest(path: Path) -> Digest:
     """Of a record's file, which is small."""
     with input_errors(path):
         return digest_bytes(read_regular(path))
-
-
-def _sync(path: Path) -> None:
-    with open_regular(path) as file:
-        os.fsync(file.fileno())
 
 
 def _hex(digest: Digest) -> str:

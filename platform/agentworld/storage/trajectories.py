@@ -10,9 +10,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentworld.errors import InputError
-from agentworld.records.base import digest_file, first_problem, write_whole
+from agentworld.records.base import digest_file, first_problem
 from agentworld.records.collected import Collected
-from agentworld.records.file import input_errors, read_lines
+from agentworld.records.file import input_errors, read_lines, write_whole
 from agentworld.records.trajectory import Trajectory
 
 MANIFEST = "collected.json"

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from fsspec.core import url_to_fs
 
 from agentworld.errors import InputError, StoreError
-from agentworld.records.base import digest_bytes, write_whole
-from agentworld.records.file import read_regular
+from agentworld.records.base import digest_bytes
+from agentworld.records.file import read_regular, write_whole
 from agentworld.storage.address import redact
 from agentworld.storage.folder import translated
 

@@ -5,13 +5,12 @@ process was writing.
 """
 
 import logging
-import os
 from pathlib import Path
 
 from agentworld.errors import InputError
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.file import open_regular, read_regular
-from agentworld.storage.disk import Disk, sync_folder
+from agentworld.records.file import read_regular, sync
+from agentworld.storage.disk import Disk
 
 CHECKPOINTS = "checkpoints"
 """The folder of a training's checkpoints, in what it makes."""
@@ -22,9 +21,9 @@ _log = logging.getLogger(__name__)
 def seal(checkpoint: Path) -> None:
     """Says for good what a checkpoint's files are, once a power cut can take none of them away."""
     for path in (checkpoint, *checkpoint.rglob("*")):
-        _sync(path)
+        sync(path)
     Disk(checkpoint).write(_MANIFEST, _manifest(checkpoint).canonical)
-    sync_folder(checkpoint.parent)
+    sync(checkpoint.parent)
 
 
 def sealed_checkpoints(folder: Path) -> list[Path]:
@@ -61,11 +60,3 @@ def _manifest(checkpoint: Path) -> ArtifactManifest:
     """Of what is there now, but for the manifest itself."""
     files = ArtifactManifest.of(checkpoint).files
     return ArtifactManifest(files={name: files[name] for name in files if name != _MANIFEST})
-
-
-def _sync(path: Path) -> None:
-    if path.is_dir():
-        sync_folder(path)
-    else:
-        with open_regular(path) as file:
-            os.fsync(file.fileno())

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.records.base import write_whole
+from agentworld.records.file import write_whole
 from agentworld.records.step import StepReceipt
 
 
