@@ -75,3 +75,21 @@ def test_every_link_of_the_docs_leads_somewhere():
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
         assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_every_module_and_file_that_the_docs_name_is_there():
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    packages = [ROOT / package for package in wheel["targets"]["wheel"]["packages"]]
+    folders = [ROOT, *packages, *{package.parent for package in packages}]
+    missing = []
+    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]:
+        text = path.read_text()
+        modules = re.findall(r"python -m (agentworld[\w.]*\w)", text)
+        files = [f"{module.replace('.', '/')}.py" for module in modules]
+        files += re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|txt))`", text)
+        missing += [
+            f"{path.name}: {file}"
+            for file in files
+            if not any((folder / file).exists() for folder in folders)
+        ]
+    assert missing == []

@@ -76,8 +76,8 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
 def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Finished) -> str:
     """The folder of a step that a Job does in another pod than this one.
 
-    The step itself tells here whether it is finished, for it then needs no live shell any more.
-    Raises InputError, PipelineError where the step failed, and ClusterError.
+    The step itself tells here whether it is finished, for it then needs no live environment any
+    more. Raises InputError, PipelineError where the step failed, and ClusterError.
     """
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)

@@ -24,8 +24,8 @@ def placed(placement: Placement | None) -> Step:
     """Adds a step to the pipeline that is being written, where the placement wants it.
 
     It runs every time, and finds out by its receipt what is to do. A stage of several nodes takes
-    its place along, for what it follows has to run there; so does a step of live shells, whose own
-    pod may be refused them.
+    its place along, for what it follows has to run there; so does a step of live environments,
+    whose own pod may be refused them.
     """
     where = placement or Placement()
 

@@ -34,8 +34,8 @@ class ClusterSettings(BaseSettings):
     kubeconfig: Path | None = None
     """Else the cluster that it runs in."""
     seccomp_profile: str = ""
-    """A file of the nodes' own, for Jobs with live shells where a pod without any profile is given
-    the runtime's."""
+    """A file of the nodes' own, for Jobs with live environments where a pod without any profile is
+    given the runtime's."""
     look_seconds: float = Field(5.0, gt=0)
     """How often a TrainJob that is followed is looked at."""
     tell_seconds: float = Field(30.0, gt=0)

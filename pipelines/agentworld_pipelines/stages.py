@@ -69,7 +69,7 @@ def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> s
         return run_by_name(step, recipe, store, *others)
 
     def finished() -> str | None:
-        """Null where live shells are needed, and cannot be had here."""
+        """Null where live environments are needed, and cannot be had here."""
         with suppress(SandboxUnavailable):
             return run_by_name(step, recipe, store, *others)
         return None

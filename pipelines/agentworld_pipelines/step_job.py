@@ -1,4 +1,4 @@
-"""A step of live shells as a Job (batch/v1), built, not made.
+"""A step of live environments as a Job (batch/v1), built, not made.
 
 Its pod is the step's own but for two things: no account of the cluster, and no seccomp profile. Not
 `Unconfined` either, which the Pod Security Standard `baseline` refuses where it is said.
@@ -43,7 +43,7 @@ def step_job(
     return sealed(
         {
             **typed("Job"),
-            "metadata": metadata_of(name, "live-shells", words, place),
+            "metadata": metadata_of(name, "live-environments", words, place),
             "spec": spec,
         }
     )

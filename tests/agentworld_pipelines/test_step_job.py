@@ -32,7 +32,7 @@ def test_it_is_queued_and_tells_what_it_does():
     assert metadata["name"] == "agentworld-collect-0123456789abcdef"
     assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
     assert metadata["labels"]["kueue.x-k8s.io/priority-class"] == "nightly"
-    assert metadata["labels"]["app.kubernetes.io/component"] == "live-shells"
+    assert metadata["labels"]["app.kubernetes.io/component"] == "live-environments"
     told = {key: value for key, value in metadata["annotations"].items() if key != BUILT}
     assert told == {
         "agentworld.dev/step": "collect",
