@@ -26,11 +26,11 @@ USER 65532:65532
 FROM ${BASE} AS build
 RUN python3 -m venv /build && python3 -m venv --without-pip /opt/agentworld
 WORKDIR /source
-COPY constraints.txt ./
+COPY tools/constraints/product.txt tools/constraints/
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
-    /build/bin/pip install -q -c constraints.txt hatchling
-COPY constraints-test.txt constraints-vllm.txt ./
+    /build/bin/pip install -q -c tools/constraints/product.txt hatchling
+COPY tools/constraints/test.txt tools/constraints/vllm.txt tools/constraints/
 COPY tools/install_pinned.py tools/
 
 # Of our own files a layer apart: a new version is a megabyte to pull, and not all that it uses.
@@ -55,7 +55,7 @@ COPY --from=requirements /source/control.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
     /build/bin/pip --python /opt/agentworld/bin/python install -q \
-        -c constraints.txt -c constraints-test.txt -r control.txt
+        -c tools/constraints/product.txt -c tools/constraints/test.txt -r control.txt
 
 FROM runtime AS control
 LABEL org.opencontainers.image.title="agentworld control" \
@@ -69,7 +69,7 @@ COPY --from=requirements /source/train.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
     /build/bin/pip --python /opt/agentworld/bin/python install -q \
-        -c constraints.txt -c constraints-test.txt -r train.txt
+        -c tools/constraints/product.txt -c tools/constraints/test.txt -r train.txt
 
 FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
@@ -96,9 +96,9 @@ FROM build AS engine-cpu-packages
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
     /build/bin/pip --python /opt/agentworld/bin/python install -q --no-deps \
-        -r constraints-vllm.txt \
+        -r tools/constraints/vllm.txt \
     && /build/bin/python tools/install_pinned.py /opt/agentworld \
-        constraints.txt constraints-test.txt
+        tools/constraints/product.txt tools/constraints/test.txt
 
 FROM runtime AS engine-cpu
 LABEL org.opencontainers.image.title="agentworld engine-cpu" \

@@ -14,19 +14,19 @@ ROUNDS ?= 3
 # A stamp is named after the content that it stands for, so that a changed pin, and nothing
 # else, installs anew.
 stamp = $(VENV)/.$(1)-$(shell cat $(2) | sha256sum | cut -c1-16)
-PACKAGES := $(call stamp,packages,constraints.txt)
-PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
-COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py \
+PACKAGES := $(call stamp,packages,tools/constraints/product.txt)
+PROJECT := $(call stamp,project,tools/constraints/product.txt pyproject.toml)
+COMPILES := $(call stamp,compiles,tools/constraints/product.txt tools/compile_layers.py \
 	$(addprefix platform/agentworld/recipes/,demo.yaml train.py))
-TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt \
-	constraints-helm.txt constraints-mlflow.txt)
+TEST_PACKAGES := $(call stamp,test-packages,tools/constraints/test.txt tools/constraints/vllm.txt \
+	tools/constraints/helm.txt tools/constraints/mlflow.txt)
 
 # Programs of others that are driven unmodified, each in an environment of its own, which is named
 # as its pins are. The first is OpenEnv of old, with TRL.
 PEERS := .venv-peers
 ALONE := openenv-0.10 verifiers openai
-peer_stamp = $(PEERS)/$(1)/.packages-$(shell cat constraints-$(1).txt $(2) | sha256sum | cut -c1-16)
-TRL_PACKAGES := $(call peer_stamp,openenv,constraints.txt constraints-test.txt)
+peer_stamp = $(PEERS)/$(1)/.packages-$(shell cat tools/constraints/$(1).txt $(2) | sha256sum | cut -c1-16)
+TRL_PACKAGES := $(call peer_stamp,openenv,tools/constraints/product.txt tools/constraints/test.txt)
 ALONE_PACKAGES := $(foreach peer,$(ALONE),$(call peer_stamp,$(peer)))
 
 # Built once on a machine, for all checkouts.
@@ -200,12 +200,12 @@ $(VENV)/bin/pip:
 
 # --no-deps: the file is the whole list, and vLLM's wheel asks for more than it uses.
 $(PACKAGES): | $(VENV)/bin/pip
-	$(PIP) install -q --no-deps -r constraints.txt
+	$(PIP) install -q --no-deps -r tools/constraints/product.txt
 	rm -f $(VENV)/.packages-* && touch $@
 
 # With dependencies: a torch for GPUs brings libraries that a torch for CPUs does not name.
 $(PROJECT): $(PACKAGES)
-	$(PIP) install -q --no-build-isolation -c constraints.txt -e '.[pipelines,train]'
+	$(PIP) install -q --no-build-isolation -c tools/constraints/product.txt -e '.[pipelines,train]'
 	rm -f $(VENV)/.project-* && touch $@
 
 $(COMPILES): | compiler $(PROJECT)
@@ -213,10 +213,10 @@ $(COMPILES): | compiler $(PROJECT)
 	rm -f $(VENV)/.compiles-* && touch $@
 
 $(TEST_PACKAGES): | $(PACKAGES)
-	$(PIP) install -q --no-deps -r constraints-test.txt
-	$(PIP) install -q --no-deps -r constraints-vllm.txt
-	$(PIP) install -q --no-deps -r constraints-helm.txt
-	$(PIP) install -q --no-deps --ignore-requires-python -r constraints-mlflow.txt
+	$(PIP) install -q --no-deps -r tools/constraints/test.txt
+	$(PIP) install -q --no-deps -r tools/constraints/vllm.txt
+	$(PIP) install -q --no-deps -r tools/constraints/helm.txt
+	$(PIP) install -q --no-deps --ignore-requires-python -r tools/constraints/mlflow.txt
 	rm -f $(VENV)/.test-packages-* && touch $@
 
 # It sees what stands in ours after its own, so that pip installs only what ours has not got in
@@ -225,11 +225,11 @@ $(TRL_PACKAGES): | $(TEST_PACKAGES)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> "$$(echo $(@D)/lib/python3*/site-packages)/ours.pth"
-	$(PIP) --python $(@D)/bin/python install -q --no-deps -r constraints-openenv.txt
+	$(PIP) --python $(@D)/bin/python install -q --no-deps -r tools/constraints/openenv.txt
 	touch $@
 
 # As who has nothing else installs them.
 $(ALONE_PACKAGES): | $(PACKAGES)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
-	$(PIP) --python $(@D)/bin/python install -q --no-deps -r constraints-$(notdir $(@D)).txt
+	$(PIP) --python $(@D)/bin/python install -q --no-deps -r tools/constraints/$(notdir $(@D)).txt
 	touch $@

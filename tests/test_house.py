@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from agentworld_cli.main import app
 
 ROOT = Path(__file__).parents[1]
+CONSTRAINTS = ROOT / "tools/constraints"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 TOP_FOLDERS = sorted({package.partition("/")[0] for package in PACKAGES})
@@ -194,7 +195,7 @@ def test_a_shipped_recipe_loads_and_bears_the_name_of_its_file(path):
 
 
 def pins(file: str) -> dict[str, str]:
-    lines = (ROOT / file).read_text().replace("\\\n", "").splitlines()
+    lines = (CONSTRAINTS / f"{file}.txt").read_text().replace("\\\n", "").splitlines()
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
@@ -202,13 +203,13 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
     for declared, files in [
-        (project["dependencies"], ["constraints.txt"]),
-        (extras["train"], ["constraints.txt"]),
-        (extras["dev"], [f"constraints{of}.txt" for of in ("", "-test", "-helm", "-mlflow")]),
-        (extras["deepspeed"], ["constraints-test.txt"]),
-        (extras["gym"], ["constraints-test.txt"]),
-        (extras["postgres"], ["constraints-test.txt"]),
-        (extras["serve-cpu"], ["constraints-vllm.txt"]),
+        (project["dependencies"], ["product"]),
+        (extras["train"], ["product"]),
+        (extras["dev"], ["product", "test", "helm", "mlflow"]),
+        (extras["deepspeed"], ["test"]),
+        (extras["gym"], ["test"]),
+        (extras["postgres"], ["test"]),
+        (extras["serve-cpu"], ["vllm"]),
     ]:
         pinned = {name: version for file in files for name, version in pins(file).items()}
         for requirement in map(Requirement, declared):
@@ -217,8 +218,8 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
 
 
 def test_a_pin_is_a_name_and_a_version_and_no_address():
-    for of in ("", "-test", "-openenv", "-mlflow"):
-        text = (ROOT / f"constraints{of}.txt").read_text()
+    for file in ("product", "test", "openenv", "mlflow"):
+        text = (CONSTRAINTS / f"{file}.txt").read_text()
         lines = [line for line in text.splitlines() if line[:1] != "#"]
         assert lines
         assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+", line)] == []

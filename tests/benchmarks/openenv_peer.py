@@ -1,7 +1,7 @@
 """The peer: an OpenEnv server whose environment does nothing and keeps nothing.
 
-It runs on the exact versions of constraints-openenv.txt, as its users would run it: `create_app`,
-one uvicorn worker. `generated` takes a step in a thread, like the code that
+It runs on the exact versions of tools/constraints/openenv.txt, as its users would run it:
+`create_app`, one uvicorn worker. `generated` takes a step in a thread, like the code that
 `openenv init` writes; `async` takes it in the event loop, the fastest that the package allows.
 """
 

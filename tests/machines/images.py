@@ -27,7 +27,10 @@ _PACKAGES_OF = {
     "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev,openmpi-bin,openssh-server",
     "engine-cpu": f"{_BASE_PACKAGES},libnuma1",
 }
-_PACKAGES = ("Dockerfile", ".dockerignore", "constraints*.txt", "tools/install_pinned.py")
+_PACKAGES = (
+    *("Dockerfile", ".dockerignore", "tools/install_pinned.py"),
+    *(f"tools/constraints/{name}.txt" for name in ("product", "test", "vllm")),
+)
 _OURS = (
     *("pyproject.toml", "tools/requirements.py", "LICENSE", "README.md"),
     *("platform/**/*", "operators/**/*", "pipelines/**/*"),
