@@ -19,9 +19,9 @@ from agentworld.cluster.retry import patiently
 from agentworld.domains.base import domain_names
 from agentworld.errors import (
     ClusterError,
+    EnvironmentUnavailable,
     InputError,
     PipelineError,
-    SandboxUnavailable,
     StoreError,
 )
 from agentworld.recipes import load_recipe, recipe_path
@@ -230,7 +230,7 @@ def _failure(task: _Task, status: JobStatus, trouble: str) -> PipelineError:
         fetch(progress_path(task.store, task.step))
     progress = read_progress(task.store, task.step)
     kind = getattr(errors, progress.failure, Exception) if progress else Exception
-    helps = not issubclass(kind, (InputError, SandboxUnavailable))
+    helps = not issubclass(kind, (InputError, EnvironmentUnavailable))
     words = [
         f"{task.words} failed ({status.why})",
         trouble,

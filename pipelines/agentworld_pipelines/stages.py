@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agentworld.errors import SandboxUnavailable
+from agentworld.errors import EnvironmentUnavailable
 from agentworld.records.gate import GateVerdict
 from agentworld.runner.folders import VERDICT
 from agentworld.runner.remote import anywhere, located_path
@@ -63,14 +63,14 @@ def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> s
 
     `place` is the step's place as JSON, for a Job of its own where this pod can have no sandbox;
     where it is empty, or no other pod would find the store, the step then raises
-    SandboxUnavailable.
+    EnvironmentUnavailable.
     """
     if not place or not _is_reached(store, place):
         return run_by_name(step, recipe, store, *others)
 
     def finished() -> str | None:
         """Null where live environments are needed, and cannot be had here."""
-        with suppress(SandboxUnavailable):
+        with suppress(EnvironmentUnavailable):
             return run_by_name(step, recipe, store, *others)
         return None
 

@@ -5,9 +5,9 @@
     |   |-- NotFound             what was named is not there
     |   `-- Conflict             it is there, in a state that refuses this
     |-- AccessError         the caller may not, or not now
-    |-- SandboxError        the live environment
-    |   |-- SandboxUnavailable   no sandbox can be had here; nothing may run
-    |   `-- SandboxBroken        this session is over (timeout, flood, exit)
+    |-- EnvironmentFailure  a live environment
+    |   |-- EnvironmentUnavailable  none can be opened on this machine
+    |   `-- EnvironmentBroken       this episode has none any more (timeout, flood, exit)
     |-- EngineError         the process that runs a model
     |-- JudgeError          no verdict; the sample is a hole, never a zero
     |-- SimulatorError      the simulator service refused or is gone
@@ -83,16 +83,16 @@ class AccessError(AgentworldError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class SandboxError(AgentworldError):
-    """The live environment failed."""
+class EnvironmentFailure(AgentworldError):
+    """A live environment failed."""
 
 
-class SandboxUnavailable(SandboxError):
-    """No sandbox can be had on this machine, so no command may run."""
+class EnvironmentUnavailable(EnvironmentFailure):
+    """None can be opened on this machine: there is no sandbox, so no command may run."""
 
 
-class SandboxBroken(SandboxError):
-    """This sandbox session is over: a limit was hit or its shell is gone."""
+class EnvironmentBroken(EnvironmentFailure):
+    """The episode is over without an observation: a limit was hit, or its process is gone."""
 
     retryable = True
 

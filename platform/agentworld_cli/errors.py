@@ -10,7 +10,7 @@ from agentworld_cli.plain import plain
 
 _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.InputError, 2),
-    (errors.SandboxError, 3),
+    (errors.EnvironmentFailure, 3),
     (errors.EngineError, 4),
     (errors.JudgeError, 5),
     (errors.SimulatorError, 6),

@@ -11,8 +11,8 @@ from agentworld_cli.errors import StepFailed, exit_on_error, one_line
     [
         (errors.InputError("no"), 2),
         (errors.NotFound("no"), 2),
-        (errors.SandboxUnavailable("no"), 3),
-        (errors.SandboxBroken("no"), 3),
+        (errors.EnvironmentUnavailable("no"), 3),
+        (errors.EnvironmentBroken("no"), 3),
         (errors.EngineError("no"), 4),
         (errors.JudgeError("no"), 5),
         (errors.SimulatorError("no"), 6),

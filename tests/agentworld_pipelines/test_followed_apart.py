@@ -174,7 +174,7 @@ def test_a_job_that_can_make_no_pod_says_why(control_plane, jobs, start):
 def test_where_the_jobs_pod_can_have_no_sandbox_either_no_retry_is_advised(jobs, start):
     step = start()
     pod = jobs.run()
-    ProgressFile(step.store, "collect").fail("SandboxUnavailable", "no sandbox: it failed")
+    ProgressFile(step.store, "collect").fail("EnvironmentUnavailable", "no sandbox: it failed")
     jobs.fail(pod, reason="Error", exitCode=2)
     assert step.ends() == 1
     assert "collect says: no sandbox: it failed; no retry helps before that is" in step.said
@@ -236,11 +236,11 @@ def test_a_finished_step_asks_no_cluster(jobs, start, tmp_path):
 def test_without_a_place_the_sandboxs_own_sentence_is_told(jobs, start):
     step = start(None)
     assert step.ends() == 1
-    assert "SandboxUnavailable: no sandbox: bubblewrap (bwrap) is not installed" in step.said
+    assert "EnvironmentUnavailable: no sandbox: bubblewrap (bwrap) is not installed" in step.said
     assert jobs.all() == []
     told = read_progress(step.store, "collect")
     assert told
-    assert (told.state, told.failure) == ("failed", "SandboxUnavailable")
+    assert (told.state, told.failure) == ("failed", "EnvironmentUnavailable")
 
 
 def test_an_account_without_the_role_is_told_what_it_may_not(jobs, start):

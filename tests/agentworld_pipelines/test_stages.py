@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.domains import sandbox
-from agentworld.errors import InputError, SandboxUnavailable
+from agentworld.errors import EnvironmentUnavailable, InputError
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.runner.folders import CHECKPOINT, SELECTED_SIMULATOR, SelectedSimulator
 from agentworld.runner.step import folder_of
@@ -59,7 +59,7 @@ def collected(store: Path) -> Path:
 @pytest.mark.parametrize("place", ["", PLACE], ids=["none", "without the store"])
 @pytest.mark.parametrize("step", names_of("live"))
 def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step, place, tmp_path):
-    with pytest.raises(SandboxUnavailable, match="no sandbox: bubblewrap"):
+    with pytest.raises(EnvironmentUnavailable, match="no sandbox: bubblewrap"):
         live(step, *arguments(step, tmp_path), place=place)
     assert not (tmp_path / "steps" / step).exists()
 

@@ -13,7 +13,7 @@ from agentworld.domains.live import (
     live_domain,
     open_environment,
 )
-from agentworld.errors import InputError, SandboxBroken
+from agentworld.errors import EnvironmentBroken, InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Trajectory, Turn
@@ -33,20 +33,20 @@ class _Plan(NamedTuple):
 async def explore(
     recipe: CollectRecipe, episodes: Iterable[int], *, held_out: bool
 ) -> list[Trajectory]:
-    """The trajectories of these episodes; one that broke its sandbox is left out.
+    """The trajectories of these episodes; one that broke its environment is left out.
 
-    Raises SandboxBroken when all of them did: then it is not the episodes that are broken.
+    Raises EnvironmentBroken when all of them did: then it is not the episodes that are broken.
     """
     recorded = []
     name = collected_domain(recipe)
     async with open_environment(name) as environment:
         for number in episodes:
             plan = _plan(recipe, name, number, held_out=held_out)
-            with suppress(SandboxBroken):
+            with suppress(EnvironmentBroken):
                 turns = await _act(environment, name, plan, with_state=recipe.record_state)
                 recorded.append(_trajectory(name, plan, turns, held_out=held_out))
     if not recorded:
-        raise SandboxBroken("every episode broke its sandbox; is the machine overloaded?")
+        raise EnvironmentBroken("every episode broke its environment; is the machine overloaded?")
     return recorded
 
 

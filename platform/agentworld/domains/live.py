@@ -43,10 +43,10 @@ class Environment(Protocol):
         """The actions that were tried."""
 
     async def reset(self, task: Task) -> Start:
-        """Begins an episode; raises SandboxBroken where that fails."""
+        """Begins an episode; raises EnvironmentBroken where that fails."""
 
     async def step(self, action: str) -> Observation:
-        """Raises SandboxBroken where the action ended the episode without an observation."""
+        """Raises EnvironmentBroken where the action ended the episode without an observation."""
 
     async def state(self) -> str:
         """The true state as a start says it; it is no step."""
@@ -70,7 +70,7 @@ class LiveDomain(Protocol):
         """Names of the programs that its environments start with."""
 
     def check_available(self) -> None:
-        """Raises SandboxUnavailable where no environment can be opened on this machine."""
+        """Raises EnvironmentUnavailable where no environment can be opened on this machine."""
 
     def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
         """The task of a seed: always the same. Held-out ones use what no training episode may.

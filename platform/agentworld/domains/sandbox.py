@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 
 from agentworld.domains.cgroup import confine, remove
 from agentworld.domains.seccomp import filter_of
-from agentworld.errors import SandboxUnavailable
+from agentworld.errors import EnvironmentUnavailable
 
 HOME = "/home/agent"
 _UNPRIVILEGED_UID = 200_001  # owns nothing on the host and has no entry in its passwd
@@ -114,7 +114,7 @@ class Sandbox:
 def open_sandbox(command: list[str], limits: SandboxLimits, files: tuple[int, ...] = ()) -> Sandbox:
     """Starts a command in a new sandbox; it inherits the open files under the same numbers.
 
-    Raises SandboxUnavailable where bubblewrap or user namespaces are missing.
+    Raises EnvironmentUnavailable where bubblewrap or user namespaces are missing.
     """
     check_sandbox()
     return Sandbox(command, limits, files)
@@ -122,10 +122,13 @@ def open_sandbox(command: list[str], limits: SandboxLimits, files: tuple[int, ..
 
 @cache
 def check_sandbox() -> None:
-    """Runs one command in a sandbox, once per process; raises SandboxUnavailable if that fails."""
+    """Runs one command in a sandbox, once per process.
+
+    Raises EnvironmentUnavailable where that fails.
+    """
     for program, package in _PROGRAMS.items():
         if shutil.which(program) is None:
-            raise SandboxUnavailable(
+            raise EnvironmentUnavailable(
                 f"no sandbox: {package} ({program}) is not installed; run `make setup` or install"
                 f" the package {package}"
             )
@@ -136,7 +139,7 @@ def check_sandbox() -> None:
         sandbox.close()
     if sandbox.process.returncode != 0:
         message = output.decode(errors="replace").strip()[:200]
-        raise SandboxUnavailable(
+        raise EnvironmentUnavailable(
             f"no sandbox: bubblewrap failed ({message!r}); allow unprivileged user namespaces"
             " (sysctl kernel.unprivileged_userns_clone=1; for a pod, a seccompProfile that does)"
         )

@@ -10,7 +10,7 @@ import platform
 import struct
 from collections.abc import Iterator
 
-from agentworld.errors import SandboxUnavailable
+from agentworld.errors import EnvironmentUnavailable
 
 _AUDIT_NUMBERS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE = (56, 220)
@@ -60,14 +60,14 @@ _Line = tuple[int, int, int, int]
 
 
 def filter_of(machine: str = platform.machine()) -> bytes:
-    """The program; raises SandboxUnavailable for a machine whose calls are not known here.
+    """The program; raises EnvironmentUnavailable for a machine whose calls are not known here.
 
     clone3 is answered as if the kernel had none, for its flags cannot be read by a filter; libc
     then takes clone.
     """
     if machine not in _AUDIT_NUMBERS:
         machines = ", ".join(_AUDIT_NUMBERS)
-        raise SandboxUnavailable(
+        raise EnvironmentUnavailable(
             f"no sandbox: {machine} has no filter of system calls; use one of {machines}"
         )
     return b"".join(struct.pack("=HBBI", *line) for line in _lines(machine))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agentworld.client.base import World
 from agentworld.domains.base import ActionError, Domain
 from agentworld.engine.base import CompletionRequest, Engine
-from agentworld.errors import EngineError, SandboxBroken, SimulatorError
+from agentworld.errors import EngineError, EnvironmentBroken, SimulatorError
 from agentworld.evaluate.bootstrap import estimate, estimate_difference
 from agentworld.evaluate.predict import OWN_FAILURES
 from agentworld.recipes.serve import ValidateRecipe
@@ -61,14 +61,14 @@ async def play(policy: Policy, domain: Domain, world: World, task: Task) -> Epis
     turns: list[Turn] = []
     try:
         episode = await world.reset(task)
-    except (EngineError, SimulatorError, SandboxBroken) as error:
+    except (EngineError, SimulatorError, EnvironmentBroken) as error:
         return EpisodeResult(task, (), None, str(error))
     for _ in range(task.turn_limit):
         try:
             text = await _say(policy, task, turns)
             action = domain.parse_action(text)
             step = await world.step(episode, action, Sampled(text, policy.weights))
-        except (ActionError, SandboxBroken) as error:
+        except (ActionError, EnvironmentBroken) as error:
             return EpisodeResult(task, tuple(turns), False, str(error))
         except (EngineError, SimulatorError) as error:
             return EpisodeResult(task, tuple(turns), None, str(error))

@@ -45,7 +45,7 @@ class LiveWorld:
     environment reads out of the agent's reach; `num_disagreements` counts those that are not, and
     their reward is 0.
 
-    A step raises SandboxBroken where its action ended the environment: there is no observation,
+    A step raises EnvironmentBroken where its action ended the environment: there is no observation,
     and the episode is over by the agent's own act.
     """
 

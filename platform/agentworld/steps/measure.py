@@ -63,7 +63,7 @@ def plan(task: Task) -> Plan:
 
     An empty `simulator` is the recipe's: `nightly.simulator`, or else what it deploys to. A name is
     resolved here. Each `job` has live episodes of its own; the same one again keeps what it had
-    replayed. Its work raises SandboxUnavailable where no live environment can be had, and
+    replayed. Its work raises EnvironmentUnavailable where no live environment can be had, and
     SimulatorError where nothing was answered.
     """
     settings, home, job = task.recipe, task.store, task.texts["job"]

@@ -12,7 +12,7 @@ from agentworld.domains.live import Observation
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.start import parse_files
 from agentworld.domains.shell.tags import has_unseen_word, tags_of
-from agentworld.errors import InputError, SandboxBroken
+from agentworld.errors import EnvironmentBroken, InputError
 from agentworld.recipes.data import CollectRecipe
 from make import records
 from make.live_domains import ScriptedDomain, registered
@@ -36,7 +36,7 @@ def break_shells(monkeypatch):
             def step(self, action):
                 if next(numbers) in breaks_at:
                     self.close()
-                    raise SandboxBroken("as the test wants it")
+                    raise EnvironmentBroken("as the test wants it")
                 return super().step(action)
 
         monkeypatch.setattr("agentworld.domains.shell.live.LiveShell", FragileShell)
@@ -129,7 +129,7 @@ def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_o
 @pytest.mark.waits
 def test_nothing_is_recorded_where_every_sandbox_breaks(break_shells):
     break_shells(range(99))
-    with pytest.raises(SandboxBroken, match="every episode"):
+    with pytest.raises(EnvironmentBroken, match="every episode"):
         explore(RECIPE, range(3))
 
 

@@ -252,11 +252,11 @@ POD = """
 import psutil
 from agentworld.domains.sandbox import SandboxLimits, open_sandbox
 from agentworld.domains.shell.session import LiveShell
-from agentworld.errors import SandboxBroken
+from agentworld.errors import EnvironmentBroken
 for command in ["exit", "kill -9 $$", "sleep 100 & (setsid sleep 100 &)", "kill -STOP $$"]:
     with LiveShell(seconds=2) as shell:
         try: shell.reset(), shell.step(command)
-        except SandboxBroken: pass
+        except EnvironmentBroken: pass
 open_sandbox(["/bin/sleep", "100"], SandboxLimits()).close()
 print(*(f"{each.name()} {each.status()}" for each in psutil.process_iter()))
 """
@@ -291,5 +291,5 @@ def test_without_bubblewrap_nothing_runs_and_one_sentence_says_why():
         text=True,
         check=True,
     )
-    assert done.stdout.startswith("SandboxUnavailable no sandbox: bubblewrap (bwrap) is not")
+    assert done.stdout.startswith("EnvironmentUnavailable no sandbox: bubblewrap (bwrap) is not")
     assert done.stdout.count("\n") == 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.domains.seccomp import filter_of
-from agentworld.errors import SandboxUnavailable
+from agentworld.errors import EnvironmentUnavailable
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CLONE = {"x86_64": 56, "aarch64": 220}
@@ -119,5 +119,5 @@ def test_calls_of_another_machine_end_the_process(machine, number, audit):
 
 
 def test_a_machine_that_is_not_known_has_no_sandbox():
-    with pytest.raises(SandboxUnavailable, match="riscv64 has no filter"):
+    with pytest.raises(EnvironmentUnavailable, match="riscv64 has no filter"):
         filter_of("riscv64")

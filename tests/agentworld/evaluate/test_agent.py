@@ -6,7 +6,7 @@ import pytest
 from agentworld.domains.base import domain_of
 from agentworld.domains.live import live_domain
 from agentworld.engine.fake import FakeEngine
-from agentworld.errors import EngineError, SandboxBroken, SandboxUnavailable, SimulatorError
+from agentworld.errors import EngineError, EnvironmentBroken, EnvironmentUnavailable, SimulatorError
 from agentworld.evaluate.agent import Policy, agent_score, gain, held_out_tasks, play, play_all
 from agentworld.recipes.serve import ValidateRecipe
 from agentworld.records.progress import no_tick
@@ -148,17 +148,17 @@ def test_an_end_that_the_world_is_not_sure_of_leaves_a_hole(unsure, success):
 
 
 def test_a_sandbox_that_cannot_be_had_leaves_a_hole():
-    assert played(lambda _: "ls", EchoWorld(at_reset=SandboxBroken("gone"))).success is None
+    assert played(lambda _: "ls", EchoWorld(at_reset=EnvironmentBroken("gone"))).success is None
 
 
 def test_a_sandbox_that_a_command_broke_is_the_agents_failure_and_shows_nothing():
-    found = played(lambda _: "ls", EchoWorld(SandboxBroken("gone")))
+    found = played(lambda _: "ls", EchoWorld(EnvironmentBroken("gone")))
     assert (found.success, found.turns, found.problem) == (False, (), "gone")
 
 
 def test_without_a_sandbox_nothing_is_played():
-    with pytest.raises(SandboxUnavailable):
-        played(lambda _: "ls", EchoWorld(at_reset=SandboxUnavailable("none")))
+    with pytest.raises(EnvironmentUnavailable):
+        played(lambda _: "ls", EchoWorld(at_reset=EnvironmentUnavailable("none")))
 
 
 def play_tasks(answer, tasks, world=None, tick=no_tick, concurrency=16):

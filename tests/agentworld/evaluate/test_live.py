@@ -8,7 +8,7 @@ from agentworld.domains.guard import LiveEnvironmentRefused
 from agentworld.domains.live import LiveSettings, Observation, no_environment
 from agentworld.domains.shell.tasks import solved_task
 from agentworld.engine.fake import FakeEngine
-from agentworld.errors import NotFound, SandboxBroken
+from agentworld.errors import EnvironmentBroken, NotFound
 from agentworld.evaluate.agent import Policy, play, play_all
 from agentworld.evaluate.live import LiveWorld
 from agentworld.records.progress import no_tick
@@ -60,7 +60,7 @@ def test_the_turn_limit_ends_an_episode():
     "action", ["exit", "sleep 9", "yes", "cat rimo.txt \x00", "kill -9 $$", "echo \ud800"]
 )
 def test_a_command_that_breaks_the_sandbox_has_no_observation(action):
-    with pytest.raises(SandboxBroken):
+    with pytest.raises(EnvironmentBroken):
         steps(action, seconds=0.5)
 
 
@@ -69,7 +69,7 @@ def test_a_broken_sandbox_takes_no_further_step(action):
     async def live():
         world = LiveWorld("shell")
         episode = await world.reset(TASK)
-        with pytest.raises(SandboxBroken):
+        with pytest.raises(EnvironmentBroken):
             await world.step(episode, action)
         assert world.num_steps == 1
         await world.step(episode, "ls")

@@ -16,7 +16,7 @@ import yaml
 import make.service
 from agentworld.domains import sandbox
 from agentworld.domains.shell.grammar import CommandClass
-from agentworld.errors import EngineError, InputError, SandboxUnavailable, SimulatorError
+from agentworld.errors import EngineError, EnvironmentUnavailable, InputError, SimulatorError
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.prompt_world import endpoint_at, prompt_world
 from agentworld.operations.simulators import set_alias, sheet
@@ -213,7 +213,7 @@ def test_a_service_that_is_gone_is_an_error_and_no_report(pinned, recipe, tmp_pa
 def test_without_a_sandbox_nothing_is_measured(pinned, recipe, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     sandbox.check_sandbox.cache_clear()
-    with pytest.raises(SandboxUnavailable, match="bubblewrap"):
+    with pytest.raises(EnvironmentUnavailable, match="bubblewrap"):
         run_by_name("measure", recipe, str(tmp_path), pinned.digest, "monday")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from agentworld.domains.shell.session import LiveShell
-from agentworld.errors import SandboxBroken
+from agentworld.errors import EnvironmentBroken
 from campaigns.harness.finding import Finding
 from campaigns.harness.report import MOST_SENTENCES, Report, count
 from campaigns.harness.schedule import shuffled
@@ -125,7 +125,7 @@ def _play(shell: LiveShell, actions: Sequence[str]) -> str:
     try:
         for action in actions:
             seen.append(shell.step(action))
-    except SandboxBroken as error:
+    except EnvironmentBroken as error:
         seen.append(str(error))
     return "\n".join(seen)
 
@@ -137,7 +137,7 @@ def _moved(shell: LiveShell) -> str:
             seen = shell.step(f"\\builtin echo kolu {n}")
             if seen.rpartition("\n")[0] != f"kolu {n}":
                 return f"a later command shows {seen!r}"
-    except SandboxBroken:
+    except EnvironmentBroken:
         pass
     return ""
 
@@ -145,7 +145,7 @@ def _moved(shell: LiveShell) -> str:
 def _misreported(shell: LiveShell) -> str:
     try:
         files = shell.files()
-    except SandboxBroken:  # whoever ends its sandbox has no success
+    except EnvironmentBroken:  # whoever ends its sandbox has no success
         return ""
     honest = files.get("rimo.txt") == "besa" and "tane.txt" not in files
     return "" if honest else f"the files are told as {files!r}"

@@ -14,7 +14,7 @@ from agentworld.domains.shell.explorers import new_explorer
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.start import parse_files
 from agentworld.domains.shell.tasks import NAME, files_agree, solved_task
-from agentworld.errors import SandboxBroken
+from agentworld.errors import EnvironmentBroken
 from agentworld.records.task import Task
 
 _Result = TypeVar("_Result")
@@ -42,7 +42,7 @@ class ShellEnvironment:
         try:
             return Observation(await self._in_thread(lambda: self._shell.step(action)))
         except ValueError as error:
-            raise SandboxBroken(f"the action is no text for a shell: {error}") from error
+            raise EnvironmentBroken(f"the action is no text for a shell: {error}") from error
 
     async def state(self) -> str:
         """The files of the current folder."""
@@ -67,7 +67,7 @@ class LiveShells:
     launchers = frozenset({"bwrap"})
 
     def check_available(self) -> None:
-        """Raises SandboxUnavailable where no sandbox can be made."""
+        """Raises EnvironmentUnavailable where no sandbox can be made."""
         check_sandbox()
 
     def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:

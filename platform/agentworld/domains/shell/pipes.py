@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agentworld.errors import SandboxBroken
+from agentworld.errors import EnvironmentBroken
 
 _MAX_BYTES = 64 << 10
 
@@ -23,7 +23,7 @@ class Pipes(NamedTuple):
         """Writes all of `data`, then reads on from `output` until it is whole, and returns it.
 
         Both pipes are used at once: whoever is not read from may not read either. Raises
-        SandboxBroken at the deadline (of time.monotonic), past 64 KiB and where the pipes end.
+        EnvironmentBroken at the deadline (of time.monotonic), past 64 KiB and where the pipes end.
         """
         os.set_blocking(self.to, False)
         while data or not is_whole(output):
@@ -31,23 +31,23 @@ class Pipes(NamedTuple):
             seconds = max(0.0, deadline - time.monotonic())
             readable, writable, _ = select.select([self.back], destinations, [], seconds)
             if not readable and not writable:
-                raise SandboxBroken(_over("took too long"))
+                raise EnvironmentBroken(_over("took too long"))
             if writable:
                 data = data[self._write(data) :]
             if readable:
                 piece = os.read(self.back, 65536)
                 if not piece:
-                    raise SandboxBroken(_over("left the shell"))
+                    raise EnvironmentBroken(_over("left the shell"))
                 output += piece
             if len(output) > _MAX_BYTES:
-                raise SandboxBroken(_over("printed too much"))
+                raise EnvironmentBroken(_over("printed too much"))
         return output
 
     def _write(self, data: bytes) -> int:
         try:
             return os.write(self.to, data)
         except BrokenPipeError as error:
-            raise SandboxBroken(_over("left the shell")) from error
+            raise EnvironmentBroken(_over("left the shell")) from error
 
 
 def _over(what: str) -> str:

@@ -14,7 +14,7 @@ from typing import Self
 
 from agentworld.domains.sandbox import HOME, Sandbox, SandboxLimits, open_sandbox
 from agentworld.domains.shell.pipes import Pipes
-from agentworld.errors import SandboxBroken
+from agentworld.errors import EnvironmentBroken
 
 # The keeper is the first process of a sandbox. It starts the shell, then lists files on request,
 # over pipes that the shell does not have. Commands of the shell cannot kill it, because it is the
@@ -97,12 +97,12 @@ class LiveShell:
         started = self._run(_start_commands(files or {}), first=_PROMPT + "; ")
         if not started.endswith("[0] ~"):
             self.close()
-            raise SandboxBroken(f"the episode's files could not be written: {started[:200]!r}")
+            raise EnvironmentBroken(f"the episode's files could not be written: {started[:200]!r}")
 
     def step(self, action: str) -> str:
         """Runs one command; returns its output and the prompt line after it.
 
-        Raises SandboxBroken when it takes too long, prints too much or ends the shell.
+        Raises EnvironmentBroken when it takes too long, prints too much or ends the shell.
         """
         self.num_steps += 1
         return self._run(action)
@@ -191,10 +191,10 @@ class LiveShell:
         buffer: bytes = b"",
     ) -> bytes:
         if self._sandbox is None:
-            raise SandboxBroken("no episode is open in this shell; reset begins one")
+            raise EnvironmentBroken("no episode is open in this shell; reset begins one")
         try:
             return pipes.exchange(data, is_whole, deadline, buffer)
-        except SandboxBroken:
+        except EnvironmentBroken:
             self.close()
             raise
 

@@ -5,7 +5,7 @@ import pytest
 
 from agentworld.domains.live import LiveSettings, Observation, live_domain, open_environment
 from agentworld.domains.shell.tasks import solved_task
-from agentworld.errors import SandboxBroken
+from agentworld.errors import EnvironmentBroken
 from make import records
 
 SHELL = live_domain("shell")
@@ -53,7 +53,7 @@ def test_an_action_that_ends_the_shell_or_is_no_text_breaks_the_episode(action):
         await environment.reset(records.task())
         await environment.step(action)
 
-    with pytest.raises(SandboxBroken):
+    with pytest.raises(EnvironmentBroken):
         in_shell(work)
 
 

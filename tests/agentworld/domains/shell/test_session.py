@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentworld.domains.sandbox import SandboxLimits
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.start import describe_files
-from agentworld.errors import SandboxBroken
+from agentworld.errors import EnvironmentBroken
 from waiting import wait_for
 
 
@@ -86,7 +86,7 @@ def test_the_harness_does_not_show_in_the_history(shell):
 def test_what_is_over_says_why(command, why):
     with LiveShell(seconds=60) as shell:
         shell.reset()
-        with pytest.raises(SandboxBroken, match=why):
+        with pytest.raises(EnvironmentBroken, match=why):
             shell.step(command)
 
 
@@ -95,7 +95,7 @@ def test_what_is_over_says_why(command, why):
 def test_what_takes_too_long_is_over(command):
     with LiveShell(seconds=3) as shell:
         shell.reset()
-        with pytest.raises(SandboxBroken, match="took too long"):
+        with pytest.raises(EnvironmentBroken, match="took too long"):
             shell.step(command)
 
 
@@ -103,7 +103,7 @@ def test_a_broken_shell_stays_broken():
     with LiveShell(seconds=60) as shell:
         shell.reset()
         shell.close()
-        with pytest.raises((SandboxBroken, ValueError)):
+        with pytest.raises((EnvironmentBroken, ValueError)):
             shell.step("ls")
 
 
@@ -119,7 +119,7 @@ def test_commands_are_counted_and_nothing_else_is():
 
 def test_files_that_do_not_fit_are_no_episode():
     small = LiveShell(SandboxLimits(disk_bytes=1 << 16), seconds=60)
-    with small as shell, pytest.raises(SandboxBroken, match="files could not be written"):
+    with small as shell, pytest.raises(EnvironmentBroken, match="files could not be written"):
         shell.reset({"rimo.txt": "kolu " * 20_000})
 
 
@@ -232,7 +232,7 @@ TAKEN_OVER = [
 @pytest.mark.waits
 @pytest.mark.parametrize("command", TAKEN_OVER)
 def test_who_takes_the_mark_moves_no_observation_to_another_command(command):
-    with LiveShell(seconds=3) as shell, suppress(SandboxBroken):
+    with LiveShell(seconds=3) as shell, suppress(EnvironmentBroken):
         shell.reset()
         shell.step(command)
         for _ in range(3):
@@ -245,7 +245,7 @@ def test_a_shell_that_reads_no_more_is_not_waited_for_for_ever():
         shell.reset()
         shell.step("(sleep 0.1; kill -STOP $$) &")
         wait_for(lambda: "stopped" in own_processes(lambda each: each.status()))
-        with pytest.raises(SandboxBroken, match="took too long"):
+        with pytest.raises(EnvironmentBroken, match="took too long"):
             shell.step(": " + "x" * 200_000)
 
 
