@@ -231,7 +231,7 @@ def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agen
     stores = release.folder / "agentworld-stores"
     with database(release) as url:
         ledger = Ledger(url, ObjectStore(str(stores / "objects")))
-        evidence = Evidence(told_keys(ledger.signing_keys), WriteOnce(str(stores / "checkpoints")))
+        evidence = Evidence(told_keys(ledger.signing_keys), WriteOnce(str(stores / "mirror")))
         for run, simulator in agents.runs.items():
             wait_for(lambda run=run: verify_run(run, ledger, evidence).state == "verified", 60)
             assert ledger.run(run).simulator == simulator

@@ -94,7 +94,7 @@ EXTERNAL: Values = {
     "database": {"existingSecret": "postgres"},
     "stores": {
         "objectsUrl": "s3://worlds/objects",
-        "mirrorUrl": "s3://apart/checkpoints",
+        "mirrorUrl": "s3://apart/mirror",
         "existingSecret": "cloud",
         "claim": {"enabled": False},
     },
