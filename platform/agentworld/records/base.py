@@ -142,7 +142,7 @@ def _canonical_in_c(text: str) -> bytes:
     """The canonical form of a JSON text, ten times as fast as by rfc8785; may raise _Exotic."""
     value = json.loads(text, parse_int=_small, parse_float=_refuse, parse_constant=_refuse)
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    # Keys are sorted as UTF-16, where characters beyond 16 bits come before the last of those below.
+    # Keys are sorted as UTF-16, where what is beyond 16 bits comes before the last of the rest.
     if _SURROGATE.search(canonical) or (_BEYOND.search(canonical) and _LAST.search(canonical)):
         raise _Exotic
     return canonical.encode()
