@@ -62,7 +62,7 @@ def test_how_trajectories_are_cut_into_batches_changes_nothing(tmp_path, logs):
 @pytest.mark.compute
 def test_one_worker_and_several_make_the_same_data_set(tmp_path, logs):
     one = prepared(logs, tmp_path / "one", num_workers=1)
-    several = prepared(logs, tmp_path / "several", num_workers=3)
+    several = prepared(logs, tmp_path / "several", num_workers=2)
     assert one.digest == several.digest
 
 
