@@ -10,6 +10,7 @@ import math
 import re
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from operator import not_
 from pathlib import Path
@@ -26,6 +27,7 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+from pydantic_core import PydanticSerializationError
 
 from agentworld.errors import InputError
 from agentworld.records.file import input_errors, open_regular, read_regular
@@ -85,6 +87,8 @@ class Record(BaseModel):
     @property
     def canonical(self) -> bytes:
         """This record as canonical JSON."""
+        with suppress(_Exotic, PydanticSerializationError, RecursionError):
+            return _canonical_in_c(self.model_dump_json())
         return canonical_json(self.model_dump(mode="json"))
 
     @property
