@@ -1,7 +1,7 @@
 """The same as `data_ours`, by `datasets.map(num_proc=2)`: each step is a map over the step before.
 
-A step calls our function for one trajectory or for a batch, so that what is compared is what runs
-the functions and stores what they return.
+Rows are rows and columns are columns, as the library's guide has it, and each step calls our own
+function for a row: what is compared is what runs the functions and stores what they return.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -32,16 +33,16 @@ from agentworld.storage.pools import canonical
 from benchmarks.data_ours import RECIPES
 
 _PROCESSES = 2
-Columns = dict[str, list[object]]
+Row = dict[str, Any]
 
 
-class _Lines:
-    """Rows in memory, as an importer reads a file."""
+class _Line:
+    """A row in memory, as an importer reads a file."""
 
     suffix = ".jsonl"
 
-    def __init__(self, lines: list[str]) -> None:
-        self._data = "\n".join(lines).encode()
+    def __init__(self, row: Row) -> None:
+        self._data = json.dumps(dict(row)).encode()
 
     @contextmanager
     def open(self) -> Iterator[io.BufferedReader]:
@@ -59,53 +60,50 @@ def main() -> None:
 
 def run(logs: str, folder: Path, recipe: PrepareRecipe) -> dict[str, str]:
     """The digest of each pool."""
-    rows = datasets.load_dataset("text", data_files=logs, split="train", cache_dir=folder / "cache")
-    rows = mapped(rows, import_rows)
-    rows = mapped(rows, partial(filter_rows, recipe))
+    rows = datasets.load_dataset("json", data_files=logs, split="train", cache_dir=folder / "cache")
+    rows = mapped(rows, import_row)
+    rows = mapped(rows, partial(filter_row, recipe))
+    rows = rows.filter(lambda turns: len(turns) > 0, input_columns="turns", num_proc=_PROCESSES)
     rows = rows.select(survivors(rows, recipe))
     if recipe.leaks is not None:
         rows = without_leaks(rows, recipe.leaks)
-    rows = mapped(rows, partial(sample_rows, recipe))
+    rows = mapped(rows, partial(sample_row, recipe))
     return {pool: write(rows, pool, folder) for pool in POOLS}
 
 
 def mapped(rows, function):
     """A step whose rows replace those before."""
-    return rows.map(function, batched=True, num_proc=_PROCESSES, remove_columns=rows.column_names)
+    return rows.map(function, num_proc=_PROCESSES, remove_columns=rows.column_names)
 
 
-def import_rows(batch: Columns) -> Columns:
-    """Chats become trajectories."""
+def import_row(row: Row) -> Row:
+    """A chat becomes a trajectory."""
     importer, recipe = importer_of("messages"), CollectRecipe()
-    items = importer.read(_Lines(batch["text"]), importer.options(), "text")
-    trajectories = []
-    for trajectory in (item.trajectory for item in items if item.trajectory):
-        key = trajectory.task_id or trajectory.digest
-        held_out = hash_uniform(recipe.seed, "held out", key) < recipe.held_out_share
-        trajectories.append(trajectory.model_copy(update={"held_out": held_out}))
-    return {"trajectory": [each.model_dump_json() for each in trajectories]}
+    (item,) = importer.read(_Line(row), importer.options(), "text")
+    key = item.trajectory.task_id or item.trajectory.digest
+    held_out = hash_uniform(recipe.seed, "held out", key) < recipe.held_out_share
+    return item.trajectory.model_copy(update={"held_out": held_out}).model_dump(mode="json")
 
 
-def filter_rows(recipe: PrepareRecipe, batch: Columns) -> Columns:
-    """Without what is short; with what is needed to look for copies, near-duplicates and leaks."""
-    trajectory_filter = TrajectoryFilter(recipe.min_turns)
-    pairs = []
-    for text in batch["trajectory"]:
-        recorded = Trajectory.model_validate_json(text)
-        if trajectory := trajectory_filter.shorten(recorded):
-            pairs.append((recorded.digest, trajectory))
-    trajectories = [trajectory for _, trajectory in pairs]
+def trajectory_of(row: Row) -> Trajectory:
+    """The trajectory in a row, which may have other columns."""
+    return Trajectory.model_validate({n: row[n] for n in Trajectory.model_fields if n in row})
+
+
+def filter_row(recipe: PrepareRecipe, row: Row) -> Row:
+    """Without empty turns; with what is needed to look for copies, near-duplicates and leaks."""
+    recorded = trajectory_of(row)
+    shortened = TrajectoryFilter(recipe.min_turns).shorten(recorded)
+    trajectory = shortened or recorded.model_copy(update={"turns": ()})
     columns = {
-        "digest": [digest for digest, _ in pairs],
-        "trajectory": [each.model_dump_json() for each in trajectories],
-        "content": np.array([digest_content(each) for each in trajectories], np.uint64),
-        "held_out": [each.held_out for each in trajectories],
-        "task": [each.task_id for each in trajectories],
+        **trajectory.model_dump(mode="json"),
+        "digest": recorded.digest,
+        "content": np.uint64(digest_content(trajectory)),
     }
     if recipe.leaks is not None:
-        words = hash_words([text_of(each.turns) for each in trajectories])
-        columns["signature"] = list(sign(words))
-        columns["grams"] = [n_grams(each, WORDS_PER_GRAM) for each in words]
+        words = hash_words([text_of(trajectory.turns)])
+        columns["signature"] = sign(words)[0]
+        columns["grams"] = n_grams(words[0], WORDS_PER_GRAM)
     return columns
 
 
@@ -136,12 +134,12 @@ def without_leaks(rows, share: float):
     )["size"][:]  # fmt: skip
     is_training = ~held_out[hits["row"][:]]
     all_hits = Hits(hits["row"][:][is_training], hits["gram"][:][is_training], np.array(sizes))
-    tasks = np.unique(rows["task"][:], return_inverse=True)[1]
+    tasks = np.unique(rows["task_id"][:], return_inverse=True)[1]
     is_leak = find_leaks(all_hits, tasks, judged, most_tasks(len(set(tasks))), share)
     return rows.select(np.flatnonzero(held_out | ~is_leak).tolist())
 
 
-def hits_of(judged, batch: Columns, indices: list[int]) -> Columns:
+def hits_of(judged, batch: Row, indices: list[int]) -> Row:
     """The 13-grams of rows that are judged."""
     grams = np.concatenate([np.array(each, np.uint64) for each in batch["grams"]])
     numbers = np.repeat(indices, [len(each) for each in batch["grams"]])
@@ -150,17 +148,13 @@ def hits_of(judged, batch: Columns, indices: list[int]) -> Columns:
     return {"row": numbers[is_hit], "gram": places[is_hit]}
 
 
-def sample_rows(recipe: PrepareRecipe, batch: Columns) -> Columns:
-    """Samples with their masks, and the text of which a pool's digest is."""
-    rows = []
-    for digest, text in zip(batch["digest"], batch["trajectory"], strict=True):
-        trajectory = Trajectory.model_validate_json(text)
-        pool = pool_of(recipe, trajectory, digest)
-        sample = make_sample(recipe, trajectory, digest, pool)
-        if sample.targets:
-            row = sample.model_dump(mode="json")
-            rows.append({"pool": pool, "canonical": canonical(row), **row})
-    return {name: [row[name] for row in rows] for name in rows[0]}
+def sample_row(recipe: PrepareRecipe, row: Row) -> Row:
+    """A sample with its masks, and the text of which a pool's digest is."""
+    trajectory, digest = trajectory_of(row), row["digest"]
+    pool = pool_of(recipe, trajectory, digest)
+    sample = make_sample(recipe, trajectory, digest, pool)
+    columns = sample.model_dump(mode="json")
+    return {"pool": pool if sample.targets else "", "canonical": canonical(columns), **columns}
 
 
 def write(rows, pool: str, folder: Path) -> str:
