@@ -12,7 +12,8 @@ from agentworld.storage.trajectories import domains_in
 
 def plan(task: Task) -> Plan:
     """Benchmarks count by their content and not by where they are."""
-    content = {f"benchmark {name}": digest_of(name) for name in task.recipe.prepare.benchmarks}
+    sources = task.recipe.prepare.benchmarks
+    content = {f"benchmark {number}": digest_of(each) for number, each in enumerate(sources)}
 
     def work(out: Path, tick: Tick) -> Digest:
         return prepare(task.recipe.prepare, task.folders["collected"], out, tick).digest
