@@ -23,6 +23,8 @@ _FEWEST_SHINGLES = 10
 _SEED = 42
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _PAIRS_AT_ONCE = 1 << 16
+_MOST_GROUPS = 64
+"""Of one bucket, whose firsts the others are compared with: all texts may be a little alike."""
 
 
 def sign(words: Sequence[Hashes]) -> Signatures:
@@ -54,7 +56,9 @@ def _similar(
 ) -> Iterator[tuple[int, int]]:
     """Pairs of the first row with a band and the others with it; then of those left, again."""
     bucket = _fold(band)
-    while len(rows):
+    for _ in range(_MOST_GROUPS):
+        if not len(rows):
+            return
         _, first_places, inverse = np.unique(bucket, return_index=True, return_inverse=True)
         firsts = rows[first_places[inverse]]
         is_other = firsts != rows

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agentworld.data.filters import TrajectoryFilter
+from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
 from agentworld.data.masking import turn_class
 from agentworld.data.samples import make_sample, pool_of
 from agentworld.data.survey import SurveyJob, read_column
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.records.sample import Pool, Sample
-from agentworld.records.trajectory import Trajectory
 from agentworld.storage.batches import read_batch
 from agentworld.storage.pools import PoolRows, pool_rows
 
@@ -38,9 +37,7 @@ def make_pools(job: PoolJob) -> BatchPools:
     """Makes the samples of one batch."""
     recipe, removed, domains = job.survey.recipe, Counter[str](), Counter[str]()
     samples: dict[Pool, list[Sample]] = {}
-    digests = read_column(job.survey.path, "digests").tolist()
-    passed = zip(digests, _long_enough(job.survey), strict=True)
-    for digest, trajectory in compress(passed, job.stays.tolist()):
+    for digest, trajectory in _staying(job):
         pool = pool_of(recipe, trajectory, digest)
         sample = make_sample(recipe, trajectory, digest, pool)
         if pool != "held_out" and _is_leak(sample):
@@ -54,11 +51,14 @@ def make_pools(job: PoolJob) -> BatchPools:
     return BatchPools({pool: pool_rows(some) for pool, some in samples.items()}, domains, removed)
 
 
-def _long_enough(job: SurveyJob) -> Iterator[Trajectory]:
-    """Those that the survey has, in its order."""
-    trajectory_filter = TrajectoryFilter(job.recipe.min_turns)
-    shortened = map(trajectory_filter.shorten, read_batch(job.batch))
-    return (trajectory for trajectory in shortened if trajectory is not None)
+def _staying(job: PoolJob) -> Iterator[FilteredTrajectory]:
+    """What stays of a batch, filtered as it was for its survey."""
+    batch, recipe = job.survey.batch, job.survey.recipe
+    digests = read_column(job.survey.path, "digests").tolist()
+    shortened = map(TrajectoryFilter(recipe.min_turns).shorten, read_batch(batch))
+    surveyed = (trajectory for trajectory in shortened if trajectory is not None)
+    filtered = map(FilteredTrajectory, digests, surveyed)
+    return compress(filtered, job.stays.tolist())
 
 
 def _is_leak(sample: Sample) -> bool:

@@ -22,7 +22,7 @@ from agentworld.data.workers import Workers, num_processors
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
-from agentworld.records.base import Digest
+from agentworld.records.collected import Collected
 from agentworld.records.dataset import DataSet, PoolFile
 from agentworld.records.progress import Tick
 from agentworld.records.sample import POOLS
@@ -55,7 +55,7 @@ def prepare(
     try:
         with Workers(num_workers) as workers:
             selection = _survey(jobs, workers, tick)
-            dataset = _write(shaping, source.digest, jobs, selection, workers, out, tick)
+            dataset = _write(shaping, source, jobs, selection, workers, out, tick)
     except (InputError, ValueError):
         shutil.rmtree(out / _WORK, ignore_errors=True)
         raise
@@ -77,7 +77,7 @@ def _survey(jobs: Sequence[SurveyJob], workers: Workers, tick: Tick) -> Selectio
 
 def _write(
     recipe: PrepareRecipe,
-    source: Digest,
+    source: Collected,
     jobs: Sequence[SurveyJob],
     selection: Selection,
     workers: Workers,
@@ -96,7 +96,7 @@ def _write(
             tick(number, 2 * len(jobs))
     return DataSet(
         domains=dict(sorted(domains.items())),
-        trajectories=source,
+        trajectories=source.digest,
         recipe=recipe.digest,
         pools={pool: writer.summary() for pool, writer in writers.items()},
         filtered=dict(sorted(removed.items())),

@@ -141,6 +141,17 @@ def test_a_benchmark_without_a_text_is_refused(tmp_path):
         prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
 
 
+@pytest.mark.parametrize("end", ["", "and one more"], ids=["a copy", "nearly a copy"])
+def test_of_two_alike_the_held_out_one_stays_wherever_it_stands(tmp_path, end):
+    clean = logs(100, 10)
+    turns = observations(clean[50])
+    held_out = log(50, [*turns[:-1], f"{turns[-1]} {end}".strip()], held_out=True)
+    dataset = prepared(tmp_path, [*clean, held_out])
+    assert clean[50].digest not in training(tmp_path, dataset)
+    assert dataset.pools["held_out"].num_samples == 11
+    assert dataset.filtered.keys() <= {"duplicate trajectory", "near-duplicate trajectory"}
+
+
 def test_null_looks_for_no_leak(tmp_path):
     clean = logs(100, 10)
     leak = planted(observations(clean[0])[:3], 900)
