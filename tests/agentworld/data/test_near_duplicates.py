@@ -57,6 +57,14 @@ def test_a_group_leaves_its_first_and_hides_no_other_group_of_the_same_band():
     assert near_duplicates(signed(texts), 0.8).tolist() == [False, False, True, True, True, True]
 
 
+def test_a_row_is_compared_with_each_group_of_a_band():
+    first, other = np.random.default_rng(0).integers(1, 1 << 32, (2, 128), np.uint32)
+    other[:8] = first[:8]
+    near = other.copy()
+    near[8::8] += 1  # in each band but the one that all three share
+    assert near_duplicates(np.stack([first, other, near]), 0.8).tolist() == [False, False, True]
+
+
 def test_a_row_that_only_a_removed_row_is_near_goes_too_when_they_share_no_first():
     rng = random.Random(2)
     text = words(rng, 104)
