@@ -7,8 +7,6 @@ and the recipe's seed, and never on how many workers there are or how fast they 
 
 import asyncio
 import multiprocessing
-import os
-import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.data.explore import collected_domain, explore
+from agentworld.data.workers import leave_with_parent
 from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
@@ -57,7 +56,7 @@ def collect(
         recipe.num_workers,
         # Not fork: the caller may run threads, whose locks a forked worker would inherit.
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_leave_with_parent,
+        initializer=leave_with_parent,
     )
     try:
         records = list(_make_all(recipe, out, episodes_per_chunk, workers, tick))
@@ -139,15 +138,3 @@ def _manifest(domain: str, records: list[_ChunkRecord]) -> Collected:
         num_held_out_transitions=sum(each.num_transitions for each in held_out),
         num_broken=sum(len(each.chunk.episodes) - each.num_trajectories for each in records),
     )
-
-
-def _leave_with_parent() -> None:
-    """A worker ends when the process that wants its work was killed; it would wait for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_leave_after, args=(parent,), daemon=True).start()
-
-
-def _leave_after(parent: multiprocessing.process.BaseProcess) -> None:
-    parent.join()
-    os._exit(1)

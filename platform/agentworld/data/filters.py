@@ -1,5 +1,6 @@
 """What is left out of a data set, and why; each filter's removals are counted by its name."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,6 +10,8 @@ from typing import NamedTuple
 from agentworld.domains.base import Domain, domain_of
 from agentworld.records.base import Digest
 from agentworld.records.trajectory import Trajectory, Turn
+
+COPY = "duplicate trajectory"
 
 
 class FilteredTrajectory(NamedTuple):
@@ -24,20 +27,28 @@ class TrajectoryFilter:
 
     def __init__(self, min_turns: int) -> None:
         self._min_turns = min_turns
-        self._hashes: set[int] = set()
+        self._contents: set[int] = set()
         self.removed: Counter[str] = Counter()
 
     def apply(self, trajectories: Iterable[Trajectory]) -> Iterator[FilteredTrajectory]:
         """What is neither short nor a second copy; raises InputError for an unknown domain."""
         for trajectory in trajectories:
-            turns = self._useful(domain_of(trajectory.domain), trajectory.turns)
-            candidate = trajectory.model_copy(update={"turns": turns})
-            if len(candidate.turns) < self._min_turns:
-                self.removed["short trajectory"] += 1
-            elif self._is_copy(candidate):
-                self.removed["duplicate trajectory"] += 1
-            else:
-                yield FilteredTrajectory(trajectory.digest, candidate)
+            candidate = self.shorten(trajectory)
+            if candidate is None:
+                continue
+            if (content := digest_content(candidate)) in self._contents:
+                self.removed[COPY] += 1
+                continue
+            self._contents.add(content)
+            yield FilteredTrajectory(trajectory.digest, candidate)
+
+    def shorten(self, trajectory: Trajectory) -> Trajectory | None:
+        """A trajectory without its empty turns, or nothing where too few are left."""
+        turns = self._useful(domain_of(trajectory.domain), trajectory.turns)
+        if len(turns) < self._min_turns:
+            self.removed["short trajectory"] += 1
+            return None
+        return trajectory.model_copy(update={"turns": turns})
 
     def _useful(self, domain: Domain, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
         acted = tuple(turn for turn in turns if turn.action.strip())
@@ -46,15 +57,9 @@ class TrajectoryFilter:
         self.removed["turn without effect"] += len(acted) - len(useful)
         return useful
 
-    def _is_copy(self, trajectory: Trajectory) -> bool:
-        key = hash(_content(trajectory))
-        if key in self._hashes:
-            return True
-        self._hashes.add(key)
-        return False
 
-
-def _content(trajectory: Trajectory) -> str:
-    """What a trajectory shows, whoever made it from whatever seed."""
+def digest_content(trajectory: Trajectory) -> int:
+    """64 bits of what a trajectory shows, whoever made it from whatever seed."""
     turns = [(turn.action, turn.observation) for turn in trajectory.turns]
-    return json.dumps([trajectory.domain, trajectory.initial_state, turns])
+    text = json.dumps([trajectory.domain, trajectory.initial_state, turns])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

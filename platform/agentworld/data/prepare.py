@@ -2,77 +2,105 @@
 
 Every trajectory goes to one pool whole. A training pool never holds what its domain keeps for
 held-out episodes, and what is held out must be worth predicting.
+
+Two passes over batches of trajectories, each batch by itself in one of several processes: the first
+surveys them, and when it is known which trajectories stay, the second makes samples. The result
+depends on the order of the trajectories, and neither on the batches nor on the processes.
 """
 
 import math
+import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from agentworld.data.filters import TrajectoryFilter
-from agentworld.data.masking import turn_class
-from agentworld.data.samples import make_sample, pool_of
+from agentworld.data.pooling import PoolJob, make_pools
+from agentworld.data.selection import Selection, select
+from agentworld.data.survey import SurveyJob, survey
+from agentworld.data.workers import Workers, num_processors
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
+from agentworld.records.collected import Collected
 from agentworld.records.dataset import DataSet, PoolFile
 from agentworld.records.progress import Tick
-from agentworld.records.sample import POOLS, Pool, Sample
+from agentworld.records.sample import POOLS
+from agentworld.storage.batches import BYTES_PER_BATCH, batches_of
 from agentworld.storage.pools import MANIFEST, PoolWriter
-from agentworld.storage.trajectories import read_collected, read_trajectories
+from agentworld.storage.trajectories import read_collected
+
+_WORK = "survey"
 
 
-def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> DataSet:
-    """Fills a folder with pools; raises InputError where they would be of no use."""
+def prepare(
+    recipe: PrepareRecipe,
+    collected: Path,
+    out: Path,
+    tick: Tick,
+    *,
+    bytes_per_batch: int = BYTES_PER_BATCH,
+) -> DataSet:
+    """Fills a folder with pools; raises InputError where they would be of no use.
+
+    What a killed run surveyed is used again. After an error nothing of it is left.
+    """
     _check_shares(recipe)
     source = read_collected(collected)
+    shaping = recipe.model_copy(update={"num_workers": None})
+    batches = batches_of([collected / name for name in source.chunks], bytes_per_batch)
+    jobs = [SurveyJob(shaping, source.digest, batch, out / _WORK) for batch in batches]
+    num_workers = min(recipe.num_workers or num_processors(), len(jobs))
     out.mkdir(parents=True, exist_ok=True)
-    files = [collected / name for name in source.chunks]
-    trajectory_filter, domains = TrajectoryFilter(recipe.min_turns), Counter[str]()
-    with ExitStack() as stack:
-        writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
-        for pool, sample in _samples(recipe, files, trajectory_filter, tick):
-            writers[pool].add(sample)
-            domains[sample.domain] += 1
-    dataset = DataSet(
-        domains=dict(sorted(domains.items())),
-        trajectories=source.digest,
-        recipe=recipe.digest,
-        pools={pool: writer.summary() for pool, writer in writers.items()},
-        filtered=dict(sorted(trajectory_filter.removed.items())),
-    )
+    try:
+        with Workers(num_workers) as workers:
+            selection = _survey(jobs, workers, tick)
+            dataset = _write(shaping, source, jobs, selection, workers, out, tick)
+    except (InputError, ValueError):
+        shutil.rmtree(out / _WORK, ignore_errors=True)
+        raise
+    shutil.rmtree(out / _WORK)
     _check_pools(dataset)
     dataset.write(out / MANIFEST)
     return dataset
 
 
-def _samples(
-    recipe: PrepareRecipe, files: Sequence[Path], trajectory_filter: TrajectoryFilter, tick: Tick
-) -> Iterator[tuple[Pool, Sample]]:
-    for number, file in enumerate(files, start=1):
-        for digest, trajectory in trajectory_filter.apply(read_trajectories(file)):
-            pool = pool_of(recipe, trajectory, digest)
-            sample = make_sample(recipe, trajectory, digest, pool)
-            if pool != "held_out" and _is_leak(sample):
-                trajectory_filter.removed["held-out content in training"] += 1
-            elif not sample.targets:
-                trajectory_filter.removed["no target left"] += 1
-            else:
-                trajectory_filter.removed.update(_masked(pool, sample))
-                yield pool, sample
-        tick(number, len(files))
+def _survey(jobs: Sequence[SurveyJob], workers: Workers, tick: Tick) -> Selection:
+    removed = Counter[str]()
+    for number, counts in enumerate(workers.map(survey, jobs), start=1):
+        removed += counts
+        tick(number, 2 * len(jobs))
+    selection = select(jobs, workers)
+    selection.removed.update(removed)
+    return selection
 
 
-def _is_leak(sample: Sample) -> bool:
-    unseen = domain_of(sample.domain).has_unseen(sample.prompt.initial_state)
-    return unseen or any(UNSEEN in turn.tags for turn in sample.turns)
-
-
-def _masked(pool: Pool, sample: Sample) -> list[str]:
-    """Turns whose loss does not count, by class; in RL the other turns are history by design."""
-    masked = [turn for turn in sample.turns if not turn.target and pool != "rl"]
-    return [f"masked {turn_class(turn.action, turn.observation)}" for turn in masked]
+def _write(
+    recipe: PrepareRecipe,
+    source: Collected,
+    jobs: Sequence[SurveyJob],
+    selection: Selection,
+    workers: Workers,
+    out: Path,
+    tick: Tick,
+) -> DataSet:
+    removed, domains = selection.removed, Counter[str]()
+    with ExitStack() as stack:
+        writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
+        pool_jobs = [PoolJob(*pair) for pair in zip(jobs, selection.stays, strict=True)]
+        for number, pools in enumerate(workers.map(make_pools, pool_jobs), start=len(jobs) + 1):
+            for pool, rows in pools.rows.items():
+                writers[pool].add(rows)
+            removed += pools.removed
+            domains += pools.domains
+            tick(number, 2 * len(jobs))
+    return DataSet(
+        domains=dict(sorted(domains.items())),
+        trajectories=source.digest,
+        recipe=recipe.digest,
+        pools={pool: writer.summary() for pool, writer in writers.items()},
+        filtered=dict(sorted(removed.items())),
+    )
 
 
 def _check_shares(recipe: PrepareRecipe) -> None:

@@ -54,5 +54,14 @@ class PrepareRecipe(Record):
     sft_share: float = Field(0.4, gt=0)
     """What neither pool takes is for RL."""
     min_turns: int = Field(2, ge=1)
+    near_duplicates: float | None = Field(0.8, gt=0.5, le=1)
+    """Of trajectories with this Jaccard similarity or more the first stays; null keeps all."""
+    leaks: float | None = Field(0.25, gt=0, le=1)
+    """A trajectory that shares this part of its 13-grams with the held-out pool or with a benchmark
+    is no training data; null looks for none."""
+    benchmarks: tuple[str, ...] = ()
+    """Files, folders or addresses of what models are judged by: recordings, or lines of JSON."""
+    num_workers: int | None = Field(None, gt=0)
+    """Processes; null for one on each processor. They change nothing of the result."""
     mask: MaskRecipe = MaskRecipe()
     seed: int = 0

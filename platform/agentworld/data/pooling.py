@@ -1,0 +1,72 @@
+"""Samples of one batch, as rows of the pools: pass two."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import compress
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
+from agentworld.data.masking import turn_class
+from agentworld.data.samples import make_sample, pool_of
+from agentworld.data.survey import SurveyJob, read_column
+from agentworld.domains.base import UNSEEN, domain_of
+from agentworld.records.sample import Pool, Sample
+from agentworld.storage.batches import read_batch
+from agentworld.storage.pools import PoolRows, pool_rows
+
+
+class PoolJob(NamedTuple):
+    """A batch that was surveyed, and which of its trajectories stay."""
+
+    survey: SurveyJob
+    stays: npt.NDArray[np.bool_]
+
+
+class BatchPools(NamedTuple):
+    """What a batch adds to a data set."""
+
+    rows: Mapping[Pool, PoolRows]
+    domains: Counter[str]
+    removed: Counter[str]
+
+
+def make_pools(job: PoolJob) -> BatchPools:
+    """Makes the samples of one batch."""
+    recipe, removed, domains = job.survey.recipe, Counter[str](), Counter[str]()
+    samples: dict[Pool, list[Sample]] = {}
+    for digest, trajectory in _staying(job):
+        pool = pool_of(recipe, trajectory, digest)
+        sample = make_sample(recipe, trajectory, digest, pool)
+        if pool != "held_out" and _is_leak(sample):
+            removed["held-out content in training"] += 1
+        elif not sample.targets:
+            removed["no target left"] += 1
+        else:
+            removed.update(_masked(pool, sample))
+            domains[sample.domain] += 1
+            samples.setdefault(pool, []).append(sample)
+    return BatchPools({pool: pool_rows(some) for pool, some in samples.items()}, domains, removed)
+
+
+def _staying(job: PoolJob) -> Iterator[FilteredTrajectory]:
+    """What stays of a batch, filtered as it was for its survey."""
+    batch, recipe = job.survey.batch, job.survey.recipe
+    digests = read_column(job.survey.path, "digests").tolist()
+    shortened = map(TrajectoryFilter(recipe.min_turns).shorten, read_batch(batch))
+    surveyed = (trajectory for trajectory in shortened if trajectory is not None)
+    filtered = map(FilteredTrajectory, digests, surveyed)
+    return compress(filtered, job.stays.tolist())
+
+
+def _is_leak(sample: Sample) -> bool:
+    unseen = domain_of(sample.domain).has_unseen(sample.prompt.initial_state)
+    return unseen or any(UNSEEN in turn.tags for turn in sample.turns)
+
+
+def _masked(pool: Pool, sample: Sample) -> list[str]:
+    """Turns whose loss does not count, by class; in RL the other turns are history by design."""
+    masked = [turn for turn in sample.turns if not turn.target and pool != "rl"]
+    return [f"masked {turn_class(turn.action, turn.observation)}" for turn in masked]

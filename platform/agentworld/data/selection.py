@@ -1,0 +1,132 @@
+"""Which of the surveyed trajectories stay: decided in one place, over all of them at once.
+
+Of copies and near-duplicates the first stays, and what is held out counts as first: so that a
+training pool never holds what nearly is a held-out trajectory.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentworld.data.benchmarks import benchmark_texts
+from agentworld.data.filters import COPY
+from agentworld.data.leaks import (
+    Hits,
+    Judged,
+    MatchJob,
+    find_leaks,
+    index_judged,
+    match,
+    most_tasks,
+)
+from agentworld.data.n_grams import Hashes, hash_words, n_grams
+from agentworld.data.near_duplicates import near_duplicates
+from agentworld.data.survey import WORDS_PER_GRAM, SurveyJob, grams_of, read_column
+from agentworld.data.workers import Workers
+
+Mask = npt.NDArray[np.bool_]
+
+NEAR_COPY = "near-duplicate trajectory"
+HELD_OUT_LEAK = "leak of held-out data"
+BENCHMARK_LEAK = "leak of a benchmark"
+
+
+class Selection(NamedTuple):
+    """The trajectories of all batches."""
+
+    stays: Sequence[Mask]
+    """For each batch, which rows of its survey."""
+    removed: Counter[str]
+
+
+def select(jobs: Sequence[SurveyJob], workers: Workers) -> Selection:
+    """Looks for copies first, then for near-duplicates, then for leaks."""
+    recipe, rows = jobs[0].recipe, _Rows(jobs)
+    removed = Counter({COPY: rows.drop(_is_copy(rows.column("contents")[rows.order]), rows.order)})
+    if recipe.near_duplicates is not None:
+        order = rows.order[rows.stays[rows.order]]
+        is_near = near_duplicates(rows.column("signatures")[order], recipe.near_duplicates)
+        removed[NEAR_COPY] = rows.drop(is_near, order)
+    if recipe.leaks is not None:
+        held_out = list(_held_out(rows))
+        removed[HELD_OUT_LEAK] = _drop_leaks(rows, held_out, recipe.leaks, workers)
+        benchmarks = [grams for source in recipe.benchmarks for grams in _benchmark(source)]
+        removed[BENCHMARK_LEAK] = _drop_leaks(rows, benchmarks, recipe.leaks, workers)
+    return Selection(np.split(rows.stays, rows.ends[:-1]), +removed)
+
+
+class _Rows:
+    """The trajectories of all surveys."""
+
+    def __init__(self, jobs: Sequence[SurveyJob]) -> None:
+        self.jobs = jobs
+        held_out = [read_column(job.path, "held_out") for job in jobs]
+        self.ends = np.cumsum([len(each) for each in held_out])
+        self.held_out: Mask = np.concatenate(held_out)
+        self.order = np.argsort(~self.held_out, kind="stable")
+        """Those held out first, and else as they were read."""
+        self.stays: Mask = np.ones(len(self.held_out), np.bool_)
+
+    def column(self, name: str) -> npt.NDArray[Any]:
+        return np.concatenate([read_column(job.path, name) for job in self.jobs])
+
+    def drop(self, mask: Mask, numbers: npt.NDArray[np.intp]) -> int:
+        """Takes out the rows with these numbers that a mask marks, and counts them."""
+        self.stays[numbers[mask]] = False
+        return int(mask.sum())
+
+
+def _is_copy(contents: Hashes) -> Mask:
+    _, firsts = np.unique(contents, return_index=True)
+    is_copy = np.ones(len(contents), np.bool_)
+    is_copy[firsts] = False
+    return is_copy
+
+
+def _held_out(rows: _Rows) -> Iterator[Hashes]:
+    """The 13-grams of each held-out task, in all its trials."""
+    tasks: dict[int, list[Hashes]] = {}
+    start = 0
+    for job, end in zip(rows.jobs, rows.ends.tolist(), strict=True):
+        places = np.flatnonzero((rows.held_out & rows.stays)[start:end])
+        names = read_column(job.path, "tasks")
+        for row, grams in zip(places, grams_of(job.path, places), strict=True):
+            tasks.setdefault(int(names[row]), []).append(grams)
+        start = end
+    return (np.unique(np.concatenate(trials)) for trials in tasks.values())
+
+
+def _benchmark(source: str) -> Iterator[Hashes]:
+    for text in benchmark_texts(source):
+        yield n_grams(hash_words([text])[0], WORDS_PER_GRAM)
+
+
+def _drop_leaks(rows: _Rows, texts: Sequence[Hashes], share: float, workers: Workers) -> int:
+    judged = index_judged(texts)
+    if not len(judged.grams):
+        return 0
+    is_training = rows.stays & ~rows.held_out
+    tasks = rows.column("tasks")
+    most = most_tasks(len(np.unique(tasks[is_training])) + len(texts))
+    hits = _hits(rows, judged, most, is_training, workers)
+    is_leak = find_leaks(hits, tasks, judged, most, share) & is_training
+    return rows.drop(is_leak, np.arange(len(is_leak)))
+
+
+def _hits(rows: _Rows, judged: Judged, most: int, is_training: Mask, workers: Workers) -> Hits:
+    """What all training trajectories have in common with what is judged."""
+    folder = rows.jobs[0].folder
+    grams, common = folder / "judged.npy", folder / "common.npy"
+    np.save(grams, judged.grams)
+    np.save(common, judged.num_texts_of() > most)
+    jobs = [MatchJob(job.path, grams, common) for job in rows.jobs]
+    parts, start = [], 0
+    for part in workers.map(match, jobs):
+        numbers = part.rows + start
+        mask = is_training[numbers]
+        parts.append(Hits(numbers[mask], part.grams[mask], part.sizes))
+        start += len(part.sizes)
+    return Hits(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

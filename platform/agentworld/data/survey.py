@@ -1,0 +1,113 @@
+"""What must be known of all trajectories before the first sample is made: pass one.
+
+A survey is of one batch, is kept in a file until the data set is whole, and is not made again by
+who goes on after a kill.
+"""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentworld.data.filters import TrajectoryFilter, digest_content
+from agentworld.data.n_grams import Hashes, hash_words, n_grams, text_of
+from agentworld.data.near_duplicates import Signatures, sign
+from agentworld.recipes.data import PrepareRecipe
+from agentworld.records.base import Digest, digest_bytes, digest_json, write_whole
+from agentworld.records.trajectory import Trajectory
+from agentworld.storage.batches import Batch, read_batch
+
+WORDS_PER_GRAM = 13
+
+
+class Survey(NamedTuple):
+    """One row for each trajectory of a batch that is long enough."""
+
+    digests: npt.NDArray[np.str_]
+    """Of the trajectory as it was recorded."""
+    contents: Hashes
+    """Equal where two show the same."""
+    tasks: Hashes
+    """Equal where two are trials of one task."""
+    held_out: npt.NDArray[np.bool_]
+    signatures: Signatures
+    grams: Hashes
+    """The different 13-grams of one row after the other."""
+    ends: npt.NDArray[np.int64]
+    """Where the 13-grams of each row end."""
+
+
+class SurveyJob(NamedTuple):
+    """A batch, and where its survey goes."""
+
+    recipe: PrepareRecipe
+    source: Digest
+    """Of all trajectories."""
+    batch: Batch
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """Named after all that the survey depends on, so that no other is taken for it."""
+        parts = [[str(path), start, end] for path, start, end in self.batch]
+        key = digest_json([self.recipe.model_dump(mode="json"), self.source, parts])
+        return self.folder / f"{key.removeprefix('sha256:')}.npz"
+
+
+def survey(job: SurveyJob) -> Counter[str]:
+    """Writes a batch's survey, unless it is there; returns what the filters removed."""
+    if not job.path.is_file():
+        trajectory_filter = TrajectoryFilter(job.recipe.min_turns)
+        trajectories, digests = [], []
+        for recorded in read_batch(job.batch):
+            trajectory = trajectory_filter.shorten(recorded)
+            if trajectory is not None:
+                trajectories.append(trajectory)
+                digests.append(recorded.digest)
+        result = _survey_of(job.recipe, trajectories, digests)
+        removed = json.dumps(trajectory_filter.removed)
+        file = io.BytesIO()
+        np.savez(file, removed=np.array(removed), **result._asdict())
+        write_whole(job.path, file.getvalue())
+    with np.load(job.path) as arrays:
+        return Counter(json.loads(str(arrays["removed"])))
+
+
+def read_column(path: Path, name: str) -> npt.NDArray[Any]:
+    """One column of the survey in a file."""
+    with np.load(path) as arrays:
+        column: npt.NDArray[Any] = arrays[name]
+    return column
+
+
+def grams_of(path: Path, rows: Iterable[int]) -> Iterator[Hashes]:
+    """The 13-grams of some rows of a survey."""
+    grams, ends = read_column(path, "grams"), read_column(path, "ends")
+    return (grams[ends[row - 1] if row else 0 : ends[row]] for row in rows)
+
+
+def _survey_of(
+    recipe: PrepareRecipe, trajectories: list[Trajectory], digests: list[Digest]
+) -> Survey:
+    dedup, leaks = recipe.near_duplicates is not None, recipe.leaks is not None
+    words = hash_words([text_of(each.turns) if dedup or leaks else "" for each in trajectories])
+    grams = [n_grams(each, WORDS_PER_GRAM) if leaks else each[:0] for each in words]
+    tasks = [each.task_id or digest for each, digest in zip(trajectories, digests, strict=True)]
+    return Survey(
+        digests=np.array(digests, dtype=f"U{len(digest_bytes(b''))}"),
+        contents=np.array([digest_content(each) for each in trajectories], np.uint64),
+        tasks=np.array([_hash(task) for task in tasks], np.uint64),
+        held_out=np.array([each.held_out for each in trajectories], np.bool_),
+        signatures=sign(words if dedup else [each[:0] for each in words]),
+        grams=np.concatenate([np.zeros(0, np.uint64), *grams]),
+        ends=np.cumsum([len(each) for each in grams], dtype=np.int64),
+    )
+
+
+def _hash(text: str) -> int:
+    return int(digest_bytes(text.encode()).removeprefix("sha256:")[:16], 16)

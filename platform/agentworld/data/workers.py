@@ -1,0 +1,71 @@
+"""Functions of batches in several processes, whose results come in the order of the batches."""
+
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from types import TracebackType
+from typing import Self, TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Workers:
+    """Processes that start with the first batch; with one worker there is no other process."""
+
+    def __init__(self, num_workers: int) -> None:
+        self._num_workers = num_workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        if self._num_workers > 1:
+            # Not fork: the caller may run threads, whose locks a forked worker would inherit.
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(
+                self._num_workers, mp_context=spawn, initializer=leave_with_parent
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(
+        self, function: Callable[[_Item], _Result], items: Iterable[_Item]
+    ) -> Iterator[_Result]:
+        """The results in the order of the items; no more wait than the workers need to be busy."""
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        futures: deque[Future[_Result]] = deque()
+        for item in items:
+            futures.append(self._pool.submit(function, item))
+            if len(futures) > self._num_workers + 1:
+                yield futures.popleft().result()
+        while futures:
+            yield futures.popleft().result()
+
+
+def num_processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def leave_with_parent() -> None:
+    """A worker ends when the process that wants its work was killed; it would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_after, args=(parent,), daemon=True).start()
+
+
+def _leave_after(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,90 @@
+"""Pairs of a known similarity, their groups, and what is too short to compare."""
+
+import random
+
+import numpy as np
+import pytest
+
+from agentworld.data.n_grams import hash_words, n_grams
+from agentworld.data.near_duplicates import near_duplicates, sign
+
+WORDS_PER_SHINGLE = 5
+
+
+def words(rng, count):
+    return [f"w{rng.randrange(10**9)}" for _ in range(count)]
+
+
+def pair(rng, num_shared, num_own):
+    """Two texts with as many shingles in common, and as many that each has for itself."""
+    common = words(rng, num_shared + WORDS_PER_SHINGLE - 1)
+    return [" ".join([*common, *words(rng, num_own)]) for _ in range(2)]
+
+
+def signed(texts):
+    return sign(hash_words(texts))
+
+
+def share_of_removed(num_shared, num_own, num_pairs=400, threshold=0.8):
+    rng = random.Random(0)
+    texts = [text for _ in range(num_pairs) for text in pair(rng, num_shared, num_own)]
+    removed = near_duplicates(signed(texts), threshold)
+    assert not removed[::2].any()  # the first of a pair stays
+    return removed[1::2].mean()
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_at_least_99_of_100_pairs_at_090_are_removed(size):
+    assert share_of_removed(36 * size, 2 * size) >= 0.99
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_at_most_one_of_100_pairs_at_050_is_removed(size):
+    assert share_of_removed(20 * size, 10 * size) <= 0.01
+
+
+def test_the_planted_pairs_have_the_similarity_that_their_names_say():
+    first, second = (
+        set(n_grams(each, WORDS_PER_SHINGLE).tolist())
+        for each in hash_words(pair(random.Random(1), 36, 2))
+    )
+    assert len(first & second) / len(first | second) == 0.9
+
+
+def test_a_group_leaves_its_first_and_hides_no_other_group_of_the_same_band():
+    first, other = (" ".join(words(random.Random(seed), 60)) for seed in range(2))
+    texts = [first, other, f"{first} end", f"{other} end", f"{first} close", other]
+    assert near_duplicates(signed(texts), 0.8).tolist() == [False, False, True, True, True, True]
+
+
+def test_a_row_is_compared_with_each_group_of_a_band():
+    first, other = np.random.default_rng(0).integers(1, 1 << 32, (2, 128), np.uint32)
+    other[:8] = first[:8]
+    near = other.copy()
+    near[8::8] += 1  # in each band but the one that all three share
+    assert near_duplicates(np.stack([first, other, near]), 0.8).tolist() == [False, False, True]
+
+
+def test_a_row_that_only_a_removed_row_is_near_goes_too_when_they_share_no_first():
+    rng = random.Random(2)
+    text = words(rng, 104)
+    chain = [" ".join(text[start : start + 84]) for start in (0, 8, 16)]
+    assert near_duplicates(signed(chain), 0.8).tolist() == [False, True, True]
+
+
+def test_short_texts_are_never_near():
+    assert not near_duplicates(signed(["one two three four five six seven"] * 3), 0.8).any()
+    assert not near_duplicates(signed([]), 0.8).size
+
+
+def test_groups_do_not_depend_on_the_batch_in_which_a_signature_is_made():
+    rng = random.Random(3)
+    texts = [text for _ in range(20) for text in pair(rng, 36, 2)]
+    whole, parts = signed(texts), np.concatenate([signed(texts[:7]), signed(texts[7:])])
+    assert (whole == parts).all()
+
+
+def test_ideographs_are_words_and_case_makes_no_difference():
+    ideographs, upper, lower = hash_words(["\u4e16\u754c abc", "ABC_1", "abc_1"])
+    assert len(ideographs) == 3
+    assert (upper == lower).all()

@@ -1,0 +1,118 @@
+"""The passes of `prepare` over batches: one result, however they are cut, spread and killed."""
+
+import os
+
+import pytest
+
+from agentworld.data.prepare import prepare
+from agentworld.data.workers import Workers
+from agentworld.errors import InputError
+from agentworld.recipes.data import PrepareRecipe
+from agentworld.records.progress import no_tick
+from agentworld.storage.batches import batches_of, read_batch
+from agentworld.storage.trajectories import read_trajectories, write_trajectories
+from make import records
+
+SMALL = 2_000
+
+
+def log(number, **fields):
+    shows = " ".join(f"w{number * word}" for word in range(1, 30))
+    return records.trajectory(("look", shows), ("wait", f"{number}"), domain="text", **fields)
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """Two files, in which copies and near-duplicates lie far from each other."""
+    first = [log(n, held_out=n % 10 == 0) for n in range(1, 80)]
+    near = log(8).model_copy(update={"turns": (*log(8).turns, *records.trajectory().turns[:1])})
+    write_trajectories(tmp_path / "logs" / "a.jsonl", first)
+    write_trajectories(tmp_path / "logs" / "b.jsonl", [log(n, seed=1) for n in range(60, 99)])
+    write_trajectories(tmp_path / "logs" / "c.jsonl", [near, log(3, seed=2)])
+    return tmp_path / "logs"
+
+
+def prepared(logs, out, *, bytes_per_batch=SMALL, tick=no_tick, **recipe):
+    return prepare(PrepareRecipe(**recipe), logs, out, tick, bytes_per_batch=bytes_per_batch)
+
+
+def test_a_batch_has_whole_lines_and_all_batches_have_every_line_once(logs):
+    files = sorted(logs.iterdir())
+    batches = batches_of(files, SMALL)
+    assert len(batches) > 10
+    lines = [each for batch in batches for each in read_batch(batch)]
+    assert lines == list(read_trajectories(logs))
+    assert len(batches_of(files)) == 1  # small files share one
+
+
+def test_a_last_line_without_an_end_is_read(tmp_path):
+    (tmp_path / "a.jsonl").write_text(log(1).model_dump_json() + "\n" + log(2).model_dump_json())
+    batches = batches_of([tmp_path / "a.jsonl"], 10)
+    assert [each for batch in batches for each in read_batch(batch)] == [log(1), log(2)]
+
+
+def test_how_trajectories_are_cut_into_batches_changes_nothing(tmp_path, logs):
+    whole = prepared(logs, tmp_path / "whole", bytes_per_batch=1 << 20)
+    parts = prepared(logs, tmp_path / "parts", num_workers=1)
+    assert whole == parts
+    assert whole.filtered["duplicate trajectory"] == 21
+    assert whole.filtered["near-duplicate trajectory"] == 1
+
+
+@pytest.mark.compute
+def test_one_worker_and_several_make_the_same_data_set(tmp_path, logs):
+    one = prepared(logs, tmp_path / "one", num_workers=1)
+    several = prepared(logs, tmp_path / "several", num_workers=2)
+    assert one.digest == several.digest
+
+
+class Killed(Exception):
+    """In place of a signal, which nothing cleans up after either."""
+
+
+def test_a_killed_run_goes_on_with_what_it_surveyed_and_makes_the_same(tmp_path, logs):
+    whole, out = prepared(logs, tmp_path / "whole", num_workers=1), tmp_path / "killed"
+
+    def tick(done, total):
+        if done == total - 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        prepared(logs, out, tick=tick, num_workers=1)
+    surveys = {path: os.stat(path).st_mtime_ns for path in (out / "survey").glob("*.npz")}
+    resumed = prepared(logs, out, num_workers=1, tick=lambda *_: unchanged(surveys))
+    assert resumed == whole
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        path.name for path in (tmp_path / "whole").iterdir()
+    )
+
+
+def unchanged(surveys):
+    assert surveys
+    assert all(os.stat(path).st_mtime_ns == time for path, time in surveys.items())
+
+
+def test_a_survey_of_another_recipe_is_not_used(tmp_path, logs):
+    def tick(done, total):
+        if done == total:
+            raise Killed
+
+    with pytest.raises(Killed):
+        prepared(logs, tmp_path / "out", tick=tick, num_workers=1, near_duplicates=None)
+    dataset = prepared(logs, tmp_path / "out", num_workers=1)
+    assert dataset == prepared(logs, tmp_path / "new", num_workers=1)
+
+
+@pytest.mark.compute
+def test_an_error_in_a_worker_names_the_line(tmp_path, logs):
+    with (logs / "b.jsonl").open("a") as file:
+        file.write('{"domain": 7}\n')
+    with pytest.raises(InputError, match=r"b\.jsonl line 40 .*domain"):
+        prepared(logs, tmp_path / "out", num_workers=2)
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.compute
+def test_results_come_in_the_order_of_the_items():
+    with Workers(2) as workers:
+        assert list(workers.map(str, range(50))) == [str(n) for n in range(50)]

@@ -1,0 +1,53 @@
+"""Benchmarks count by what they hold, and not by where they lie."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentworld.steps.run import run_by_name
+from agentworld.storage.trajectories import write_trajectories
+from make import records
+
+FACTS = [" ".join(f"fact{number * word}" for word in range(30)) for number in range(1, 61)]
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """The folder of the step that prepares logs against a benchmark, by a number of workers."""
+    logs = [
+        records.trajectory(("a", ""), ("b", each), domain="text", held_out=number < 5)
+        for number, each in enumerate(FACTS)
+    ]
+    write_trajectories(tmp_path / "logs.jsonl", logs)
+    recipe, store = tmp_path / "own.yaml", str(tmp_path / "store")
+    own = {"name": "own", "collect": {"trajectories": str(tmp_path / "logs.jsonl")}}
+    recipe.write_text(json.dumps(own))
+    collected = run_by_name("collect", str(recipe), store)
+
+    def prepared(benchmark: Path, num_workers: int = 1) -> Path:
+        settings = {"benchmarks": [str(benchmark)], "num_workers": num_workers}
+        recipe.write_text(json.dumps({**own, "prepare": settings}))
+        return Path(run_by_name("prepare", str(recipe), store, collected))
+
+    return prepared
+
+
+def written(path: Path, *texts: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def test_the_same_benchmark_elsewhere_and_other_workers_change_nothing(tmp_path, prepared):
+    first = prepared(written(tmp_path / "here/bench.jsonl", FACTS[10]))
+    again = prepared(written(tmp_path / "there/bench.jsonl", FACTS[10]), num_workers=2)
+    assert again == first
+    dataset = json.loads((first / "dataset.json").read_text())
+    assert dataset["filtered"]["leak of a benchmark"] == 1
+
+
+def test_another_content_of_a_benchmark_prepares_anew(tmp_path, prepared):
+    first = prepared(written(tmp_path / "bench.jsonl", FACTS[10]))
+    second = prepared(written(tmp_path / "bench.jsonl", FACTS[10], FACTS[11]))
+    assert second != first

@@ -1,0 +1,179 @@
+"""From logs to a data set against its targets: `make bench-data`.
+
+`.bench/data.json`, copied to `docs/figures/data.json`. Generated chats (SMALL=1: a tenth and less)
+are imported and prepared, each time in a new process, and `datasets.map(num_proc=2)` does the same
+to the same digests. Planted near-duplicates and leaks are counted.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from agentworld.reports.targets import Figure
+from agentworld.runner.code import commit
+from benchmarks import data_later
+from benchmarks.data_logs import write_logs
+from benchmarks.data_recall import dedup_false, dedup_recall, leak_shares
+from benchmarks.report import BENCH, empty_folder, measured_on, publish
+
+_SIZES = (10_000, 100_000)
+_MIB = 2**20
+_EVERY_SECONDS = 0.1
+_LEAST = {
+    "ratio_map_light": (1.5, 3.0), "ratio_map_all": (1.0, None), "digests_equal": (1.0, None),
+    "dedup_recall": (0.99, None), "leak_recall": (1.0, None), "secret_recall": (0.95, None),
+}  # fmt: skip
+_MOST = {
+    "growth_100k_over_10k": 11.0, "peak_pss_mib": 4096.0, "dedup_false": 0.01, "leak_false": 0.01,
+    "hashes_redacted": 0.0, "guide_seconds": 300.0,
+}  # fmt: skip
+_FIGURES = Path(__file__).parents[2] / "docs" / "figures"
+
+
+class Completed(NamedTuple):
+    """What a process printed, and the most memory that it and its children had."""
+
+    output: dict[str, Any]
+    peak_pss_mib: float
+
+
+def main() -> int:
+    """Exit status 1 where something that must hold does not."""
+    sizes = [int(each) for each in sys.argv[1:]] or list(_SIZES)
+    known = measured_on()
+    folder = empty_folder("data")
+    try:
+        measured = measure(folder, sizes)
+    finally:
+        shutil.rmtree(folder)
+    figures = figures_of(measured)
+    command = " ".join(["make bench-data", *(["SMALL=1"] if sys.argv[1:] else [])])
+    result = {**known, "commit": commit(), "command": command, **measured}
+    status = publish("data", result, figures)
+    if not sys.argv[1:]:
+        _FIGURES.mkdir(exist_ok=True)
+        shutil.copy(BENCH / "data.json", _FIGURES / "data.json")
+    return status
+
+
+def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
+    """Every key of the JSON but those that name the run."""
+    runs = {size: at_size(folder, size) for size in sizes}
+    small, large = (total_seconds(runs[size]) for size in (sizes[0], sizes[-1]))
+    logs = logs_of(folder, sizes[-1])
+    light, one = run_ours(logs, folder, "light"), run_ours(logs, folder, "one")
+    peers = {kind: run("data_peer", logs, folder, kind) for kind in ("light", "all")}
+    ours = {"light": light, "all": runs[sizes[-1]]}
+    leak_recall, leak_false = leak_shares()
+    later = {
+        "secret_recall": data_later.secret_recall(),
+        "hashes_redacted": data_later.hashes_redacted(),
+        "guide_seconds": data_later.guide_seconds(),
+    }
+    return {
+        "sizes": {str(size): figures_at(completed) for size, completed in runs.items()},
+        "growth_100k_over_10k": round(large / small, 2),
+        **{
+            f"ratio_map_{kind}": round(peer.output["seconds"] / total_seconds(ours[kind]), 2)
+            for kind, peer in peers.items()
+        },
+        "peer_seconds": {kind: peer.output["seconds"] for kind, peer in peers.items()},
+        "light_seconds": round(total_seconds(light), 2),
+        "digests_equal": one.output["digest"] == ours["all"].output["digest"]
+        and all(peers[kind].output["pools"] == ours[kind].output["pools"] for kind in peers),
+        "dedup_recall": dedup_recall(),
+        "dedup_false": dedup_false(),
+        "leak_recall": leak_recall,
+        "leak_false": leak_false,
+        **{name: value for name, value in later.items() if value is not None},
+    }
+
+
+def at_size(folder: Path, size: int) -> Completed:
+    """Everything, from logs to pools."""
+    write_logs(logs_of(folder, size), size)
+    completed = run_ours(logs_of(folder, size), folder, "all")
+    print(json.dumps({"trajectories": size, **figures_at(completed)}), file=sys.stderr)
+    return completed
+
+
+def logs_of(folder: Path, size: int) -> Path:
+    """The generated recordings."""
+    return folder / f"{size}.jsonl"
+
+
+def run_ours(logs: Path, folder: Path, kind: str) -> Completed:
+    """Import and prepare, by one of the recipes of `data_ours`."""
+    return run("data_ours", logs, folder, kind)
+
+
+def run(module: str, logs: Path, folder: Path, kind: str) -> Completed:
+    """One process from nothing, which leaves nothing."""
+    work = folder / module
+    work.mkdir()
+    environment = {"HF_DATASETS_CACHE": str(work / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", f"benchmarks.{module}", str(logs), str(work), kind]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    )
+    ended, peaks = threading.Event(), [0.0]
+    watch = threading.Thread(target=watch_memory, args=(process.pid, ended, peaks))
+    watch.start()
+    output, _ = process.communicate()
+    ended.set()
+    watch.join()
+    shutil.rmtree(work)
+    assert process.returncode == 0, command
+    return Completed(json.loads(output.splitlines()[-1]), max(peaks))
+
+
+def watch_memory(pid: int, ended: threading.Event, peaks: list[float]) -> None:
+    """Adds the memory of a process and its children, shared pages by their share."""
+    while not ended.wait(_EVERY_SECONDS):
+        try:
+            top = psutil.Process(pid)
+            tree = [top, *top.children(recursive=True)]
+            peaks.append(sum(each.memory_full_info().pss for each in tree) / _MIB)
+        except psutil.Error:
+            continue  # one of them ended while it was looked at
+
+
+def total_seconds(completed: Completed) -> float:
+    """Of import and prepare."""
+    seconds: float = completed.output["import_seconds"] + completed.output["prepare_seconds"]
+    return seconds
+
+
+def figures_at(completed: Completed) -> dict[str, float]:
+    """As the JSON has them for a size."""
+    names = ("import_seconds", "prepare_seconds")
+    seconds = {name: completed.output[name] for name in names}
+    return {**seconds, "peak_pss_mib": round(completed.peak_pss_mib)}
+
+
+def figures_of(measured: dict[str, Any]) -> list[Figure]:
+    """What has a bound."""
+    peak = max(size["peak_pss_mib"] for size in measured["sizes"].values())
+    values = {**measured, "peak_pss_mib": peak}
+    least = [
+        Figure(name, float(values[name]), must, goal)
+        for name, (must, goal) in _LEAST.items()
+        if name in values
+    ]
+    most = [
+        Figure(name, float(values[name]), must, at_most=True)
+        for name, must in _MOST.items()
+        if name in values
+    ]
+    return least + most
+
+
+if __name__ == "__main__":
+    sys.exit(main())

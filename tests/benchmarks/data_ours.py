@@ -1,0 +1,37 @@
+"""Import and prepare in one process: `python -m benchmarks.data_ours LOGS FOLDER KIND`."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from agentworld.data.imported import import_trajectories
+from agentworld.data.prepare import prepare
+from agentworld.recipes.data import CollectRecipe, PrepareRecipe
+from agentworld.records.progress import no_tick
+from agentworld.storage.source import digest_of
+
+LIGHT = PrepareRecipe(near_duplicates=None, leaks=None)
+RECIPES = {"light": LIGHT, "all": PrepareRecipe(), "one": PrepareRecipe(num_workers=1)}
+
+
+def main() -> None:
+    """Prints the seconds of both, and the digests."""
+    logs, folder, recipe = sys.argv[1], Path(sys.argv[2]), RECIPES[sys.argv[3]]
+    started = time.perf_counter()
+    collect = CollectRecipe(trajectories=logs)
+    import_trajectories(collect, digest_of(logs), folder / "collected", no_tick)
+    imported = time.perf_counter()
+    dataset = prepare(recipe, folder / "collected", folder / "data", no_tick)
+    result = {
+        "import_seconds": round(imported - started, 2),
+        "prepare_seconds": round(time.perf_counter() - imported, 2),
+        "digest": dataset.digest,
+        "pools": {pool: file.content for pool, file in dataset.pools.items()},
+        "filtered": dataset.filtered,
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
