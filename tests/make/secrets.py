@@ -56,6 +56,8 @@ _ANYWHERE = (
     "the value is {}, keep it",
     '{{"value": "{}", "ok": true}}',
     "login --with={}\n",
+    r'{{"stdout": "a\n{}\nb"}}',
+    "\x1b[32m{}\x1b[0m",
     "[2026-01-02 03:04:05] INFO started with {} (env)",
 )
 _API_KEYS = (
@@ -75,7 +77,10 @@ _PASSWORDS = (
     "PGPASSWORD={} psql -h db -c 'select 1'",
     r'{{"stdout": "{{\"password\": \"{}\"}}"}}',
 )
-_URLS = ("postgres://app:{}@db.internal:5432/main", "git clone https://ada:{}@git.example.com/a.git")
+_URLS = (
+    "postgres://app:{}@db.internal:5432/main",
+    "git clone https://ada:{}@git.example.com/a.git",
+)
 _BEARERS = (
     'curl -H "Authorization: Bearer {}" https://api.example.com/v1',
     '{{"headers": {{"Authorization": "Bearer {}"}}}}',
@@ -100,8 +105,12 @@ KINDS: dict[str, tuple[_Make, tuple[str, ...]]] = {
     ),
     "slack webhook": (
         lambda rng: "/".join(
-            ["https://hooks.slack" + ".com/services", "T" + _run(rng, _ALPHANUMERIC, 8),
-             "B" + _run(rng, _ALPHANUMERIC, 8), _run(rng, _ALPHANUMERIC, 24)]
+            [
+                "https://hooks.slack" + ".com/services",
+                "T" + _run(rng, _ALPHANUMERIC, 8),
+                "B" + _run(rng, _ALPHANUMERIC, 8),
+                _run(rng, _ALPHANUMERIC, 24),
+            ]
         ),
         _ANYWHERE,
     ),
@@ -137,16 +146,28 @@ _HASHES: tuple[tuple[Callable[[Random], str], tuple[str, ...]], ...] = (
     (
         lambda rng: hashlib.sha1(rng.randbytes(8)).hexdigest(),
         (
-            "commit {}\nAuthor: Ada", "index {}..0000000 100644", '{{"sha": "{}"}}', "{}  a.txt",
-            "https://git.example.com/a/commit/{}", "HEAD is now at {} fix the token test",
-            "1700000000:{}", "cache_key={}", '{{"next_token": "{}"}}', "task{}",
+            "commit {}\nAuthor: Ada",
+            "index {}..0000000 100644",
+            '{{"sha": "{}"}}',
+            "{}  a.txt",
+            "https://git.example.com/a/commit/{}",
+            "HEAD is now at {} fix the token test",
+            "1700000000:{}",
+            "cache_key={}",
+            '{{"next_token": "{}"}}',
+            "task{}",
         ),
     ),
     (
         lambda rng: hashlib.sha256(rng.randbytes(8)).hexdigest(),
         (
-            "sha256:{}", "pip install a --hash=sha256:{}", "{} *a.tar.gz", "Digest: sha256:{}",
-            '{{"password_hash": "{}"}}', "token_sha256: {}", "image@sha256:{}",
+            "sha256:{}",
+            "pip install a --hash=sha256:{}",
+            "{} *a.tar.gz",
+            "Digest: sha256:{}",
+            '{{"password_hash": "{}"}}',
+            "token_sha256: {}",
+            "image@sha256:{}",
         ),
     ),
     (
@@ -156,8 +177,13 @@ _HASHES: tuple[tuple[Callable[[Random], str], tuple[str, ...]], ...] = (
     (
         lambda rng: str(uuid.UUID(bytes=rng.randbytes(16))),
         (
-            '{{"id": "{}"}}', "token_id: {}", "session {} opened", '{{"secret_id": "{}"}}',
-            "request-id: {}", "PARTUUID={}", "{}",
+            '{{"id": "{}"}}',
+            "token_id: {}",
+            "session {} opened",
+            '{{"secret_id": "{}"}}',
+            "request-id: {}",
+            "PARTUUID={}",
+            "{}",
         ),
     ),
     (

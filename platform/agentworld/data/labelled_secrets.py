@@ -28,9 +28,15 @@ LABELS = tuple(_LABELS)
 _REST_OF_NAME = r"(?P<rest>(?:[A-Z_.-][\w.-]{0,32})?s?\d{0,3})"
 _SIGN = r"[\"'`\]\\]{0,3}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
 _SCHEME = r"(?:(?i:bearer|basic|token)\s+)?"
-_QUOTED = r"\\?(?P<quote>[\"'`])(?P<quoted>[^\n\"'`\\]{8,512})"
+_QUOTED = r"\\?[\"'`](?!\[REDACTED:)(?P<quoted>[^\n\"'`\\]{8,512})"
 _PLAIN = r"(?P<plain>[^\s\"'`,;<>(){}\[\]$|&\\]{8,512})(?![(\[{])"
 _VALUE = re.compile(f"{_REST_OF_NAME}{_SIGN}(?:{_SCHEME}{_PLAIN}|{_QUOTED})")
+HINT = (
+    f"(?:{'|'.join(LABELS)})"
+    r"[\w.-]*[\"'`\]\\]{0,3}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
+    r"(?:(?:bearer|basic|token)\s+)?\\?(?:[\"'`][^\n\"'`\\]{8}|[^\s\"'`,;<>(){}\[\]$|&\\]{8})"
+)
+"""What a text with such a secret holds, in RE2's syntax and any case."""
 _OTHER_THINGS = re.compile(
     r"(?i)izer|hash|sha|digest|md5|checksum|print|expir|_at$|_?ids?$|len|count|limit|polic|type|name"
     r"|version|path|file|ur[il]$|arn$|ref|max|min|num|hint|field|label|format|usage|env"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.masking import turn_class
+from agentworld.data.redaction import redacted
 from agentworld.data.samples import make_sample, pool_of
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
@@ -51,7 +52,10 @@ def _samples(
     recipe: PrepareRecipe, files: Sequence[Path], trajectory_filter: TrajectoryFilter, tick: Tick
 ) -> Iterator[tuple[Pool, Sample]]:
     for number, file in enumerate(files, start=1):
-        for digest, trajectory in trajectory_filter.apply(read_trajectories(file)):
+        passed = trajectory_filter.apply(read_trajectories(file))
+        if recipe.redact:
+            passed = redacted(passed, trajectory_filter.removed)
+        for digest, trajectory in passed:
             pool = pool_of(recipe, trajectory, digest)
             sample = make_sample(recipe, trajectory, digest, pool)
             if pool != "held_out" and _is_leak(sample):

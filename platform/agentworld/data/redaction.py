@@ -7,16 +7,24 @@ it, and nobody takes it for a key. What is no secret keeps every byte.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
+import pyarrow
+from pyarrow import compute
 from pydantic import JsonValue
 
-from agentworld.data.labelled_secrets import LABELS, find_labelled
+from agentworld.data.filters import FilteredTrajectory
+from agentworld.data.labelled_secrets import HINT, LABELS, find_labelled
 from agentworld.data.secret_rules import RULES, Secret
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
 from agentworld.records.trajectory import Span, Trajectory, Turn
+
+_BATCH = 256
+_SEPARATOR = "\n\x1e\n"  # no pattern reaches over it
+_HINT = "|".join([HINT, *(rule.hint for rule in RULES)])
 
 
 class Redaction(NamedTuple):
@@ -29,16 +37,42 @@ class Redaction(NamedTuple):
 
 def redact(trajectory: Trajectory) -> Redaction:
     """Replaces the secrets in every text that a sample could show; the same for equal input."""
+    return _redact(trajectory, _SEPARATOR.join(_texts(trajectory)))
+
+
+def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
+    """The same for many at once, which is faster by far: RE2 alone reads those without a hint."""
+    texts = [_SEPARATOR.join(_texts(trajectory)) for trajectory in trajectories]
+    hints = compute.match_substring_regex(pyarrow.array(texts), _HINT, ignore_case=True)
+    return [
+        _redact(trajectory, text) if hint else Redaction(trajectory, Counter())
+        for trajectory, text, hint in zip(trajectories, texts, hints.to_pylist(), strict=True)
+    ]
+
+
+def redacted(
+    passed: Iterable[FilteredTrajectory], counts: Counter[str]
+) -> Iterator[FilteredTrajectory]:
+    """The same trajectories in the same order, without secrets, under the digests as recorded."""
+    rest = iter(passed)
+    while batch := list(islice(rest, _BATCH)):
+        redactions = redact_all([each.trajectory for each in batch])
+        for each, redaction in zip(batch, redactions, strict=True):
+            for kind, number in redaction.counts.items():
+                counts[f"redacted {kind}"] += number
+            yield FilteredTrajectory(each.digest, redaction.trajectory)
+
+
+def _redact(trajectory: Trajectory, text: str) -> Redaction:
     placeholders: dict[str, str] = {}
     counts: Counter[str] = Counter()
-    for text in _texts(trajectory):
-        for secret in find_secrets(text):
-            if secret.value not in placeholders:
-                counts[secret.kind] += 1
-                placeholders[secret.value] = f"[REDACTED:{secret.kind}:{counts[secret.kind]}]"
-    if not placeholders:
-        return Redaction(trajectory, counts)
-    return Redaction(_Replacement(placeholders).of_trajectory(trajectory), counts)
+    for secret in find_secrets(text):
+        if secret.value not in placeholders:
+            counts[secret.kind] += 1
+            placeholders[secret.value] = f"[REDACTED:{secret.kind}:{counts[secret.kind]}]"
+    if placeholders:
+        trajectory = _Replacement(placeholders).of_trajectory(trajectory)
+    return Redaction(trajectory, counts)
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -149,10 +183,9 @@ class _Replacement:
         for match in self._pattern.finditer(text):
             if match.start() >= place:
                 break
-            if match.end() > place:  # within a secret: the placeholder's end
-                place_in_text = match.end()
-                moved += place_in_text - place
             moved += len(self._placeholders[match[0]]) - len(match[0])
+            if match.end() > place:  # within a secret: behind its placeholder
+                return moved + match.end() - place
         return moved
 
 

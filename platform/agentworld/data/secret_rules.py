@@ -7,28 +7,26 @@ of the secret, or one value in a line, are replaced by own ones.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from detect_secrets.plugins.artifactory import ArtifactoryDetector
 from detect_secrets.plugins.aws import AWSKeyDetector
-from detect_secrets.plugins.cloudant import CloudantDetector
 from detect_secrets.plugins.discord import DiscordBotTokenDetector
-from detect_secrets.plugins.ibm_cloud_iam import IbmCloudIamDetector
-from detect_secrets.plugins.ibm_cos_hmac import IbmCosHmacDetector
 from detect_secrets.plugins.jwt import JwtTokenDetector
 from detect_secrets.plugins.mailchimp import MailchimpDetector
 from detect_secrets.plugins.pypi_token import PypiTokenDetector
 from detect_secrets.plugins.sendgrid import SendGridDetector
 from detect_secrets.plugins.slack import SlackDetector
-from detect_secrets.plugins.softlayer import SoftlayerDetector
 from detect_secrets.plugins.square_oauth import SquareOAuthDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
-from agentworld.data.secret_values import is_mixed
+from agentworld.data.secret_values import FEWEST_DIFFERENT, is_mixed, is_password, is_token
 
 _AROUND = " \t\r\n\"':="
+_ESCAPE = re.compile(r"(?:\\[nrtbf]|\x1b\[[\d;]*m|%[0-9A-F]{2})\Z")
+_SIGNS = ("+", "/")
 _BLOB = re.compile(r"[A-Za-z0-9+/]{64}")
 
 
@@ -48,6 +46,15 @@ class Rule(NamedTuple):
     """In lower case: without one of them in a text, its patterns are not tried."""
     patterns: Sequence[re.Pattern[str]]
     """A group of a pattern is the secret; without one, all that it matches."""
+    tail: str = r"[\w-]{8}"
+    """What follows a literal wherever a pattern matches, in RE2's syntax."""
+    is_secret: Callable[[str], bool] = bool
+    """Whether a match is one, by itself."""
+
+    @property
+    def hint(self) -> str:
+        """What a text with a secret of this kind holds, in RE2's syntax and any case."""
+        return f"(?:{'|'.join(map(re.escape, self.literals))}){self.tail}"
 
     def find(self, text: str) -> Iterator[Secret]:
         """The secrets of this kind, in their order for each pattern."""
@@ -56,34 +63,26 @@ class Rule(NamedTuple):
                 group = match.lastindex or 0
                 value = match[group].strip(_AROUND)
                 start = text.index(value, match.start(group))
-                if _is_whole(text, start, start + len(value)) and len(set(value)) > 5:
+                if not group and not _is_whole(text, start, start + len(value)):
+                    continue
+                if len(set(value)) >= FEWEST_DIFFERENT and self.is_secret(value):
                     yield Secret(start, value, self.kind)
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
     """Whether a match is a word of its own, and no part of another or of an image in base64."""
     before, after = text[start - 1 : start], text[end : end + 1]
-    if before.isalnum() or after.isalnum():
+    if before.isalnum() and not _ESCAPE.search(text, max(0, start - 16), start):
         return False
-    return not (_BLOB.fullmatch(text, max(0, start - 64), start) or _BLOB.match(text, end + 1))
+    is_in_blob = (before in _SIGNS and _BLOB.fullmatch(text, max(0, start - 64), start)) or (
+        after in _SIGNS and _BLOB.match(text, end)
+    )
+    return not after.isalnum() and not is_in_blob
 
 
-class Mixed(Rule):
-    """A rule whose match may be a plain word, which is no secret."""
-
-    def find(self, text: str) -> Iterator[Secret]:
-        """Only what no dictionary has."""
-        return (secret for secret in super().find(text) if is_mixed(secret.value))
-
-
-class SignedToken(Rule):
-    """JSON web tokens: their first two parts are JSON."""
-
-    def find(self, text: str) -> Iterator[Secret]:
-        """As detect-secrets checks them, with the signature."""
-        for secret in super().find(text):
-            if JwtTokenDetector.is_formally_valid(secret.value.rstrip(".")):
-                yield secret
+def _is_signed_token(value: str) -> bool:
+    """Whether the first two parts of a JSON web token are JSON."""
+    return JwtTokenDetector.is_formally_valid(value.rstrip("."))
 
 
 def _patterns(*sources: str) -> list[re.Pattern[str]]:
@@ -92,28 +91,33 @@ def _patterns(*sources: str) -> list[re.Pattern[str]]:
 
 _PEM = (
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[^-]{0,16384}(?:-[^-]{1,200}){0,4}-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:[^-\x1e]{0,16384}(?:-[^-\x1e]{1,16384}){0,8}-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     r"|(?:(?:\\[nr]|\s)+[A-Za-z0-9+/=]{16,})+)"
 )
-_PUTTY = r"PuTTY-User-Key-File-\d[\s\S]{0,16384}?Private-MAC: [0-9a-f]+"
-_COMMAND_LINES = (
-    r"--[\w-]*(?:password|passwd|pass|token|secret|api-?key|access-?key)\s+[\"']?"
-    r"([^\s\"'<>$-][^\s\"'<>$]{7,})",
-    r"\bsshpass\s+-p\s*[\"']?([^\s\"'$]{6,})",
-    r"\bmysql\w*\s[^\n|;]{0,200}?-p[\"']?([^\s\"'$]{6,})",
-    r"\bcurl\s[^\n|;]{0,500}?(?:-u|--user)[ =]?[\"']?[^\s:\"']+:([^\s\"'$]{6,})",
-)
-_HEADERS = (
-    r"(?i)\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z-]+\s+)?([\w.~+/=-]{12,})",
-    r"(?i)\b(?:bearer|basic)\s+([\w.~+/=-]{16,})",
-)
+_PUTTY = r"PuTTY-User-Key-File-\d[^\x1e]{0,16384}?Private-MAC: [0-9a-f]+"
+_KEY_WORD = "password|passwd|pass|token|secret|api-?key|access-?key"
+_OPTION = rf"(?<![\w-])--[\w-]{{0,40}}(?:{_KEY_WORD})\s+[\"']?([^\s\"'<>$\[-][^\s\"'<>$\[]{{7,}})"
+_SSHPASS = r"\bsshpass\s+-p\s*[\"']?([^\s\"'$\[]{6,})"
+_MYSQL = r"\bmysql\w*(?=\s)[^\n|;]{0,200}?\s-p[\"']?([^\s\"'$\[]{6,})"
+_CURL = r"\bcurl(?=\s)[^\n|;]{0,500}?\s(?:-u ?|--user[ =])[\"']?[^\s:\"']+:([^\s\"'$\[]{6,})"
+_HEADER = r"(?i)\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z-]+\s+)?([\w.~+/=-]{12,})"
+_BEARER = r"(?i)\bbearer\s+([\w.~+/=-]{16,})"
+_URL = r"(?<=://)[^\s/:@\"'<>]{0,128}:([^\s/@\"'<>\[]{6,256})@"
 
 RULES = (
-    Rule("private-key", ("private key", "putty-user-key"), _patterns(_PEM, _PUTTY)),
-    SignedToken(
-        "json-web-token", ("eyj",), _patterns(r"eyJ[\w=-]{8,}\.eyJ[\w=-]{2,}\.?[\w.+/=-]*")
+    Rule("private-key", ("private key", "putty-user-key"), _patterns(_PEM, _PUTTY), ""),
+    Rule(
+        "json-web-token",
+        ("eyj",),
+        _patterns(r"eyJ[\w=-]{8,512}\.eyJ[\w=-]{2,}\.?[\w.+/=-]*"),
+        is_secret=_is_signed_token,
     ),
-    Rule("aws-access-key", ("akia", "asia", "abia", "acca", "a3t"), AWSKeyDetector.denylist[:1]),
+    Rule(
+        "aws-access-key",
+        ("akia", "asia", "abia", "acca", "a3t"),
+        AWSKeyDetector.denylist[:1],
+        "[0-9a-z]{12}",
+    ),
     Rule(
         "github-token",
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
@@ -129,7 +133,7 @@ RULES = (
         ("xox", "xapp-"),
         _patterns(r"xox[a-z]-[0-9A-Za-z-]{10,}", r"xapp-[\w-]{20,}"),
     ),
-    Rule("slack-webhook", ("hooks.slack.com",), SlackDetector.denylist[1:]),
+    Rule("slack-webhook", ("hooks.slack.com",), SlackDetector.denylist[1:], "/services/"),
     Rule(
         "discord-webhook",
         ("/api/webhooks/",),
@@ -139,6 +143,7 @@ RULES = (
         "stripe-key",
         ("k_live_", "k_test_", "whsec_"),
         _patterns(r"[rs]k_(?:live|test)_[0-9a-zA-Z]{16,}", r"whsec_[A-Za-z0-9+/=]{24,}"),
+        "[a-z0-9+/]{8}",
     ),
     Rule(
         "google-key",
@@ -147,28 +152,28 @@ RULES = (
     ),
     Rule("anthropic-key", ("sk-ant-",), _patterns(r"sk-ant-[\w-]{20,}")),
     Rule(
-        "openai-key", ("sk-",), _patterns(r"sk-(?=[\w-]{0,200}\d)(?=[\w-]{0,200}[A-Z])[\w-]{20,}")
+        "openai-key",
+        ("sk-",),
+        _patterns(r"sk-(?=[\w-]{0,200}\d)(?=[\w-]{0,200}[A-Z])[\w-]{20,}"),
+        r"[\w-]{20}",
     ),
-    Rule("hugging-face-token", ("hf_",), _patterns(r"hf_[A-Za-z0-9]{30,}")),
-    Rule(
-        "npm-token",
-        ("npm_", "_authtoken"),
-        _patterns(r"npm_[A-Za-z0-9]{36,}", r"_authToken\s*=\s*[\"']?([\w-]{20,})"),
-    ),
+    Rule("hugging-face-token", ("hf_",), _patterns(r"hf_[A-Za-z0-9]{30,}"), "[a-z0-9]{20}"),
+    Rule("npm-token", ("npm_",), _patterns(r"npm_[A-Za-z0-9]{36,}"), "[a-z0-9]{20}"),
+    Rule("npm-token", ("_authtoken",), _patterns(r"_authToken\s*=\s*[\"']?([\w-]{20,})"), r"\s*="),
     Rule("pypi-token", ("pypi-age",), PypiTokenDetector.denylist),
-    Rule("sendgrid-key", ("sg.",), SendGridDetector.denylist),
+    Rule("sendgrid-key", ("sg.",), SendGridDetector.denylist, r"[\w-]{22}\."),
     Rule("square-secret", ("sq0csp-",), SquareOAuthDetector.denylist),
-    Rule("mailchimp-key", ("-us",), MailchimpDetector.denylist),
-    Rule("twilio-key", ("ac", "sk"), TwilioKeyDetector.denylist),
-    Rule("telegram-token", ("bot", "telegram", ":aa"), TelegramBotTokenDetector.denylist),
-    Rule("discord-token", ("discord",), DiscordBotTokenDetector.denylist),
-    Rule("artifactory-key", ("akc", "artifactory"), ArtifactoryDetector.denylist[:1]),
+    Rule("mailchimp-key", ("-us",), MailchimpDetector.denylist, r"\d"),
+    Rule("twilio-key", ("ac", "sk"), TwilioKeyDetector.denylist, "[a-z0-9]{32}"),
+    Rule("telegram-token", (":",), TelegramBotTokenDetector.denylist, r"[\w-]{35}"),
+    Rule("discord-token", ("discord",), DiscordBotTokenDetector.denylist, ""),
+    Rule("artifactory-key", ("akc",), ArtifactoryDetector.denylist[:1], "[a-z0-9]{10}"),
     Rule(
         "digitalocean-token",
         ("dop_v1_", "doo_v1_", "dor_v1_"),
         _patterns(r"do[opr]_v1_[0-9a-f]{64}"),
     ),
-    Rule("databricks-token", ("dapi",), _patterns(r"dapi[0-9a-f]{32}(?:-\d)?")),
+    Rule("databricks-token", ("dapi",), _patterns(r"dapi[0-9a-f]{32}(?:-\d)?"), "[0-9a-f]{32}"),
     Rule(
         "shopify-token",
         ("shpat_", "shpca_", "shppa_", "shpss_"),
@@ -176,15 +181,25 @@ RULES = (
     ),
     Rule("vault-token", ("hvs.", "hvb."), _patterns(r"hv[sb]\.[\w-]{24,}")),
     Rule("grafana-token", ("glsa_", "glc_"), _patterns(r"gls?[ac]_[A-Za-z0-9_+/=]{32,}")),
-    Rule("docker-token", ("dckr_",), _patterns(r"dckr_[po]at_[\w-]{20,}")),
+    Rule("docker-token", ("dckr_pat_", "dckr_oat_"), _patterns(r"dckr_[po]at_[\w-]{20,}")),
     Rule("age-key", ("age-secret-key-",), _patterns(r"AGE-SECRET-KEY-1[0-9A-Z]{58}")),
-    Rule("cloudant-key", ("cloudant",), CloudantDetector.denylist),
-    Rule("softlayer-key", ("softlayer",), SoftlayerDetector.denylist),
-    Rule("ibm-key", ("ibm", "iam"), IbmCloudIamDetector.denylist),
-    Rule("ibm-key", ("secret",), IbmCosHmacDetector.denylist),
-    Mixed(
-        "url-password", ("://",), _patterns(r"(?<=://)[^\s/:@\"'<>]{0,128}:([^\s/@\"'<>]{6,256})@")
+    Rule(
+        "url-password",
+        ("://",),
+        _patterns(_URL),
+        r"[^\s/:@\"'<>]{0,128}:[^\s/@\"'<>]{6}",
+        is_mixed,
     ),
-    Mixed("authorization", ("authorization", "bearer", "basic"), _patterns(*_HEADERS)),
-    Mixed("command-line", ("--", "sshpass", "mysql", "curl"), _patterns(*_COMMAND_LINES)),
+    Rule(
+        "authorization",
+        ("authorization",),
+        _patterns(_HEADER),
+        r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?[\w -]{0,24}[\w.~+/=-]{12}",
+        is_password,
+    ),
+    Rule("authorization", ("bearer",), _patterns(_BEARER), r"\s+[\w.~+/=-]{16}", is_token),
+    Rule("command-line", ("--",), _patterns(_OPTION), rf"[\w-]*(?:{_KEY_WORD})\s", is_mixed),
+    Rule("command-line", ("sshpass",), _patterns(_SSHPASS), r"\s+-p", is_mixed),
+    Rule("command-line", ("mysql",), _patterns(_MYSQL), r"\w*\s[^\n]*-p", is_mixed),
+    Rule("command-line", ("curl",), _patterns(_CURL), r"\s[^\n]*-u", is_mixed),
 )

@@ -17,9 +17,10 @@ from detect_secrets.filters.heuristic import (
 _DIGEST = re.compile(r"(?i)(?:sha\d+|md5|blake2b?)[:-]|[0-9a-f]{7,128}\Z")
 _READABLE = re.compile(r"(?:[A-Za-z]+|\d+)(?:[-_./:@](?:[A-Za-z]+|\d+))+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_PATH = re.compile(r"(?:[.~]{0,2}/[\w.~-]*)+")
+_PATH = re.compile(r"[.~]{0,2}(?:/[\w.~-]*)+")
 _FEWEST_CHARACTERS = 8
-_FEWEST_DIFFERENT = 5
+FEWEST_DIFFERENT = 5
+"""Characters: a value with fewer is a filler such as `xxxxxxxx`."""
 
 
 def is_mixed(value: str) -> bool:
@@ -33,7 +34,7 @@ def is_password(value: str) -> bool:
     """Whether a value after a word such as `password` or `api_key` is one."""
     return (
         len(value) >= _FEWEST_CHARACTERS
-        and len(set(value)) >= _FEWEST_DIFFERENT
+        and len(set(value)) >= FEWEST_DIFFERENT
         and is_mixed(value)
         and "://" not in value
         and not is_templated_secret(value)

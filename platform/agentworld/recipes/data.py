@@ -55,4 +55,6 @@ class PrepareRecipe(Record):
     """What neither pool takes is for RL."""
     min_turns: int = Field(2, ge=1)
     mask: MaskRecipe = MaskRecipe()
+    redact: bool = True
+    """Secrets become placeholders: see `data.redaction`."""
     seed: int = 0
