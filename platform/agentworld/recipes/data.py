@@ -57,4 +57,6 @@ class PrepareRecipe(Record):
     mask: MaskRecipe = MaskRecipe()
     redact: bool = True
     """Secrets become placeholders: see `data.redaction`."""
+    control_share: float = Field(0.1, ge=0, le=1)
+    """Of the trajectories to train on: their prompts say in advance what some turns show."""
     seed: int = 0
