@@ -1,13 +1,17 @@
 import pickle
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from agentworld.data.filters import FilteredTrajectory
 from agentworld.data.redaction import find_secrets, redact, redact_all, redacted
+from agentworld.data.secret_rules import RULES
 from make import records
 from make.secrets import KINDS, hashes_redacted, planted_hashes, planted_secrets, secret_recall
 
+ROOT = Path(__file__).parents[3]
 KEY, OTHER_KEY = (f"AK{'IA'}{middle}7Q2W9E4R6T8Y" for middle in ("ZXCV", "BNMA"))
 PLACEHOLDER, OTHER_PLACEHOLDER = (f"[REDACTED:aws-access-key:{number}]" for number in (1, 2))
 
@@ -203,3 +207,10 @@ def test_words_that_grow_in_lower_case_move_nothing():
 )
 def test_no_text_takes_long(text):
     assert secrets_in(text) == []
+
+
+def test_the_guide_names_every_kind():
+    guide = (ROOT / "docs/guides/data-sets.md").read_text()
+    rows = re.findall(r"^\| (`.*`) \| (?:their|the name|`scheme|the header|`--)", guide, re.M)
+    kinds = {kind for row in rows for kind in re.findall(r"`([a-z-]+)`", row)}
+    assert kinds == {rule.kind for rule in RULES} | {"password", "secret", "api-key", "token"}
