@@ -5,7 +5,7 @@ A simulator that trained on them obeys such an instruction when an episode is op
 recorded and is true of it; nothing is made up.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.domains.base import OUTPUT, Domain
@@ -35,15 +35,16 @@ def control_instruction(
 
 
 def _sentence(domain: Domain, turn: SampleTurn, number: int) -> str:
-    lines = [line.strip() for line in turn.observation.splitlines() if line.strip()]
-    action = _start(turn.action.split("\n"))
+    action, line = _line(turn.action), _line(turn.observation)
     if OUTPUT not in turn.tags:
         return f"Action {number}, {action}, shows no output."
     if domain.is_failure(turn.observation):
-        return f"Action {number}, {action}, fails. Its observation begins with: {_start(lines)}"
-    return f"Action {number}, {action}, shows this first: {_start(lines)}"
+        return f"Action {number}, {action}, fails. Its observation has the line: {line}"
+    return f"Action {number}, {action}, shows the line: {line}"
 
 
-def _start(lines: Iterable[str]) -> str:
-    first = next(iter(lines))
-    return first if len(first) <= _MOST_OF_LINE else f"{first[:_MOST_OF_LINE]}..."
+def _line(text: str) -> str:
+    """The first line that holds more than signs."""
+    lines = [line.strip() for line in text.splitlines()]
+    line = next((line for line in lines if any(map(str.isalnum, line))), text.strip())
+    return line if len(line) <= _MOST_OF_LINE else f"{line[:_MOST_OF_LINE]}..."

@@ -16,6 +16,7 @@ from detect_secrets.filters.heuristic import (
 
 _DIGEST = re.compile(r"(?i)(?:sha\d+|md5|blake2b?)[:-]|[0-9a-f]{7,128}\Z")
 _READABLE = re.compile(r"(?:[A-Za-z]+|\d+)(?:[-_./:@](?:[A-Za-z]+|\d+))+")
+_REFERENCE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _PATH = re.compile(r"[.~]{0,2}(?:/[\w.~-]*)+")
 _FEWEST_CHARACTERS = 8
@@ -41,6 +42,7 @@ def is_password(value: str) -> bool:
         and not is_sequential_string(value)
         and not is_potential_uuid(value)
         and not is_indirect_reference(f"x={value}")
+        and not _REFERENCE.fullmatch(value)
         and not _DATE.match(value)
         and not _PATH.fullmatch(value)
         and not re.match(r"(?i)(?:sha\d+|md5)[:-]", value)

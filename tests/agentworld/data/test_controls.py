@@ -7,7 +7,7 @@ from make import records
 
 ALWAYS = PrepareRecipe(control_share=1, mask=MaskRecipe(echo=0, boilerplate=1))
 FAILS = ("open b.txt", "Error: no b.txt here\nsee help")
-SHOWS = ("look", "\n3 apples\n4 pears")
+SHOWS = ("look", "\n{\n3 apples\n4 pears")
 
 
 def instruction(*turns, domain="text", pool="sft", recipe=ALWAYS, number=0):
@@ -18,17 +18,17 @@ def instruction(*turns, domain="text", pool="sft", recipe=ALWAYS, number=0):
 
 def test_an_instruction_says_what_was_recorded():
     assert instruction(SHOWS, FAILS).split("\n") == [
-        "Action 1, look, shows this first: 3 apples",
-        "Action 2, open b.txt, fails. Its observation begins with: Error: no b.txt here",
+        "Action 1, look, shows the line: 3 apples",
+        "Action 2, open b.txt, fails. Its observation has the line: Error: no b.txt here",
     ]
 
 
 def test_an_instruction_of_a_shell_goes_by_its_exit_status_and_its_output():
     turns = ("cat b.txt", "cat: b.txt: missing\n[1] ~"), ("mkdir a", "[0] ~"), ("ls", "a\n[0] ~")
     assert instruction(*turns, domain="shell").split("\n") == [
-        "Action 1, cat b.txt, fails. Its observation begins with: cat: b.txt: missing",
+        "Action 1, cat b.txt, fails. Its observation has the line: cat: b.txt: missing",
         "Action 2, mkdir a, shows no output.",
-        "Action 3, ls, shows this first: a",
+        "Action 3, ls, shows the line: a",
     ]
 
 
@@ -41,7 +41,7 @@ def test_at_most_three_turns_have_one_and_failures_come_first():
 
 def test_a_turn_without_loss_has_none():
     echo = ("say kolu tane besa", "say kolu tane besa")
-    assert instruction(echo, SHOWS) == "Action 2, look, shows this first: 3 apples"
+    assert instruction(echo, SHOWS) == "Action 2, look, shows the line: 3 apples"
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -70,10 +70,10 @@ def test_it_stands_last_in_the_prompt_where_a_served_episode_has_its_own():
     sample = make_sample(ALWAYS, trajectory, records.digest("1"), "cpt")
     assert system_text(sample.prompt).split("\n")[-2:] == [
         "a shop",
-        "Action 1, look, shows this first: 3 apples",
+        "Action 1, look, shows the line: 3 apples",
     ]
 
 
 def test_long_lines_are_cut():
     text = instruction(("look\nagain", "a" * 1_000))
-    assert text == f"Action 1, look, shows this first: {'a' * 160}..."
+    assert text == f"Action 1, look, shows the line: {'a' * 160}..."

@@ -138,6 +138,7 @@ def test_a_worker_process_can_be_handed_the_function():
         '"password": {"type": "string"}',
         "password = getpass.getpass2(prompt)",
         "password = os.environ['PASSWORD_2']",
+        "const JWT_SECRET = process.env.JWT_SECRET_2 || fallback",
         "api_key=$API_KEY_1",
         "api_key: ${API_KEY_1}",
         "api_key=<your-key-2>",

@@ -3,7 +3,8 @@
 import re
 
 _FAILURE = re.compile(
-    r"""\A[\s<\[(*!-]{0,4}(?:fatal|error|exception|traceback|failed\ to|invalid|permission\ denied)\b
+    r"""\A[\s<\[(*!-]{0,4}
+    (?:fatal|error|exception|traceback|failed\ to|invalid|permission\ denied)\b
     |:\ (?:command\ not\ found|no\ such\ file\ or\ directory|permission\ denied)\s*(?:\n|\Z)
     |"(?:error|is_?error)"\s*:(?!\s*(?:null|false|""|\{\}|\[\]))
     |"(?:success|ok)"\s*:\s*false
