@@ -154,6 +154,7 @@ _HASHES: tuple[tuple[Callable[[Random], str], tuple[str, ...]], ...] = (
             "HEAD is now at {} fix the token test",
             "1700000000:{}",
             "cache_key={}",
+            "resume_token: {}",
             '{{"next_token": "{}"}}',
             "task{}",
         ),
@@ -179,6 +180,7 @@ _HASHES: tuple[tuple[Callable[[Random], str], tuple[str, ...]], ...] = (
         (
             '{{"id": "{}"}}',
             "token_id: {}",
+            "secret={}",
             "session {} opened",
             '{{"secret_id": "{}"}}',
             "request-id: {}",
@@ -202,7 +204,7 @@ _HASHES: tuple[tuple[Callable[[Random], str], tuple[str, ...]], ...] = (
 
 
 def planted_secrets(number: int, seed: int = 0) -> Iterator[tuple[str, str, Trajectory]]:
-    """So many times kind, secret and a trajectory that shows the secret in two places."""
+    """So many times kind, secret and a trajectory that shows the secret."""
     rng = Random(seed)
     for index in range(number):
         kind = list(KINDS)[index % len(KINDS)]
@@ -237,7 +239,9 @@ def hashes_redacted(number: int = 7_000) -> int:
 
 
 def _trajectory(rng: Random, text: str, value: str) -> Trajectory:
-    turns = [("ls", "a.txt\nb.txt"), ("cat a.txt", f"one\n{text}\ntwo"), (f"use {value}", "ok")]
+    """In the action or the observation of a turn; in half of them it stands alone in another."""
+    echo = value if rng.random() < 1 / 2 else "it"
+    turns = [("ls", "a.txt\nb.txt"), ("cat a.txt", f"one\n{text}\ntwo"), (f"use {echo}", "ok")]
     if rng.random() < 1 / 2:
-        turns[1:] = [(text, "done"), ("show", f"last: {value}")]
+        turns[1:] = [(text, "done"), ("show", f"last: {echo}")]
     return records.trajectory(*turns, domain="text", seed=rng.randrange(1_000))

@@ -102,6 +102,7 @@ _MYSQL = r"\bmysql\w*(?=\s)[^\n|;]{0,200}?\s-p[\"']?([^\s\"'$\[]{6,})"
 _CURL = r"\bcurl(?=\s)[^\n|;]{0,500}?\s(?:-u ?|--user[ =])[\"']?[^\s:\"']+:([^\s\"'$\[]{6,})"
 _HEADER = r"(?i)\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z-]+\s+)?([\w.~+/=-]{12,})"
 _BEARER = r"(?i)\bbearer\s+([\w.~+/=-]{16,})"
+_TELEGRAM_URL = r"/bot(\d{8,10}:[\w-]{35})(?![\w-])"
 _URL = r"(?<=://)[^\s/:@\"'<>]{0,128}:([^\s/@\"'<>\[]{6,256})@"
 
 RULES = (
@@ -165,7 +166,12 @@ RULES = (
     Rule("square-secret", ("sq0csp-",), SquareOAuthDetector.denylist),
     Rule("mailchimp-key", ("-us",), MailchimpDetector.denylist, r"\d"),
     Rule("twilio-key", ("ac", "sk"), TwilioKeyDetector.denylist, "[a-z0-9]{32}"),
-    Rule("telegram-token", (":",), TelegramBotTokenDetector.denylist, r"[\w-]{35}"),
+    Rule(
+        "telegram-token",
+        (":",),
+        [*TelegramBotTokenDetector.denylist, *_patterns(_TELEGRAM_URL)],
+        r"[\w-]{35}",
+    ),
     Rule("discord-token", ("discord",), DiscordBotTokenDetector.denylist, ""),
     Rule("artifactory-key", ("akc",), ArtifactoryDetector.denylist[:1], "[a-z0-9]{10}"),
     Rule(

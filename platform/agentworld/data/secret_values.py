@@ -18,7 +18,7 @@ _DIGEST = re.compile(r"(?i)(?:sha\d+|md5|blake2b?)[:-]|[0-9a-f]{7,128}\Z")
 _READABLE = re.compile(r"(?:[A-Za-z]+|\d+)(?:[-_./:@](?:[A-Za-z]+|\d+))+")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_PATH = re.compile(r"[.~]{0,2}(?:/[\w.~-]*)+")
+_PATH = re.compile(r"[.~]{0,2}(?:/[\w.~-]*){2,}")
 _FEWEST_CHARACTERS = 8
 FEWEST_DIFFERENT = 5
 """Characters: a value with fewer is a filler such as `xxxxxxxx`."""

@@ -31,7 +31,7 @@ def test_planted_secrets_of_more_than_20_kinds_are_found():
 
 def test_planted_secrets_stand_in_their_trajectories():
     for _, secret, trajectory in planted_secrets(len(KINDS)):
-        assert sum(secret in f"{turn.action} {turn.observation}" for turn in trajectory.turns) == 2
+        assert any(secret in f"{turn.action} {turn.observation}" for turn in trajectory.turns)
 
 
 def test_hashes_uuids_and_images_are_left_alone():
@@ -89,6 +89,26 @@ def test_the_state_and_the_task_are_redacted_too():
     assert result.turns[0].state == f"key: {PLACEHOLDER}"
     assert KEY not in result.model_dump_json()
     assert result.task.success.output == PLACEHOLDER
+
+
+def test_a_secret_that_only_the_task_shows_is_found():
+    task = {
+        "id": "1",
+        "family": "find",
+        "instruction": f"use {KEY}",
+        "initial_state": "",
+        "success": {"closing": "done", "output": ""},
+        "turn_limit": 3,
+        "seed": 0,
+    }
+    assert redact(log(("a", "b"), task=task)).trajectory.task.instruction == f"use {PLACEHOLDER}"
+
+
+def test_a_secret_that_begins_like_another_is_hidden_whole():
+    short, long = "tr0ub4dor", "tr0ub4dor" + "-and-3x"
+    text = f"PASSWORD={short}\nOTHER_PASSWORD={long}"
+    result = redact(log(("env", text), ("say", long))).trajectory
+    assert result.turns[1].observation == "[REDACTED:password:2]"
 
 
 def test_a_span_moves_with_its_text():
