@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from agentworld.data.filters import FilteredTrajectory
 from agentworld.data.labelled_secrets import HINT, LABELS, find_labelled
 from agentworld.data.secret_rules import RULES, Secret
+from agentworld.records.base import Digest
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
 from agentworld.records.trajectory import Span, Trajectory, Turn
@@ -51,16 +52,16 @@ def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
 
 
 def redacted(
-    passed: Iterable[FilteredTrajectory], counts: Counter[str]
+    passed: Iterable[tuple[Digest, Trajectory]], counts: Counter[str]
 ) -> Iterator[FilteredTrajectory]:
     """The same trajectories in the same order, without secrets, under the digests as recorded."""
     rest = iter(passed)
     while batch := list(islice(rest, _BATCH)):
-        redactions = redact_all([each.trajectory for each in batch])
-        for each, redaction in zip(batch, redactions, strict=True):
+        redactions = redact_all([trajectory for _, trajectory in batch])
+        for (digest, _), redaction in zip(batch, redactions, strict=True):
             for kind, number in redaction.counts.items():
                 counts[f"redacted {kind}"] += number
-            yield FilteredTrajectory(each.digest, redaction.trajectory)
+            yield FilteredTrajectory(digest, redaction.trajectory)
 
 
 def _redact(trajectory: Trajectory, text: str) -> Redaction:

@@ -23,8 +23,8 @@ class Screen(Text):
         return parts.model_copy(update={"task_description": task})
 
     def normalise(self, observation: str) -> str:
-        """Where lines are indented or broken is no part of a screen."""
-        return " ".join(observation.split())
+        """As of any text; where lines are indented or broken is no part of a screen."""
+        return " ".join(super().normalise(observation).split())
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
         """False for an action after which the screen is as before: it came late, or did nothing."""
