@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
 from agentworld.data.masking import turn_class
+from agentworld.data.redaction import redacted
 from agentworld.data.samples import make_sample, pool_of
 from agentworld.data.survey import SurveyJob, read_column
 from agentworld.domains.base import UNSEEN, domain_of
@@ -37,7 +38,10 @@ def make_pools(job: PoolJob) -> BatchPools:
     """Makes the samples of one batch."""
     recipe, removed, domains = job.survey.recipe, Counter[str](), Counter[str]()
     samples: dict[Pool, list[Sample]] = {}
-    for digest, trajectory in _staying(job):
+    staying = _staying(job)
+    if recipe.redact:
+        staying = redacted(staying, removed)
+    for digest, trajectory in staying:
         pool = pool_of(recipe, trajectory, digest)
         sample = make_sample(recipe, trajectory, digest, pool)
         if pool != "held_out" and _is_leak(sample):

@@ -9,6 +9,7 @@ sample is judged at every turn.
 
 from collections.abc import Sequence
 
+from agentworld.data.controls import control_instruction
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.masking import is_kept, turn_class
 from agentworld.domains.base import OUTPUT, Start, domain_of
@@ -40,21 +41,20 @@ def make_sample(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool
     turns = zip(trajectory.turns[:end], tags, targets, strict=False)
     variants = domain.variants(pool)
     variant = variants[int(hash_uniform(recipe.seed, "variant", digest) * len(variants))]
-    return Sample(
-        trajectory=digest,
-        domain=trajectory.domain,
-        prompt=domain.prompt(start, variant),
-        turns=tuple(
-            SampleTurn(
-                action=turn.action,
-                observation=turn.observation,
-                state=turn.state,
-                tags=tuple(sorted(turn_tags)),
-                target=target,
-            )
-            for turn, turn_tags, target in turns
-        ),
+    sample_turns = tuple(
+        SampleTurn(
+            action=turn.action,
+            observation=turn.observation,
+            state=turn.state,
+            tags=tuple(sorted(turn_tags)),
+            target=target,
+        )
+        for turn, turn_tags, target in turns
     )
+    prompt = domain.prompt(start, variant)
+    if pool != "held_out" and (text := control_instruction(recipe, domain, sample_turns, digest)):
+        prompt = prompt.model_copy(update={"simulation_instruction": text})
+    return Sample(trajectory=digest, domain=trajectory.domain, prompt=prompt, turns=sample_turns)
 
 
 def _targets(

@@ -126,6 +126,9 @@ class Domain(Protocol):
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
         """For each turn whether a data set keeps it: a repetition without effect it need not."""
 
+    def is_failure(self, observation: str) -> bool:
+        """Whether an observation says that its action failed."""
+
     def thought(self, state: str, action: str) -> str:
         """What a world thinks before it answers, given the true state before the action."""
 
@@ -147,10 +150,16 @@ _KINDS = Kinds[Domain](
     what="domain",
     attribute="DOMAIN",
     modules={
+        "screen": "agentworld.domains.screen.domain",
         "shell": "agentworld.domains.shell.domain",
         "text": "agentworld.domains.text.domain",
     },
 )
+
+
+def stage_variants(pool: Pool) -> tuple[int, ...]:
+    """Of twelve variants, those that a pool draws from (Qwen-AgentWorld section 3.1.2)."""
+    return {"cpt": (1,), "sft": tuple(range(2, 12))}.get(pool, (SERVED,))
 
 
 def domain_of(name: str) -> Domain:

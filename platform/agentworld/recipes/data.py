@@ -64,4 +64,8 @@ class PrepareRecipe(Record):
     num_workers: int | None = Field(None, gt=0)
     """Processes; null for one on each processor. They change nothing of the result."""
     mask: MaskRecipe = MaskRecipe()
+    redact: bool = True
+    """Secrets become placeholders: see `data.redaction`."""
+    control_share: float = Field(0.1, ge=0, le=1)
+    """Of the trajectories to train on: their prompts say in advance what some turns show."""
     seed: int = 0

@@ -68,10 +68,19 @@ def test_the_same_turns_in_another_domain_are_no_copy():
     assert [each.trajectory.domain for each in kept] == ["shell", "text"]
 
 
-def test_a_log_keeps_every_turn_with_an_action():
-    (kept,), removed = passed(records.trajectory(UNKNOWN, UNKNOWN, ("", ""), domain="text"))
-    assert actions(kept) == ["kolu tane", "kolu tane"]
-    assert removed == {"empty action": 1}
+def test_a_log_keeps_every_turn_with_an_action_but_failures_that_are_tried_again():
+    same = ("next", "page")
+    turns = (same, same, UNKNOWN, UNKNOWN, ("", ""))
+    (kept,), removed = passed(records.trajectory(*turns, domain="text"))
+    assert actions(kept) == ["next", "next", "kolu tane"]
+    assert removed == {"empty action": 1, "turn without effect": 1}
+
+
+def test_a_log_of_screens_keeps_the_turns_that_change_one():
+    turns = ("open", "[1] Shop\n [2] Buy"), ("wait", "[1] Shop\n[2] Buy "), ("tap 2", "[1] Paid")
+    (kept,), removed = passed(records.trajectory(*turns, domain="screen"))
+    assert actions(kept) == ["open", "tap 2"]
+    assert removed == {"turn without effect": 1}
 
 
 def test_an_unknown_domain_is_refused():

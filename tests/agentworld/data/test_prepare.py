@@ -11,6 +11,7 @@ from agentworld.records.sample import POOLS
 from agentworld.storage.pools import read_pool
 from agentworld.storage.trajectories import write_trajectories
 from make import records
+from make.secrets import planted_secrets
 
 
 def episode(number, *, held_out=False, word=None):
@@ -101,6 +102,19 @@ def test_masked_turns_are_counted_by_their_class(tmp_path, episodes):
     more = [records.trajectory(echo, shows, initial_state=f"a{n}.txt: b") for n in range(40)]
     dataset = prepared(tmp_path, episodes + more, PrepareRecipe(near_duplicates=None))
     assert dataset.filtered["masked echo"] > 30
+
+
+def test_secrets_reach_no_pool_and_are_counted_by_kind(tmp_path, episodes):
+    kind, secret, trajectory = next(planted_secrets(1))
+    more = [trajectory.model_copy(update={"seed": 7, "held_out": True})]
+    dataset = prepared(tmp_path / "a", episodes + more)
+    assert kind == "aws access key"
+    assert dataset.filtered["redacted aws-access-key"] == 1
+    pools = pools_of(tmp_path / "a", dataset)
+    assert more[0].digest in {each.trajectory for each in pools["held_out"]}
+    assert secret not in str(pools)
+    open_set = prepared(tmp_path / "b", episodes + more, PrepareRecipe(redact=False))
+    assert secret in str(pools_of(tmp_path / "b", open_set))
 
 
 def test_a_malformed_record_is_named(tmp_path, episodes):

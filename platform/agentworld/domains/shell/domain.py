@@ -13,18 +13,20 @@ from agentworld.domains.base import (
     Question,
     Start,
     TinyModel,
+    stage_variants,
 )
 from agentworld.domains.calls import render_calls
 from agentworld.domains.rubric import Rubric
 from agentworld.domains.shell.copy_warmup import copy_warmup
-from agentworld.domains.shell.filters import without_retries
+from agentworld.domains.shell.grammar import is_unknown_command, read_screen
 from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
-from agentworld.domains.shell.prompts import prompt_parts, variants_for
+from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.domains.shell.rubric import RUBRIC
 from agentworld.domains.shell.tags import has_unseen_word, tags_of
 from agentworld.domains.shell.tasks import NAME, outcome, solved_task
 from agentworld.domains.shell.thought import recorded_thought
 from agentworld.domains.shell.verifier import verify
+from agentworld.domains.turn_filters import without_retries
 from agentworld.records.sample import Pool
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
@@ -58,7 +60,7 @@ class Shell:
 
     def variants(self, pool: Pool) -> Sequence[int]:
         """Ten wordings for SFT, one for everything else."""
-        return variants_for(pool)
+        return stage_variants(pool)
 
     def parse_action(self, text: str) -> str:
         """The first line of what the policy wrote."""
@@ -90,7 +92,11 @@ class Shell:
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
         """False for an unknown command that is tried again (section 3.1.2)."""
-        return without_retries(turns)
+        return without_retries(turns, is_unknown_command)
+
+    def is_failure(self, observation: str) -> bool:
+        """Whether its prompt line shows an exit status other than 0."""
+        return bool(read_screen(observation).status)
 
     def thought(self, state: str, action: str) -> str:
         """The files that the action names."""

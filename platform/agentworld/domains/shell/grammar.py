@@ -36,6 +36,7 @@ CommandClass = Literal[
 """`other` is a compound of commands or no command at all, `unknown` any other program."""
 
 _SAME_NAME = set("cat ls mkdir cd pwd rm touch cp mv grep head tail sort export test".split())
+_UNKNOWN_COMMAND = 127
 _PROMPT_LINE = re.compile(r"\[(\d{1,3})\] ([~/].*)")
 _TOKEN = re.compile(r"&&|\|\||>>|[|&;<>]|[^\s|&;<>]+")
 _QUOTING = re.compile(r"[\\'\"`(){}]")
@@ -77,6 +78,11 @@ def read_screen(observation: str) -> Screen:
     if not match:
         return Screen((*lines, last), "", None, None)
     return Screen(tuple(lines), last, int(match[1]), match[2])
+
+
+def is_unknown_command(observation: str) -> bool:
+    """Whether the shell did not know the command."""
+    return read_screen(observation).status == _UNKNOWN_COMMAND
 
 
 def is_prompt_line(line: str) -> bool:

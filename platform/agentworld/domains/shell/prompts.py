@@ -7,11 +7,7 @@ from functools import cache
 from importlib import resources
 
 from agentworld.domains.base import SERVED, Start
-from agentworld.records.sample import Pool
 from agentworld.records.trajectory import PromptParts
-
-_FOR_CPT = 1
-_FOR_SFT = range(2, 12)
 
 
 def prompt_parts(start: Start, variant: int = SERVED) -> PromptParts:
@@ -23,11 +19,6 @@ def prompt_parts(start: Start, variant: int = SERVED) -> PromptParts:
         demonstrations=demonstration,
         initial_state=start.text,
     )
-
-
-def variants_for(pool: Pool) -> tuple[int, ...]:
-    """The variants that a pool draws from."""
-    return {"cpt": (_FOR_CPT,), "sft": tuple(_FOR_SFT)}.get(pool, (SERVED,))
 
 
 @cache

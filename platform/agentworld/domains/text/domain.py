@@ -1,6 +1,7 @@
 """Any log of actions and observations: nothing is known of them but that they are text."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 
 from agentworld.domains.base import (
@@ -13,6 +14,7 @@ from agentworld.domains.base import (
     Question,
     Start,
     TinyModel,
+    stage_variants,
 )
 from agentworld.domains.calls import render_calls
 from agentworld.domains.rubric import (
@@ -23,7 +25,9 @@ from agentworld.domains.rubric import (
     word_coverage,
     word_precision,
 )
+from agentworld.domains.text.failure import reports_failure
 from agentworld.domains.transcript import closes
+from agentworld.domains.turn_filters import without_retries
 from agentworld.records.sample import Pool
 from agentworld.records.task import Task
 from agentworld.records.tool import Tools
@@ -31,7 +35,6 @@ from agentworld.records.trajectory import PromptParts, Turn
 from agentworld.rendering.tools import action_space
 
 NAME = "text"
-_TASK = "Predict what the environment shows for each action."
 _PATTERN = r" ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+"
 _QUESTIONS = ("help", "status", "list", "show")
 
@@ -69,17 +72,17 @@ class Text:
         """Words, digits, punctuation and white space; nothing to warm up with."""
         return TinyModel(_PATTERN, _nothing)
 
-    def prompt(self, start: Start, variant: int = SERVED) -> PromptParts:  # noqa: ARG002  one
+    def prompt(self, start: Start, variant: int = SERVED) -> PromptParts:
         """What the log says of the start, and its tools."""
         return PromptParts(
-            task_description=_TASK,
+            task_description=_tasks()[variant],
             action_space=action_space(start.tools),
             initial_state=start.text,
         )
 
-    def variants(self, pool: Pool) -> Sequence[int]:  # noqa: ARG002  one for all
-        """One wording."""
-        return (SERVED,)
+    def variants(self, pool: Pool) -> Sequence[int]:
+        """Ten wordings for SFT, one for CPT, one for everything else."""
+        return stage_variants(pool)
 
     def parse_action(self, text: str) -> str:
         """All that the policy wrote."""
@@ -104,8 +107,12 @@ class Text:
         return False
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
-        """All of them."""
-        return [True] * len(turns)
+        """False for a failure that is tried again and fails alike."""
+        return without_retries(turns, self.is_failure)
+
+    def is_failure(self, observation: str) -> bool:
+        """See `failure`."""
+        return reports_failure(observation)
 
     def thought(self, state: str, action: str) -> str:  # noqa: ARG002  nothing is known of it
         """The state as it was recorded."""
@@ -122,6 +129,11 @@ class Text:
     def question(self, number: int) -> Question:
         """Words that most worlds answer with something."""
         return Question(Start(domain=NAME), _QUESTIONS[number % len(_QUESTIONS)])
+
+
+@cache
+def _tasks() -> list[str]:
+    return resources.files(__package__).joinpath("prompts.txt").read_text().splitlines()
 
 
 def _nothing(num_texts: int, seed: int) -> Iterator[str]:  # noqa: ARG001  a log has no words to list

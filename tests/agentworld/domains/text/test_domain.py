@@ -41,9 +41,36 @@ def test_a_start_that_says_nothing_has_a_prompt_of_one_line():
     assert "\n" not in system_text(PLAIN.prompt(Start(domain="text")))
 
 
-@pytest.mark.parametrize("pool", ["cpt", "sft", "rl", "held_out"])
-def test_every_pool_reads_the_same_prompt(pool):
-    assert [*PLAIN.variants(pool)] == [0]
+def test_each_stage_has_its_own_wordings_and_what_is_served_is_the_one_of_rl():
+    pools = {pool: {*PLAIN.variants(pool)} for pool in ("cpt", "sft", "rl", "held_out")}
+    assert pools == {"cpt": {1}, "sft": {*range(2, 12)}, "rl": {0}, "held_out": {0}}
+    prompts = [PLAIN.prompt(Start(domain="text"), variant) for variant in range(12)]
+    assert len({system_text(prompt) for prompt in prompts}) == 12
+    assert PLAIN.prompt(Start(domain="text")) == prompts[0]
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [
+        "Error: no such user",
+        "Traceback (most recent call last):\n  ...\nKeyError: 'a'",
+        "bash: kolu: command not found",
+        "cat: a.txt: No such file or directory\n$",
+        '{"error": {"code": 404}}',
+        '{"id": 7, "success": false}',
+        "make: stopped (exit code 2)",
+    ],
+)
+def test_a_failure_is_known_by_the_words_that_all_use(observation):
+    assert PLAIN.is_failure(observation)
+
+
+@pytest.mark.parametrize(
+    "observation",
+    ["", "ok", '{"error": null, "is_error": false}', "3 errors were corrected", "exit code: 0"],
+)
+def test_what_only_mentions_errors_is_no_failure(observation):
+    assert not PLAIN.is_failure(observation)
 
 
 @pytest.mark.parametrize("text", ["ls -l", "click #3\nthen wait", ' {"name": "read"} \n'])

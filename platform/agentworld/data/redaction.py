@@ -1,0 +1,201 @@
+"""Secrets in a trajectory become placeholders: `[REDACTED:aws-access-key:1]`.
+
+The same secret has the same placeholder wherever it stands in a trajectory, so that what an agent
+wrote and reads again stays predictable. A placeholder is plain text: a model may learn to copy
+it, and nobody takes it for a key. What is no secret keeps every byte.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import pyarrow
+from pyarrow import compute
+from pydantic import JsonValue
+
+from agentworld.data.filters import FilteredTrajectory
+from agentworld.data.labelled_secrets import HINT, LABELS, find_labelled
+from agentworld.data.secret_rules import RULES, Secret
+from agentworld.records.base import Digest
+from agentworld.records.task import Task
+from agentworld.records.tool import Tool
+from agentworld.records.trajectory import Span, Trajectory, Turn
+
+_BATCH = 256
+_SEPARATOR = "\n\x1e\n"  # no pattern reaches over it
+_HINT = "|".join([HINT, *(rule.hint for rule in RULES)])
+
+
+class Redaction(NamedTuple):
+    """A trajectory without secrets."""
+
+    trajectory: Trajectory
+    counts: Counter[str]
+    """How many different secrets of each kind it had."""
+
+
+def redact(trajectory: Trajectory) -> Redaction:
+    """Replaces the secrets in every text that a sample could show; the same for equal input."""
+    return _redact(trajectory, _SEPARATOR.join(_texts(trajectory)))
+
+
+def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
+    """The same for many at once, which is faster by far: RE2 alone reads those without a hint."""
+    texts = [_SEPARATOR.join(_texts(trajectory)) for trajectory in trajectories]
+    hints = compute.match_substring_regex(pyarrow.array(texts), _HINT, ignore_case=True)
+    return [
+        _redact(trajectory, text) if hint else Redaction(trajectory, Counter())
+        for trajectory, text, hint in zip(trajectories, texts, hints.to_pylist(), strict=True)
+    ]
+
+
+def redacted(
+    passed: Iterable[tuple[Digest, Trajectory]], counts: Counter[str]
+) -> Iterator[FilteredTrajectory]:
+    """The same trajectories in the same order, without secrets, under the digests as recorded."""
+    rest = iter(passed)
+    while batch := list(islice(rest, _BATCH)):
+        redactions = redact_all([trajectory for _, trajectory in batch])
+        for (digest, _), redaction in zip(batch, redactions, strict=True):
+            for kind, number in redaction.counts.items():
+                counts[f"redacted {kind}"] += number
+            yield FilteredTrajectory(digest, redaction.trajectory)
+
+
+def _redact(trajectory: Trajectory, text: str) -> Redaction:
+    placeholders: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for secret in find_secrets(text):
+        if secret.value not in placeholders:
+            counts[secret.kind] += 1
+            placeholders[secret.value] = f"[REDACTED:{secret.kind}:{counts[secret.kind]}]"
+    if placeholders:
+        trajectory = _Replacement(placeholders).of_trajectory(trajectory)
+    return Redaction(trajectory, counts)
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """The secrets in a text, in their order; of two at one place the one of the earlier rule."""
+    folded = _fold(text)
+    secrets = [
+        secret
+        for rule in RULES
+        if any(literal in folded for literal in rule.literals)
+        for secret in rule.find(text)
+    ]
+    if any(label in folded for label in LABELS):
+        secrets += (Secret(*each) for each in find_labelled(text, folded))
+    return sorted(secrets, key=lambda secret: secret.start) if secrets else secrets
+
+
+def _fold(text: str) -> str:
+    """In lower case, every character at its place."""
+    folded = text.lower()
+    if len(folded) == len(text):
+        return folded
+    return "".join(each.lower() if each.isascii() else each for each in text)
+
+
+def _texts(trajectory: Trajectory) -> Iterator[str]:
+    """All that a sample, a prompt or an agent's training may show."""
+    yield trajectory.initial_state
+    for tool in trajectory.tools:
+        yield tool.description
+        yield from _strings(tool.input_schema)
+    if task := trajectory.task:
+        yield from (task.instruction, task.initial_state, task.success.output)
+    for turn in trajectory.turns:
+        yield from (turn.action, turn.observation, turn.state or "")
+
+
+def _strings(value: JsonValue) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from _strings(each)
+        case dict():
+            for each in value.values():
+                yield from _strings(each)
+
+
+class _Replacement:
+    """Puts placeholders in the place of secrets."""
+
+    def __init__(self, placeholders: dict[str, str]) -> None:
+        longest_first = sorted(placeholders, key=lambda value: (-len(value), value))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+        self._placeholders = placeholders
+
+    def of_trajectory(self, trajectory: Trajectory) -> Trajectory:
+        """A copy without the secrets."""
+        return trajectory.model_copy(
+            update={
+                "initial_state": self._text(trajectory.initial_state),
+                "tools": tuple(map(self._tool, trajectory.tools)),
+                "task": trajectory.task and self._task(trajectory.task),
+                "turns": tuple(map(self._turn, trajectory.turns)),
+            }
+        )
+
+    def _text(self, text: str) -> str:
+        return self._pattern.sub(lambda match: self._placeholders[match[0]], text)
+
+    def _tool(self, tool: Tool) -> Tool:
+        schema = _map_strings(self._text, tool.input_schema)
+        description = self._text(tool.description)
+        return tool.model_copy(update={"description": description, "input_schema": schema})
+
+    def _task(self, task: Task) -> Task:
+        """All but the closing pattern, in which a bracket would have a meaning."""
+        success = task.success.model_copy(update={"output": self._text(task.success.output)})
+        texts = {name: self._text(getattr(task, name)) for name in ("instruction", "initial_state")}
+        return task.model_copy(update={**texts, "success": success})
+
+    def _turn(self, turn: Turn) -> Turn:
+        return turn.model_copy(
+            update={
+                "action": self._text(turn.action),
+                "observation": self._text(turn.observation),
+                "state": turn.state and self._text(turn.state),
+                "spans": tuple(self._spans(turn)),
+            }
+        )
+
+    def _spans(self, turn: Turn) -> Iterable[Span]:
+        """Where the spans of an observation lie in the one without secrets."""
+        if not turn.spans:
+            return ()
+        return [
+            span.model_copy(
+                update={
+                    "start": self._place(turn.observation, span.start),
+                    "end": self._place(turn.observation, span.end),
+                }
+            )
+            for span in turn.spans
+        ]
+
+    def _place(self, text: str, place: int) -> int:
+        moved = place
+        for match in self._pattern.finditer(text):
+            if match.start() >= place:
+                break
+            moved += len(self._placeholders[match[0]]) - len(match[0])
+            if match.end() > place:  # within a secret: behind its placeholder
+                return moved + match.end() - place
+        return moved
+
+
+def _map_strings(change: Callable[[str], str], value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return change(value)
+        case list():
+            return [_map_strings(change, each) for each in value]
+        case dict():
+            return {key: _map_strings(change, each) for key, each in value.items()}
+    return value

@@ -1,0 +1,79 @@
+import pytest
+
+from agentworld.data.samples import make_sample
+from agentworld.recipes.data import MaskRecipe, PrepareRecipe
+from agentworld.rendering.messages import system_text
+from make import records
+
+ALWAYS = PrepareRecipe(control_share=1, mask=MaskRecipe(echo=0, boilerplate=1))
+FAILS = ("open b.txt", "Error: no b.txt here\nsee help")
+SHOWS = ("look", "\n{\n3 apples\n4 pears")
+
+
+def instruction(*turns, domain="text", pool="sft", recipe=ALWAYS, number=0):
+    trajectory = records.trajectory(*turns, domain=domain)
+    sample = make_sample(recipe, trajectory, records.digest(f"{number}"), pool)
+    return sample.prompt.simulation_instruction
+
+
+def test_an_instruction_says_what_was_recorded():
+    assert instruction(SHOWS, FAILS).split("\n") == [
+        "Action 1, look, shows the line: 3 apples",
+        "Action 2, open b.txt, fails. Its observation has the line: Error: no b.txt here",
+    ]
+
+
+def test_an_instruction_of_a_shell_goes_by_its_exit_status_and_its_output():
+    turns = ("cat b.txt", "cat: b.txt: missing\n[1] ~"), ("mkdir a", "[0] ~"), ("ls", "a\n[0] ~")
+    assert instruction(*turns, domain="shell").split("\n") == [
+        "Action 1, cat b.txt, fails. Its observation has the line: cat: b.txt: missing",
+        "Action 2, mkdir a, shows no output.",
+        "Action 3, ls, shows the line: a",
+    ]
+
+
+def test_at_most_three_turns_have_one_and_failures_come_first():
+    turns = [(f"look {number}", f"{number} apples of many") for number in range(9)]
+    lines = instruction(*turns, FAILS).split("\n")
+    assert len(lines) == 3
+    assert lines[-1].startswith("Action 10, open b.txt, fails.")
+
+
+def test_a_turn_without_loss_has_none():
+    echo = ("say kolu tane besa", "say kolu tane besa")
+    assert instruction(echo, SHOWS) == "Action 2, look, shows the line: 3 apples"
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_in_rl_it_is_about_the_one_turn_that_is_predicted(number):
+    trajectory = records.trajectory(SHOWS, FAILS, SHOWS, domain="text")
+    sample = make_sample(ALWAYS, trajectory, records.digest(f"{number}"), "rl")
+    (target,) = sample.targets
+    assert sample.prompt.simulation_instruction.startswith(f"Action {target + 1},")
+    assert "\n" not in sample.prompt.simulation_instruction
+
+
+def test_a_held_out_sample_has_none():
+    assert instruction(SHOWS, FAILS, pool="held_out") == ""
+
+
+def test_the_recipes_share_of_the_trajectories_has_one():
+    recipe = PrepareRecipe(control_share=0.25)
+    texts = [instruction(SHOWS, FAILS, recipe=recipe, number=number) for number in range(400)]
+    assert sum(map(bool, texts)) / 400 == pytest.approx(0.25, abs=0.07)
+    again = [instruction(SHOWS, FAILS, recipe=recipe, number=number) for number in range(400)]
+    assert again == texts
+
+
+def test_it_stands_last_in_the_prompt_where_a_served_episode_has_its_own():
+    trajectory = records.trajectory(SHOWS, domain="text", initial_state="a shop")
+    sample = make_sample(ALWAYS, trajectory, records.digest("1"), "cpt")
+    assert system_text(sample.prompt).split("\n")[-2:] == [
+        "a shop",
+        "Action 1, look, shows the line: 3 apples",
+    ]
+
+
+def test_long_lines_are_cut():
+    text = instruction(("look\nagain", "a" * 1_000))
+    assert text == f"Action 1, look, shows the line: {'a' * 160}..."

@@ -1,0 +1,237 @@
+import pickle
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentworld.data.filters import FilteredTrajectory
+from agentworld.data.redaction import find_secrets, redact, redact_all, redacted
+from agentworld.data.secret_rules import RULES
+from make import records
+from make.secrets import KINDS, hashes_redacted, planted_hashes, planted_secrets, secret_recall
+
+ROOT = Path(__file__).parents[3]
+KEY, OTHER_KEY = (f"AK{'IA'}{middle}7Q2W9E4R6T8Y" for middle in ("ZXCV", "BNMA"))
+PLACEHOLDER, OTHER_PLACEHOLDER = (f"[REDACTED:aws-access-key:{number}]" for number in (1, 2))
+
+
+def log(*turns, **fields):
+    return records.trajectory(*turns, domain="text", **fields)
+
+
+def secrets_in(text):
+    return [(secret.kind, secret.value) for secret in find_secrets(text)]
+
+
+def test_planted_secrets_of_more_than_20_kinds_are_found():
+    assert len(KINDS) >= 20
+    assert secret_recall(50 * len(KINDS)) >= 0.95
+
+
+def test_planted_secrets_stand_in_their_trajectories():
+    for _, secret, trajectory in planted_secrets(len(KINDS)):
+        assert any(secret in f"{turn.action} {turn.observation}" for turn in trajectory.turns)
+
+
+def test_hashes_uuids_and_images_are_left_alone():
+    assert hashes_redacted(1_400) == 0
+
+
+def test_many_at_once_give_what_each_gives_alone():
+    trajectories = [trajectory for _, _, trajectory in planted_secrets(20 * len(KINDS), seed=1)]
+    trajectories += [trajectory for _, trajectory in planted_hashes(140, seed=1)]
+    assert redact_all(trajectories) == [redact(trajectory) for trajectory in trajectories]
+
+
+def test_the_same_secret_has_the_same_placeholder_everywhere():
+    tools = [
+        {
+            "name": "open",
+            "description": f"such as {OTHER_KEY}",
+            "input_schema": {"type": "object", "examples": [{"key": KEY}, 7]},
+        }
+    ]
+    trajectory = log(
+        (f"set {KEY}", f"{OTHER_KEY}\n{KEY}"), ("get", KEY), initial_state=f"a: {KEY}", tools=tools
+    )
+    result, counts = redact(trajectory)
+    assert counts == {"aws-access-key": 2}
+    assert result.initial_state == f"a: {PLACEHOLDER}"
+    assert result.tools[0].description == f"such as {OTHER_PLACEHOLDER}"
+    assert result.tools[0].input_schema["examples"] == [{"key": PLACEHOLDER}, 7]
+    assert [(turn.action, turn.observation) for turn in result.turns] == [
+        (f"set {PLACEHOLDER}", f"{OTHER_PLACEHOLDER}\n{PLACEHOLDER}"),
+        ("get", PLACEHOLDER),
+    ]
+
+
+def test_a_secret_is_hidden_where_nothing_shows_that_it_is_one():
+    value = "tr0ub4dor" + "3x"
+    result, counts = redact(log((f"echo {value}", value), (f"export PASSWORD={value}", "")))
+    assert counts == {"password": 1}
+    assert result.turns[0].observation == "[REDACTED:password:1]"
+
+
+def test_the_state_and_the_task_are_redacted_too():
+    task = {
+        "id": "1",
+        "family": "find",
+        "instruction": f"use {KEY}",
+        "initial_state": KEY,
+        "success": {"closing": "done", "output": KEY},
+        "turn_limit": 3,
+        "seed": 0,
+    }
+    trajectory = log(("a", "b"), task=task)
+    turn = trajectory.turns[0].model_copy(update={"state": f"key: {KEY}"})
+    result = redact(trajectory.model_copy(update={"turns": (turn,)})).trajectory
+    assert result.turns[0].state == f"key: {PLACEHOLDER}"
+    assert KEY not in result.model_dump_json()
+    assert result.task.success.output == PLACEHOLDER
+
+
+def test_a_secret_that_only_the_task_shows_is_found():
+    task = {
+        "id": "1",
+        "family": "find",
+        "instruction": f"use {KEY}",
+        "initial_state": "",
+        "success": {"closing": "done", "output": ""},
+        "turn_limit": 3,
+        "seed": 0,
+    }
+    assert redact(log(("a", "b"), task=task)).trajectory.task.instruction == f"use {PLACEHOLDER}"
+
+
+def test_a_secret_that_begins_like_another_is_hidden_whole():
+    short, long = "tr0ub4dor", "tr0ub4dor" + "-and-3x"
+    text = f"PASSWORD={short}\nOTHER_PASSWORD={long}"
+    result = redact(log(("env", text), ("say", long))).trajectory
+    assert result.turns[1].observation == "[REDACTED:password:2]"
+
+
+def test_a_span_moves_with_its_text():
+    observation = f"{KEY}\nsteps left: 3\n{OTHER_KEY}\nend"
+    start = observation.index("steps")
+    spans = [{"start": start, "end": start + 13, "what": "steps left"}]
+    spans.append({"start": start + 14, "end": start + 20, "what": "cut within a secret"})
+    turn = records.trajectory(("a", observation)).turns[0].model_copy(update={})
+    turn = type(turn).model_validate({**turn.model_dump(), "spans": spans})
+    result = redact(log(("x", "y")).model_copy(update={"turns": (turn,)})).trajectory.turns[0]
+    texts = [result.observation[span.start : span.end] for span in result.spans]
+    assert texts == ["steps left: 3", OTHER_PLACEHOLDER]
+
+
+def test_a_redacted_trajectory_is_not_redacted_again():
+    for _, _, trajectory in planted_secrets(4 * len(KINDS), seed=2):
+        once = redact(trajectory).trajectory
+        assert redact(once) == (once, Counter())
+
+
+def test_a_trajectory_without_secrets_is_the_same_object():
+    trajectory = log(("look", "a password is needed"))
+    assert redact(trajectory).trajectory is trajectory
+
+
+def test_a_stream_keeps_its_order_and_the_digests_as_recorded():
+    trajectories = [log(("a", KEY if number % 2 else "b"), seed=number) for number in range(600)]
+    counts = Counter({"short trajectory": 1})
+    stream = redacted((FilteredTrajectory(each.digest, each) for each in trajectories), counts)
+    result = list(stream)
+    assert [each.digest for each in result] == [each.digest for each in trajectories]
+    assert [each.trajectory for each in result] == [
+        redact(each).trajectory for each in trajectories
+    ]
+    assert counts == {"short trajectory": 1, "redacted aws-access-key": 300}
+
+
+def test_a_worker_process_can_be_handed_the_function():
+    assert pickle.loads(pickle.dumps(redact_all)) is redact_all  # noqa: S301  our own bytes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: ",
+        "Enter your password: please type it here",
+        '"password": {"type": "string"}',
+        "password = getpass.getpass2(prompt)",
+        "password = os.environ['PASSWORD_2']",
+        "const JWT_SECRET = process.env.JWT_SECRET_2 || fallback",
+        "api_key=$API_KEY_1",
+        "api_key: ${API_KEY_1}",
+        "api_key=<your-key-2>",
+        "password=********",
+        "secret: /run/secrets/key1",
+        "secret_name: production-2",
+        "max_tokens: 12345678",
+        '"next_token": "page0000000000002abcdef"',
+        "tokenizer = cl100k_base_v2_and_more",
+        "token: node_12345_of_tree_7",
+        "the basic configuration of release-2 follows",
+        "task-1234567890abcdefghijABCDEFGH",
+        f"sha1:AK{'IA'}ZXCV7Q2W9E4R6T8Yabcdef",
+        "http://localhost:8080/a@b",
+        "curl --user-agent tool/1.0 https://example.com",
+        "mysql --port=3306 -h db",
+        "password_expires: 2026-01-02T03:04:05Z",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text):
+    assert secrets_in(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("mysql -u root -pTr0ub4dor", "command-line", "Tr0ub4dor"),
+        ("sshpass -p 'Tr0ub4dor' ssh a", "command-line", "Tr0ub4dor"),
+        ("curl -u ada:Tr0ub4dor https://a", "command-line", "Tr0ub4dor"),
+        ("redis://:Tr0ub4dor@cache:6379", "url-password", "Tr0ub4dor"),
+        ("db_password => 'correct Horse 7'", "password", "correct Horse 7"),
+        ('"accessKey": "q8w7e6r5t4"', "api-key", "q8w7e6r5t4"),
+        ("config[\"secret_key\"] = 'q8w7e6r5t4'", "secret", "q8w7e6r5t4"),
+    ],
+)
+def test_a_secret_is_known_by_the_words_around_it(text, kind, value):
+    assert secrets_in(text) == [(kind, value)]
+
+
+def test_a_private_key_is_hidden_whole_also_where_its_end_is_cut_off():
+    edge, body = "-" * 5, "\n".join("MIIEpAIBAAKCAQEA7bq0fJ2x" for _ in range(9))
+    key = f"{edge}BEGIN RSA PRIVATE KEY{edge}\nProc-Type: 4,ENCRYPTED\n\n{body}\n"
+    whole = f"{key}{edge}END RSA PRIVATE KEY{edge}"
+    assert secrets_in(f"a\n{whole}\nb") == [("private-key", whole)]
+    cut = f"{edge}BEGIN PRIVATE KEY{edge}\n{body}"
+    assert secrets_in(f"{cut}\n(cut)") == [("private-key", cut)]
+
+
+def test_words_that_grow_in_lower_case_move_nothing():
+    assert secrets_in(f"\u0130\u0130 password={'Tr0ub4dor'}") == [("password", "Tr0ub4dor")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password=" + "/a.." * 2_000,
+        "://" * 2_000,
+        "curl " * 2_000,
+        "mysql x" * 2_000,
+        "-----BEGIN PRIVATE KEY-----" * 200,
+        "password " * 2_000,
+        "key" + " " * 10_000,
+        "-" * 10_000,
+        "eyJ" * 4_000,
+        "sk-" * 4_000,
+    ],
+)
+def test_no_text_takes_long(text):
+    assert secrets_in(text) == []
+
+
+def test_the_guide_names_every_kind():
+    guide = (ROOT / "docs/guides/data-sets.md").read_text()
+    rows = re.findall(r"^\| (`.*`) \| (?:their|the name|`scheme|the header|`--)", guide, re.M)
+    kinds = {kind for row in rows for kind in re.findall(r"`([a-z-]+)`", row)}
+    assert kinds == {rule.kind for rule in RULES} | {"password", "secret", "api-key", "token"}

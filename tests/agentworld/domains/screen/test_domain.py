@@ -1,0 +1,21 @@
+from agentworld.domains.base import Start, domain_of, is_match
+from agentworld.rendering.messages import system_text
+
+SCREEN = domain_of("screen")
+
+
+def test_the_prompt_says_that_an_observation_is_a_screen():
+    prompt = SCREEN.prompt(Start(domain="screen", text="[1] Home"))
+    assert system_text(prompt) == (
+        "Predict what the environment shows for each action."
+        " An observation is the whole screen after the action.\n[1] Home"
+    )
+
+
+def test_a_screen_is_the_same_however_its_lines_are_broken():
+    assert is_match(SCREEN, "[1] Shop\n  [2] Buy", "[1] Shop [2] Buy\n")
+    assert not is_match(SCREEN, "[1] Shop\n[2] Buy", "[1] Shop\n[2] Sell")
+
+
+def test_its_questions_are_of_its_own_domain():
+    assert {SCREEN.question(number).start.domain for number in range(5)} == {"screen"}
