@@ -4,7 +4,6 @@ import logging
 from functools import partial
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -23,6 +22,8 @@ from starlette.types import ASGIApp
 
 from agentworld.errors import AgentworldError, EvidenceError
 from agentworld.http.errors import answer_of
+from agentworld.reports.templates import templates
+from agentworld.reports.visible import visible_lines
 from agentworld_console import words
 from agentworld_console.access import Callers, Gate, Secured
 from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet, Text
@@ -74,19 +75,9 @@ class Console:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._templates = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=words.to_printable,
-        )
-        self._templates.globals.update(
-            at=words.at, brief=words.brief, num_omitted=words.num_omitted
-        )
+        self._templates = templates(_HERE / "templates")
+        self._templates.globals.update(at=words.at, brief=words.brief)
         self._templates.globals["lists"] = {name: title for name, (title, _) in index.LISTS.items()}
-        self._templates.filters["preview"] = words.preview
         self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
         self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)
 
@@ -115,7 +106,7 @@ class Console:
             case Elsewhere(href):
                 return RedirectResponse(href, 303)
             case Text(text):
-                return PlainTextResponse(words.visible_lines(text))
+                return PlainTextResponse(visible_lines(text))
             case Sheet(name, listing):
                 safe_name = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
                 disposition = f'attachment; filename="{safe_name}.csv"'

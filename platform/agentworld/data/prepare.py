@@ -5,7 +5,6 @@ held-out episodes, and what is held out must be worth predicting.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,10 +12,12 @@ from pathlib import Path
 from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.masking import turn_class
 from agentworld.data.samples import make_sample, pool_of
+from agentworld.data.summary import Summary
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
-from agentworld.records.dataset import DataSet, PoolFile
+from agentworld.records.collected import Collected
+from agentworld.records.dataset import DataSet, Parent, PoolFile
 from agentworld.records.progress import Tick
 from agentworld.records.sample import POOLS, Pool, Sample
 from agentworld.storage.pools import MANIFEST, PoolWriter
@@ -29,18 +30,17 @@ def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> Da
     source = read_collected(collected)
     out.mkdir(parents=True, exist_ok=True)
     files = [collected / name for name in source.chunks]
-    trajectory_filter, domains = TrajectoryFilter(recipe.min_turns), Counter[str]()
+    trajectory_filter, summary = TrajectoryFilter(recipe.min_turns), Summary()
     with ExitStack() as stack:
         writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
-        for pool, sample in _samples(recipe, files, trajectory_filter, tick):
+        for pool, sample in _samples(recipe, files, trajectory_filter, summary, tick):
             writers[pool].add(sample)
-            domains[sample.domain] += 1
     dataset = DataSet(
-        domains=dict(sorted(domains.items())),
-        trajectories=source.digest,
-        recipe=recipe.digest,
+        parents=(_parent(source),),
+        recipe=recipe.model_dump(mode="json"),
         pools={pool: writer.summary() for pool, writer in writers.items()},
         filtered=dict(sorted(trajectory_filter.removed.items())),
+        **summary.fields(),
     )
     _check_pools(dataset)
     dataset.write(out / MANIFEST)
@@ -48,10 +48,14 @@ def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> Da
 
 
 def _samples(
-    recipe: PrepareRecipe, files: Sequence[Path], trajectory_filter: TrajectoryFilter, tick: Tick
+    recipe: PrepareRecipe,
+    files: Sequence[Path],
+    trajectory_filter: TrajectoryFilter,
+    summary: Summary,
+    tick: Tick,
 ) -> Iterator[tuple[Pool, Sample]]:
     for number, file in enumerate(files, start=1):
-        for digest, trajectory in trajectory_filter.apply(read_trajectories(file)):
+        for digest, trajectory in trajectory_filter.apply(summary.read(read_trajectories(file))):
             pool = pool_of(recipe, trajectory, digest)
             sample = make_sample(recipe, trajectory, digest, pool)
             if pool != "held_out" and _is_leak(sample):
@@ -60,8 +64,14 @@ def _samples(
                 trajectory_filter.removed["no target left"] += 1
             else:
                 trajectory_filter.removed.update(_masked(pool, sample))
+                summary.add(trajectory, sample)
                 yield pool, sample
         tick(number, len(files))
+
+
+def _parent(source: Collected) -> Parent:
+    names = Parent.model_fields.keys() & Collected.model_fields.keys()
+    return Parent(collected=source.digest, **{name: getattr(source, name) for name in names})
 
 
 def _is_leak(sample: Sample) -> bool:

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -117,18 +118,24 @@ def read_pool(folder: Path, dataset: DataSet, pool: Pool) -> Iterator[Sample]:
         raise InputError(f"{path} holds other samples than its {MANIFEST} says; prepare it again")
 
 
+def first_samples(folder: Path, dataset: DataSet, pool: Pool, num: int) -> list[Sample]:
+    """So many samples of a pool, to be looked at; raises InputError for a file that is no pool."""
+    rows = islice(_read_rows(folder / dataset.pools[pool].file, num), num)
+    return [Sample.model_validate(row) for row in rows]
+
+
 def canonical(row: Row) -> bytes:
     """RFC 8785 for rows, which hold neither numbers nor exotic keys; five times as fast."""
     text = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode() + b"\n"
 
 
-def _read_rows(path: Path) -> Iterator[Row]:
+def _read_rows(path: Path, rows_at_once: int = _ROWS_PER_GROUP) -> Iterator[Row]:
     try:
         with open_regular(path) as source, pq.ParquetFile(source) as file:
             if not file.schema_arrow.equals(_SCHEMA):
                 raise InputError(f"{path} has other columns than a pool; prepare it again")
-            for batch in file.iter_batches(_ROWS_PER_GROUP):
+            for batch in file.iter_batches(rows_at_once):
                 yield from batch.to_pylist()
     except (OSError, pa.ArrowException) as error:
         problem = str(error).splitlines()[0][:200]

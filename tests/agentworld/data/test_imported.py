@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.data.imported import QUARANTINE, import_trajectories
+from agentworld.data.imported import import_trajectories
 from agentworld.errors import InputError
 from agentworld.evaluate.agent import EpisodeResult
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import no_tick
+from agentworld.records.quarantine import QUARANTINE
 from agentworld.records.trajectory import Turn
 from agentworld.steps.run import run_by_name
 from agentworld.storage.source import digest_of

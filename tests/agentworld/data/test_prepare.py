@@ -61,7 +61,7 @@ def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
 def test_the_manifest_is_on_disk_and_names_what_it_was_made_from(tmp_path, episodes):
     dataset = prepared(tmp_path, episodes)
     assert DataSet.read(tmp_path / "data" / "dataset.json") == dataset
-    assert dataset.recipe == PrepareRecipe().digest
+    assert dataset.recipe == PrepareRecipe().model_dump(mode="json")
     assert dataset.pools["cpt"].tags.keys() == {"write", "cat", "history", "output"}
     assert dataset.domains == {"shell": 220}
 
