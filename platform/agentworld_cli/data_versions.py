@@ -60,7 +60,7 @@ def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json 
         return
     print(f"{brief(difference.first)} and {brief(difference.second)}")
     for each in difference.differences:
-        print(f"  {plain(each.what):<40} {each.first!r} -> {each.second!r}")
+        print(f"  {plain(each.what):<40} {_value(each.first)} -> {_value(each.second)}")
     for number, where in (
         (difference.num_only_first, "only in the first"),
         (difference.num_only_second, "only in the second"),
@@ -95,3 +95,10 @@ def inspect(
         )
     else:
         print(plain(str(out)))
+
+
+def _value(value: object) -> str:
+    """A digest in brief, another value as Python writes it, and a dash for what is not there."""
+    if isinstance(value, str) and value.startswith("sha256:"):
+        return brief(value)
+    return "-" if value is None else repr(value)

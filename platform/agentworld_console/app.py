@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import (
+    FileResponse,
     HTMLResponse,
     PlainTextResponse,
     RedirectResponse,
@@ -22,6 +23,7 @@ from starlette.types import ASGIApp
 
 from agentworld.errors import AgentworldError, EvidenceError
 from agentworld.http.errors import answer_of
+from agentworld.reports.dataset import STYLE
 from agentworld.reports.templates import templates
 from agentworld.reports.visible import visible_lines
 from agentworld_console import words
@@ -59,6 +61,7 @@ _PAGES: dict[str, Answering] = {
     "/simulators/{simulator}": simulator.simulator,
     "/datasets/{data}/simulators.csv": dataset.simulators_sheet,
     "/datasets/{data}/runs.csv": dataset.runs_sheet,
+    "/datasets/{data}/contents": dataset.contents,
     "/datasets/{data}": dataset.dataset,
     "/runs/{run}/episodes.csv": run.sheet,
     "/runs/{run}": run.run,
@@ -137,6 +140,7 @@ def create_app(library: Library, callers: Callers) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/healthz", lambda _request: PlainTextResponse("ok"), methods=["GET"]),
+            Route("/static/dataset.css", lambda _request: FileResponse(STYLE), methods=["GET"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
             *routes,
         ],

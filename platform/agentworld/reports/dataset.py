@@ -182,7 +182,7 @@ def bucket(digits: int) -> str:
 def _counts(title: str, unit: str, of: Mapping[str, int], *, is_sorted: bool = False) -> Counts:
     """The most frequent first, where the rows have no order of their own."""
     most = max(of.values(), default=0) or 1
-    rows = [Count(label, count, count / most) for label, count in of.items()]
+    rows = [Count(label, count, count / most) for label, count in of.items() if count or is_sorted]
     if not is_sorted:
         rows.sort(key=lambda row: (-row.count, row.label))
     return Counts(title, unit, rows[:_MOST_ROWS], max(0, len(rows) - _MOST_ROWS))

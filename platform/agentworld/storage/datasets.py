@@ -66,6 +66,20 @@ def list_datasets(store: Path) -> list[StoredDataSet]:
     return list(datasets.values())
 
 
+def prepared_dataset(digest: Digest, store: Path) -> StoredDataSet | None:
+    """The one that a store prepared; null where it did not, and raises EvidenceError where its
+    manifest is another by now.
+    """
+    step = step_that_made(store, "prepare", digest)
+    if step is None:
+        return None
+    with reading(str(step.folder / MANIFEST)):
+        stored = StoredDataSet(read_dataset(step.folder), step.folder, store)
+    if stored.digest != digest:
+        raise EvidenceError(f"{step.folder / MANIFEST} is not that of {digest}; restore it")
+    return stored
+
+
 def find_dataset(name: str, store: Path) -> StoredDataSet:
     """The data set in a folder, or with the digest that starts so.
 
