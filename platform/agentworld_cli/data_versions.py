@@ -81,9 +81,9 @@ def inspect(
     view = view_dataset(stored)
     write_whole(out, render_dataset(view).encode())
     if as_json:
-        flow = {row.label: row.count for row in view.flow.rows}
+        flow = {row.label: row.num for row in view.flow.rows}
         quarantine = [row._asdict() for row in view.quarantine]
-        lost = {table.title: {row.label: row.count for row in table.rows} for table in view.losses}
+        lost = {table.title: {row.label: row.num for row in table.rows} for table in view.losses}
         show_json(
             {
                 "page": str(out),
@@ -95,6 +95,19 @@ def inspect(
         )
     else:
         print(plain(str(out)))
+
+
+def register(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Register a data set in MLflow, where a run stands for it; its first training does so too."""
+    from agentworld.operations.registry import open_registry
+    from agentworld.storage.datasets import find_dataset
+
+    stored = find_dataset(data, Path(store))
+    run = open_registry(Path(store)).register_dataset(stored.dataset)
+    if as_json:
+        show_json({"digest": stored.digest, "run": run})
+    else:
+        print(f"{brief(stored.digest)} is run {plain(run)}")
 
 
 def _value(value: object) -> str:

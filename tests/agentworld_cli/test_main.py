@@ -29,6 +29,7 @@ COMMANDS = {
     "data list": "as_json store",
     "data show": "as_json data store",
     "data diff": "as_json first second store",
+    "data register": "as_json data store",
     "data inspect": "as_json data out store",
     "domain list": "as_json",
     "train cpt": "as_json data recipe store",

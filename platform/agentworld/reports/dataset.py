@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from agentworld.errors import AgentworldError
+from agentworld.records.base import json_leaves
 from agentworld.records.dataset import DataSet, Parent
 from agentworld.records.sample import Pool, Sample
 from agentworld.reports.templates import FOLDER, templates
@@ -30,7 +31,7 @@ class Count(NamedTuple):
     """A row of a table, with a bar."""
 
     label: str
-    count: int
+    num: int
     share: float
     """Of the width of a bar."""
 
@@ -91,7 +92,7 @@ def view_dataset(stored: StoredDataSet) -> DataSetView:
         losses=_losses(dataset),
         contents=_contents(dataset),
         lengths=_lengths(dataset),
-        recipe=dict(leaves(dataset.recipe)),
+        recipe=dict(json_leaves(dataset.recipe)),
         examples=examples,
         problem=problem,
         quarantine=list(islice(_quarantine(stored), MOST_QUARANTINED)),
@@ -106,15 +107,6 @@ def render_dataset(view: DataSetView) -> str:
 def page_values(view: DataSetView) -> dict[str, object]:
     """What the template `dataset_body.html` takes."""
     return {"view": view, "most_turns": MOST_TURNS, "most_letters": MOST_LETTERS}
-
-
-def leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """The leaves of a JSON value, by their path."""
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from leaves(inner, f"{name}.{key}" if name else key)
-    else:
-        yield name, value
 
 
 def _flow(dataset: DataSet) -> Counts:
@@ -184,7 +176,7 @@ def _counts(title: str, unit: str, of: Mapping[str, int], *, is_sorted: bool = F
     most = max(of.values(), default=0) or 1
     rows = [Count(label, count, count / most) for label, count in of.items() if count or is_sorted]
     if not is_sorted:
-        rows.sort(key=lambda row: (-row.count, row.label))
+        rows.sort(key=lambda row: (-row.num, row.label))
     return Counts(title, unit, rows[:_MOST_ROWS], max(0, len(rows) - _MOST_ROWS))
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, json_leaves
 from agentworld.records.dataset import DataSet
-from agentworld.reports.dataset import leaves
 from agentworld.storage.datasets import StoredDataSet
 
 _COUNTS = ("domains", "sources", "licences", "tags", "filtered", "quarantined")
@@ -57,12 +56,12 @@ def _facts(dataset: DataSet) -> Iterator[tuple[str, JsonValue]]:
     yield "parents", [parent.collected for parent in dataset.parents]
     for number, parent in enumerate(dataset.parents):
         yield f"parents.{number}.form", parent.form or None
-        yield from leaves(parent.options, f"parents.{number}.options")
-    yield from leaves(dataset.recipe, "recipe")
+        yield from json_leaves(parent.options, f"parents.{number}.options")
+    yield from json_leaves(dataset.recipe, "recipe")
     yield "trajectories.read", dataset.num_read
     yield "trajectories.in_pools", dataset.num_trajectories
     for name in _COUNTS:
-        yield from leaves(getattr(dataset, name), name)
+        yield from json_leaves(getattr(dataset, name), name)
     for name, file in dataset.pools.items():
         for count in ("num_samples", "num_turns", "num_targets"):
             yield f"pools.{name}.{count}", getattr(file, count)

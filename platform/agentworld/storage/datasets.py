@@ -92,9 +92,9 @@ def find_dataset(name: str, store: Path) -> StoredDataSet:
     datasets = list_datasets(store)
     matches = [each for each in datasets if each.digest.startswith(start)]
     if not matches:
-        known = ", ".join(each.digest for each in datasets) or "none yet; run `data prepare`"
+        names = ", ".join(each.digest for each in datasets) or "none yet; run `data prepare`"
         raise NotFound(
-            f"{name} is neither a folder nor a data set of {store}; data sets are {known}"
+            f"{name} is neither a folder nor a data set of {store}; data sets are {names}"
         )
     if len(matches) > 1:
         several = ", ".join(each.digest for each in matches)
