@@ -41,6 +41,8 @@ class Parent(Record):
     """How many there are of each reason."""
     notes: Sparse[dict[str, int]] = {}
     """How many records, and parts of them, became no turn, by reason."""
+    num_broken: Sparse[int] = 0
+    """Episodes that explorers dropped because they broke their sandbox."""
 
 
 class Lengths(Record):

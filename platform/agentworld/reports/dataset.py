@@ -1,12 +1,14 @@
 """What a page shows of a data set: how many came through the filters, and what is in the pools."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from agentworld.data.imported import NO_TURN
 from agentworld.errors import AgentworldError
 from agentworld.records.base import json_leaves
 from agentworld.records.dataset import DataSet, Parent
@@ -22,8 +24,8 @@ MOST_LETTERS = 2_000
 MOST_QUARANTINED = 50
 _EXAMPLES_PER_POOL = 2
 _MOST_ROWS = 40
-_NO_TURN = "record without a turn"
 _MASKED = "masked "
+_BROKEN = "episode that broke its sandbox"
 _FIELD = re.compile(r"([\w.\[\]-]{1,80}): (.+)", re.DOTALL)
 
 
@@ -110,30 +112,30 @@ def page_values(view: DataSetView) -> dict[str, object]:
 
 
 def _flow(dataset: DataSet) -> Counts:
-    lost = sum(parent.num_quarantined + _without_turn(parent) for parent in dataset.parents)
+    lost = sum(map(_num_lost, dataset.parents))
     rows = {
         "recorded": dataset.num_read + lost,
         "imported": dataset.num_read,
         "passed the filters": dataset.num_trajectories,
         **{f"pool {name}": file.num_samples for name, file in dataset.pools.items()},
     }
-    return _counts("From recordings to pools", "trajectories", rows, is_sorted=True)
+    return _counts("From recordings to pools", "trajectories and samples", rows, is_sorted=True)
 
 
-def _without_turn(parent: Parent) -> int:
-    return parent.notes.get(_NO_TURN, 0)
+def _num_lost(parent: Parent) -> int:
+    """Of the episodes that were recorded, those that are in no chunk."""
+    return parent.num_quarantined + parent.notes.get(NO_TURN, 0) + parent.num_broken
 
 
 def _losses(dataset: DataSet) -> list[Counts]:
     masked = {name: count for name, count in dataset.filtered.items() if name.startswith(_MASKED)}
     filtered = {name: n for name, n in dataset.filtered.items() if name not in masked}
-    notes: dict[str, int] = {}
+    notes = Counter[str]()
     for parent in dataset.parents:
-        for name, count in parent.notes.items():
-            notes[name] = notes.get(name, 0) + count
+        notes.update({**parent.notes, _BROKEN: parent.num_broken})
     tables = [
         _counts("Put into quarantine by the import", "records", dataset.quarantined),
-        _counts("Left out by the import", "parts of records", notes),
+        _counts("Left out of the recordings", "parts of records", notes),
         _counts("Left out by filters", "trajectories or turns", filtered),
         _counts("Masked", "turns", masked),
     ]

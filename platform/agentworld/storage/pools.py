@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from agentworld.errors import InputError
 from agentworld.records.dataset import DataSet, PoolFile
 from agentworld.records.file import open_regular
+from agentworld.records.garbled import reading
 from agentworld.records.sample import Pool, Sample, SampleTurn
 from agentworld.records.trajectory import PromptParts
 from agentworld.storage.parquet import Row, RowWriter
@@ -119,9 +120,10 @@ def read_pool(folder: Path, dataset: DataSet, pool: Pool) -> Iterator[Sample]:
 
 
 def first_samples(folder: Path, dataset: DataSet, pool: Pool, num: int) -> list[Sample]:
-    """So many samples of a pool, to be looked at; raises InputError for a file that is no pool."""
-    rows = islice(_read_rows(folder / dataset.pools[pool].file, num), num)
-    return [Sample.model_validate(row) for row in rows]
+    """So many samples of a pool, to be looked at; raises EvidenceError for what is no pool."""
+    path = folder / dataset.pools[pool].file
+    with reading(str(path)):
+        return [Sample.model_validate(row) for row in islice(_read_rows(path, num), num)]
 
 
 def canonical(row: Row) -> bytes:
