@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, show_record
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json
 
 Data = Annotated[
     str, typer.Argument(metavar="DATA", help="A folder, a digest, or the start of one.")
@@ -43,9 +43,17 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
 def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Say what a data set holds: its manifest."""
+    from agentworld.records.base import json_leaves
     from agentworld.storage.datasets import find_dataset
 
-    show_record(find_dataset(data, Path(store)).dataset, as_json=as_json)
+    dataset = find_dataset(data, Path(store)).dataset
+    if as_json:
+        show_json(dataset)
+        return
+    fields = dataset.model_dump(mode="json")
+    parents = {str(number): each for number, each in enumerate(fields.pop("parents"))}
+    for name, value in json_leaves({"parents": parents, **fields}):
+        print(f"{plain(name):<32} {value!r}")
 
 
 def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
