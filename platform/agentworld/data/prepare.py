@@ -16,7 +16,6 @@ from agentworld.data.summary import Summary
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
-from agentworld.records.collected import Collected
 from agentworld.records.dataset import DataSet, Parent, PoolFile
 from agentworld.records.progress import Tick
 from agentworld.records.sample import POOLS, Pool, Sample
@@ -36,7 +35,7 @@ def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> Da
         for pool, sample in _samples(recipe, files, trajectory_filter, summary, tick):
             writers[pool].add(sample)
     dataset = DataSet(
-        parents=(_parent(source),),
+        parents=(Parent.of(source),),
         recipe=recipe.model_dump(mode="json"),
         pools={pool: writer.summary() for pool, writer in writers.items()},
         filtered=dict(sorted(trajectory_filter.removed.items())),
@@ -67,11 +66,6 @@ def _samples(
                 summary.add(trajectory, sample)
                 yield pool, sample
         tick(number, len(files))
-
-
-def _parent(source: Collected) -> Parent:
-    names = Parent.model_fields.keys() & Collected.model_fields.keys()
-    return Parent(collected=source.digest, **{name: getattr(source, name) for name in names})
 
 
 def _is_leak(sample: Sample) -> bool:

@@ -1,8 +1,10 @@
 """The manifest of a data set: disjoint pools of samples, what they were made from, and how."""
 
 from collections import Counter
+from typing import Self
 
 from agentworld.records.base import Digest, JsonObject, Record, Sparse
+from agentworld.records.collected import Collected
 from agentworld.records.sample import Pool
 
 UNSTATED = "unstated"
@@ -43,6 +45,12 @@ class Parent(Record):
     """How many records, and parts of them, became no turn, by reason."""
     num_broken: Sparse[int] = 0
     """Episodes that explorers dropped because they broke their sandbox."""
+
+    @classmethod
+    def of(cls, collected: Collected) -> Self:
+        """What a manifest of collected trajectories says of them."""
+        names = cls.model_fields.keys() & Collected.model_fields.keys()
+        return cls(collected=collected.digest, **{name: getattr(collected, name) for name in names})
 
 
 class Lengths(Record):

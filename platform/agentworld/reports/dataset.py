@@ -15,7 +15,6 @@ from agentworld.records.dataset import DataSet, Parent
 from agentworld.records.sample import Pool, Sample
 from agentworld.reports.templates import FOLDER, templates
 from agentworld.storage.datasets import StoredDataSet
-from agentworld.storage.pools import first_samples
 
 STYLE = FOLDER / "dataset.css"
 """Of `dataset_body.html`, with the colours of the page that it is in."""
@@ -186,7 +185,7 @@ def _examples(stored: StoredDataSet) -> tuple[list[Example], str]:
     examples = []
     try:
         for pool in stored.dataset.pools:
-            samples = first_samples(stored.folder, stored.dataset, pool, _EXAMPLES_PER_POOL)
+            samples = stored.first_samples(pool, _EXAMPLES_PER_POOL)
             examples += [Example(pool, sample) for sample in samples]
     except AgentworldError as error:
         return [], str(error)

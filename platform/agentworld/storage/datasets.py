@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agentworld.errors import EvidenceError, InputError, NotFound
@@ -14,8 +14,11 @@ from agentworld.records.dataset import DataSet, Parent
 from agentworld.records.file import input_errors, open_regular, read_lines
 from agentworld.records.garbled import reading
 from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.records.sample import Pool, Sample
 from agentworld.storage.pools import MANIFEST, read_dataset
 from agentworld.storage.receipts import finished_at, finished_steps, step_that_made
+
+_ROWS_AT_ONCE = 10_000
 
 
 class StoredDataSet(NamedTuple):
@@ -41,18 +44,26 @@ class StoredDataSet(NamedTuple):
                         yield Quarantined.model_validate_json(line)
 
     def trajectories(self) -> set[Digest]:
-        """The digests of all trajectories in its pools."""
-        digests: set[Digest] = set()
-        for file in self.dataset.pools.values():
-            path = self.folder / file.file
-            try:
-                with open_regular(path) as source, pq.ParquetFile(source) as pool:
-                    for batch in pool.iter_batches(columns=["trajectory"]):
-                        digests.update(batch.column(0).to_pylist())
-            except (OSError, pa.ArrowException) as error:
-                problem = str(error).splitlines()[0][:200]
-                raise InputError(f"cannot read the pool {path}: {problem}") from error
-        return digests
+        """The digests of all trajectories in its pools; raises EvidenceError for a broken pool."""
+        return {
+            row["trajectory"]
+            for pool in self.dataset.pools
+            for row in self._rows(pool, _ROWS_AT_ONCE, ["trajectory"])
+        }
+
+    def first_samples(self, pool: Pool, num: int) -> list[Sample]:
+        """So many samples of a pool, to be looked at; raises EvidenceError for a broken pool."""
+        with reading(str(self.folder)):
+            rows = islice(self._rows(pool, num), num)
+            return [Sample.model_validate(row) for row in rows]
+
+    def _rows(
+        self, pool: Pool, at_once: int, columns: list[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        path = self.folder / self.dataset.pools[pool].file
+        with reading(str(path)), open_regular(path) as source, pq.ParquetFile(source) as file:
+            for batch in file.iter_batches(at_once, columns=columns):
+                yield from batch.to_pylist()
 
 
 def list_datasets(store: Path) -> list[StoredDataSet]:

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,7 +18,6 @@ import pyarrow.parquet as pq
 from agentworld.errors import InputError
 from agentworld.records.dataset import DataSet, PoolFile
 from agentworld.records.file import open_regular
-from agentworld.records.garbled import reading
 from agentworld.records.sample import Pool, Sample, SampleTurn
 from agentworld.records.trajectory import PromptParts
 from agentworld.storage.parquet import Row, RowWriter
@@ -119,25 +117,18 @@ def read_pool(folder: Path, dataset: DataSet, pool: Pool) -> Iterator[Sample]:
         raise InputError(f"{path} holds other samples than its {MANIFEST} says; prepare it again")
 
 
-def first_samples(folder: Path, dataset: DataSet, pool: Pool, num: int) -> list[Sample]:
-    """So many samples of a pool, to be looked at; raises EvidenceError for what is no pool."""
-    path = folder / dataset.pools[pool].file
-    with reading(str(path)):
-        return [Sample.model_validate(row) for row in islice(_read_rows(path, num), num)]
-
-
 def canonical(row: Row) -> bytes:
     """RFC 8785 for rows, which hold neither numbers nor exotic keys; five times as fast."""
     text = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode() + b"\n"
 
 
-def _read_rows(path: Path, rows_at_once: int = _ROWS_PER_GROUP) -> Iterator[Row]:
+def _read_rows(path: Path) -> Iterator[Row]:
     try:
         with open_regular(path) as source, pq.ParquetFile(source) as file:
             if not file.schema_arrow.equals(_SCHEMA):
                 raise InputError(f"{path} has other columns than a pool; prepare it again")
-            for batch in file.iter_batches(rows_at_once):
+            for batch in file.iter_batches(_ROWS_PER_GROUP):
                 yield from batch.to_pylist()
     except (OSError, pa.ArrowException) as error:
         problem = str(error).splitlines()[0][:200]

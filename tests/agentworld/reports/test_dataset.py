@@ -112,7 +112,7 @@ def test_headings_go_down_by_one_level_at_a_time(page):
 def test_pools_that_lie_elsewhere_leave_the_counts_and_a_sentence(dataset, tmp_path):
     view = view_dataset(dataset._replace(folder=tmp_path, store=tmp_path))
     assert (view.examples, view.quarantine) == ([], [])
-    assert "cannot read the pool" in view.problem
+    assert "cpt.parquet is garbled: No such file" in view.problem
     page = render_dataset(view)
     assert "No example can be shown: " in page
     assert "The import&#39;s folder is not in this store" in page or "The import's folder" in page

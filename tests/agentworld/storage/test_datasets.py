@@ -73,5 +73,5 @@ def test_another_store_did_not_prepare_it(dataset, tmp_path):
 def test_a_pool_that_is_gone_is_named(tmp_path):
     dataset = make.datasets.stored(tmp_path)
     (dataset.folder / "rl.parquet").unlink()
-    with pytest.raises(InputError, match=r"cannot read the pool .*rl\.parquet"):
+    with pytest.raises(EvidenceError, match=r"rl\.parquet is garbled: No such file"):
         dataset.trajectories()
