@@ -43,7 +43,7 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
 def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Say what a data set holds: its manifest."""
-    from agentworld.records.base import json_leaves
+    from agentworld.records.leaves import json_leaves
     from agentworld.storage.datasets import find_dataset
 
     dataset = find_dataset(data, Path(store)).dataset

@@ -16,8 +16,8 @@ from agentworld.lineage.inputs import dataset_input
 from agentworld.lineage.mlflow_aliases import MlflowAliases
 from agentworld.lineage.model_version import same, spelled
 from agentworld.lineage.server import Server
-from agentworld.records.base import json_leaves
 from agentworld.records.dataset import DataSet
+from agentworld.records.leaves import json_leaves
 
 _EXPERIMENT = "agentworld"
 _MANIFEST = "dataset.json"

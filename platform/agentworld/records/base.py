@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from operator import not_
 from pathlib import Path
@@ -170,15 +170,6 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
             if report:
                 report(len(piece))
     return "sha256:" + sha256.hexdigest()
-
-
-def json_leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """The leaves of a JSON value, by their path: `mask.echo`."""
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from json_leaves(inner, f"{name}.{key}" if name else key)
-    else:
-        yield name, value
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from agentworld.data.imported import NO_TURN
 from agentworld.errors import AgentworldError
-from agentworld.records.base import json_leaves
 from agentworld.records.dataset import DataSet, Parent
+from agentworld.records.leaves import json_leaves
 from agentworld.records.sample import Pool, Sample
 from agentworld.reports.templates import FOLDER, templates
 from agentworld.storage.datasets import StoredDataSet

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from agentworld.records.base import Digest, Record, json_leaves
+from agentworld.records.base import Digest, Record
 from agentworld.records.dataset import DataSet
+from agentworld.records.leaves import json_leaves
 from agentworld.storage.datasets import StoredDataSet
 
 _COUNTS = ("domains", "sources", "licences", "tags", "filtered", "quarantined")

@@ -68,21 +68,18 @@ def render_page(
     after_gate: Sequence[str],
 ) -> str:
     """The page as text; a job that its gate ended has neither agent nor chain."""
-    return (
-        templates()
-        .get_template("page.html")
-        .render(
-            summary=summary,
-            figures=figures_of(summary),
-            world_plots=_world_plots(world),
-            tags=_tags(world),
-            stages=list(world.stages),
-            agent_plots=_agent_plots(agent) if agent else [],
-            agent=agent,
-            seconds=_seconds(summary),
-            chain=chain,
-            after_gate=after_gate,
-        )
+    page = templates().get_template("page.html")
+    return page.render(
+        summary=summary,
+        figures=figures_of(summary),
+        world_plots=_world_plots(world),
+        tags=_tags(world),
+        stages=list(world.stages),
+        agent_plots=_agent_plots(agent) if agent else [],
+        agent=agent,
+        seconds=_seconds(summary),
+        chain=chain,
+        after_gate=after_gate,
     )
 
 
