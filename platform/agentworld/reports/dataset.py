@@ -23,7 +23,11 @@ MOST_LETTERS = 2_000
 MOST_QUARANTINED = 50
 _EXAMPLES_PER_POOL = 2
 _MOST_ROWS = 40
-_MASKED = "masked "
+_BY_PREFIX = {
+    "masked ": ("Masked", "turns"),
+    "redacted ": ("Replaced by placeholders", "secrets"),
+}
+"""What else is counted beside the filters, by how its names begin."""
 _BROKEN = "episode that broke its sandbox"
 _FIELD = re.compile(r"([\w.\[\]-]{1,80}): (.+)", re.DOTALL)
 
@@ -127,16 +131,19 @@ def _num_lost(parent: Parent) -> int:
 
 
 def _losses(dataset: DataSet) -> list[Counts]:
-    masked = {name: count for name, count in dataset.filtered.items() if name.startswith(_MASKED)}
-    filtered = {name: n for name, n in dataset.filtered.items() if name not in masked}
     notes = Counter[str]()
     for parent in dataset.parents:
         notes.update({**parent.notes, _BROKEN: parent.num_broken})
+    filtered = dict(dataset.filtered)
+    others = []
+    for prefix, (title, unit) in _BY_PREFIX.items():
+        names = [name for name in filtered if name.startswith(prefix)]
+        others.append(_counts(title, unit, {name: filtered.pop(name) for name in names}))
     tables = [
         _counts("Put into quarantine by the import", "records", dataset.quarantined),
         _counts("Left out of the recordings", "parts of records", notes),
         _counts("Left out by filters", "trajectories or turns", filtered),
-        _counts("Masked", "turns", masked),
+        *others,
     ]
     return [table for table in tables if table.rows]
 

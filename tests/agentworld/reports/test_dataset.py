@@ -133,3 +133,12 @@ def test_lengths_start_where_there_are_some(tmp_path):
     view = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path))
     assert rows(view.lengths, "Turns of a trajectory") == {"2 to 3": 3, "4 to 7": 0, "8 to 15": 1}
     assert [bucket(digits) for digits in (0, 1, 11)] == ["0", "1", "1,024 to 2,047"]
+
+
+def test_masked_turns_and_secrets_are_no_trajectories_that_filters_left_out(tmp_path):
+    filtered = {"masked echo": 3, "redacted key": 2, "short trajectory": 1, "empty action": 0}
+    dataset = records.dataset().model_copy(update={"filtered": filtered})
+    losses = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path)).losses
+    assert rows(losses, "Masked") == {"masked echo": 3}
+    assert rows(losses, "Replaced by placeholders") == {"redacted key": 2}
+    assert rows(losses, "Left out by filters") == {"short trajectory": 1}
