@@ -42,7 +42,7 @@ def import_recordings(
         imports.run(recipe, collect, store, as_json=as_json)
 
 
-app.command("list")(data_versions.list_)
+app.command("list")(data_versions.list_versions)
 app.command()(data_versions.show)
 app.command()(data_versions.diff)
 app.command()(data_versions.inspect)

@@ -14,7 +14,7 @@ Data = Annotated[
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where the page is written.")]
 
 
-def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the data sets that a store prepared, the newest first."""
     from agentworld.storage.datasets import list_datasets
 
