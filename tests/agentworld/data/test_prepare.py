@@ -101,6 +101,11 @@ def test_what_was_removed_is_counted(tmp_path, episodes):
     assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 2, len(episodes))
 
 
+def test_trajectories_are_counted_to_the_last_one(tmp_path, episodes):
+    dataset = prepared(tmp_path, [*episodes, records.trajectory(("ls", "[0] ~"))])
+    assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 1, len(episodes))
+
+
 def test_masked_turns_are_counted_by_their_class(tmp_path, episodes):
     echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
     shows = ("ls", "rimo.txt\ntane.txt\n[0] ~")
