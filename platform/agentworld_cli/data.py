@@ -1,11 +1,11 @@
 """Live episodes, recorded ones, and the data sets that are made of them."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import DEFAULT_STORE, AnyStore, Json, RecipeName, show_record
+from agentworld_cli import data_versions
+from agentworld_cli.show import DEFAULT_STORE, AnyStore, Json, RecipeName
 from agentworld_cli.steps import add_steps
 
 app = typer.Typer(help="Live episodes, recordings and data sets.", no_args_is_help=True)
@@ -42,9 +42,8 @@ def import_recordings(
         imports.run(recipe, collect, store, as_json=as_json)
 
 
-@app.command()
-def show(folder: Path, as_json: Json = False) -> None:
-    """Say what a data set holds."""
-    from agentworld.storage.pools import read_dataset
-
-    show_record(read_dataset(folder), as_json=as_json)
+app.command("list")(data_versions.list_versions)
+app.command()(data_versions.show)
+app.command()(data_versions.diff)
+app.command()(data_versions.inspect)
+app.command()(data_versions.register)

@@ -10,13 +10,13 @@ from pathlib import Path
 import yaml
 from pydantic import JsonValue
 
-from agentworld.data.imported import QUARANTINE, open_recordings
+from agentworld.data.imported import open_recordings
 from agentworld.data.importers import Imported
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.collected import Collected
-from agentworld.records.quarantine import Quarantined
+from agentworld.records.quarantine import QUARANTINE, Quarantined
 from agentworld.steps.run import run_by_name
 from agentworld.storage.trajectories import read_collected
 from agentworld_cli.plain import plain

@@ -4,13 +4,13 @@ import logging
 from functools import partial
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import (
+    FileResponse,
     HTMLResponse,
     PlainTextResponse,
     RedirectResponse,
@@ -23,6 +23,9 @@ from starlette.types import ASGIApp
 
 from agentworld.errors import AgentworldError, EvidenceError
 from agentworld.http.errors import answer_of
+from agentworld.reports.dataset import STYLE
+from agentworld.reports.templates import templates
+from agentworld.reports.visible import visible_lines
 from agentworld_console import words
 from agentworld_console.access import Callers, Gate, Secured
 from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet, Text
@@ -58,6 +61,7 @@ _PAGES: dict[str, Answering] = {
     "/simulators/{simulator}": simulator.simulator,
     "/datasets/{data}/simulators.csv": dataset.simulators_sheet,
     "/datasets/{data}/runs.csv": dataset.runs_sheet,
+    "/datasets/{data}/contents": dataset.contents,
     "/datasets/{data}": dataset.dataset,
     "/runs/{run}/episodes.csv": run.sheet,
     "/runs/{run}": run.run,
@@ -74,19 +78,9 @@ class Console:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._templates = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=words.to_printable,
-        )
-        self._templates.globals.update(
-            at=words.at, brief=words.brief, num_omitted=words.num_omitted
-        )
+        self._templates = templates(_HERE / "templates")
+        self._templates.globals.update(at=words.at, brief=words.brief)
         self._templates.globals["lists"] = {name: title for name, (title, _) in index.LISTS.items()}
-        self._templates.filters["preview"] = words.preview
         self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
         self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)
 
@@ -115,7 +109,7 @@ class Console:
             case Elsewhere(href):
                 return RedirectResponse(href, 303)
             case Text(text):
-                return PlainTextResponse(words.visible_lines(text))
+                return PlainTextResponse(visible_lines(text))
             case Sheet(name, listing):
                 safe_name = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
                 disposition = f'attachment; filename="{safe_name}.csv"'
@@ -146,6 +140,7 @@ def create_app(library: Library, callers: Callers) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/healthz", lambda _request: PlainTextResponse("ok"), methods=["GET"]),
+            Route("/static/dataset.css", lambda _request: FileResponse(STYLE), methods=["GET"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
             *routes,
         ],

@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from agentworld_console.words import visible_lines
+from agentworld.reports.visible import visible_lines
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -12,10 +12,12 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import make.access
 import make.console
+import make.datasets
 from agentworld.access.checked import LocalAccess
 from agentworld.engine.process import free_port
 from agentworld.lineage.base import Agent
 from agentworld.records.run import RunClosing
+from agentworld.reports.dataset import render_dataset, view_dataset
 from agentworld_console.access import Callers
 from agentworld_console.app import create_app
 from agentworld_console.graph import MOST_RUNS
@@ -103,6 +105,22 @@ def barriers(browser: Browser, address: str, scheme: str) -> list[str]:
     return [*serious, *(words for words in said if "404" not in words)]
 
 
+@pytest.fixture(scope="module")
+def contents(world) -> str:
+    """The page of what a data set holds, whose recordings say nasty words."""
+    return f"/datasets/{make.datasets.stored(world.library.store).digest}/contents"
+
+
+def width_beyond_a_narrow_screen(browser: Browser, address: str) -> int:
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(address)
+    root = "document.documentElement"
+    width: int = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+    context.close()
+    return width
+
+
 @pytest.fixture
 def page(browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
@@ -135,13 +153,19 @@ def test_the_whole_of_a_long_text_is_reached_by_keys(page, url, world):
 
 @pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
 def test_no_page_is_wider_than_a_narrow_screen(browser, url, world, name):
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    page = context.new_page()
-    page.goto(url + world.pages[name])
-    root = "document.documentElement"
-    wide = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
-    context.close()
-    assert wide == 0
+    assert width_beyond_a_narrow_screen(browser, url + world.pages[name]) == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_a_data_set_holds_keeps_nobody_out(browser, url, contents, scheme):
+    assert barriers(browser, url + contents, scheme) == []
+
+
+def test_what_a_data_set_holds_is_not_wider_than_a_narrow_screen(browser, url, contents, tmp_path):
+    assert width_beyond_a_narrow_screen(browser, url + contents) == 0
+    dataset = make.datasets.stored(tmp_path)
+    (tmp_path / "page.html").write_text(render_dataset(view_dataset(dataset)))
+    assert width_beyond_a_narrow_screen(browser, (tmp_path / "page.html").as_uri()) == 0
 
 
 def test_a_slash_goes_to_the_search_and_enter_finds(page, url, world):

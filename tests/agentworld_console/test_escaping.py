@@ -10,7 +10,7 @@ from markupsafe import escape
 import make.console
 from agentworld.records.episode import Source
 from agentworld.records.run import RunOpening
-from agentworld_console.words import preview, visible, visible_lines
+from agentworld.reports.visible import preview, visible, visible_lines
 from make import records
 from make.console import NASTY
 

@@ -8,7 +8,7 @@ from agentworld.domains.shell.words import all_words
 from agentworld.engine.openai import REQUEST
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage
-from agentworld.records.dataset import DataSet, PoolFile
+from agentworld.records.dataset import DataSet, Parent, PoolFile
 from agentworld.records.episode import (
     Episode,
     EpisodeOpening,
@@ -261,8 +261,8 @@ def dataset(**pools: PoolFile) -> DataSet:
     """A data set of these pools."""
     return DataSet(
         domains={"shell": 9},
-        trajectories=digest("trajectories"),
-        recipe=digest("recipe"),
+        parents=(Parent(collected=digest("trajectories")),),
+        recipe={"min_turns": 2},
         pools=pools,
         filtered={},
     )

@@ -20,12 +20,11 @@ from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file, first_problem
 from agentworld.records.collected import Collected
 from agentworld.records.progress import Tick
-from agentworld.records.quarantine import Quarantined
+from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.source import SourceFile, digest_of, files_of
 from agentworld.storage.trajectories import MANIFEST, write_trajectories
 
-QUARANTINE = "quarantine.ndjson"
 COPY = "copy of another episode"
 NO_TURN = "record without a turn"
 _PER_CHUNK = 1_000
@@ -88,7 +87,7 @@ def _import(
 ) -> Collected:
     """Raises _Marked where an episode is marked as held out, and none was thought to be."""
     with (out / QUARANTINE).open("w") as quarantine:
-        tally = _Tally(out, recordings.form, quarantine)
+        tally = _Tally(out, recordings, quarantine)
         for number, file in enumerate(recordings.files):
             for item in recordings.read(file):
                 if item.problem and recipe.strict:
@@ -112,11 +111,11 @@ def _dealt(recipe: CollectRecipe, item: Imported) -> Imported:
 class _Tally:
     """Writes chunks and the quarantine, and counts what is in them."""
 
-    def __init__(self, out: Path, form: str, quarantine: TextIO) -> None:
+    def __init__(self, out: Path, recordings: Recordings, quarantine: TextIO) -> None:
         self._out = out
-        self._form = form
+        self._recordings = recordings
         self._quarantine = quarantine
-        self._num_quarantined = 0
+        self._quarantined = Counter[str]()
         self._chunk: list[Trajectory] = []
         self._chunks: dict[str, Digest] = {}
         self._notes = Counter[str]()
@@ -132,7 +131,7 @@ class _Tally:
         if trajectory is None:
             record = Quarantined(file=file.name, place=item.place, problem=item.problem)
             print(record.model_dump_json(), file=self._quarantine)
-            self._num_quarantined += 1
+            count_reason(self._quarantined, record)
         elif not trajectory.turns:
             self._notes[NO_TURN] += 1
         else:
@@ -155,8 +154,10 @@ class _Tally:
             num_transitions=self._transitions[False],
             num_held_out_trajectories=self._episodes[True],
             num_held_out_transitions=self._transitions[True],
-            form=self._form,
-            num_quarantined=self._num_quarantined,
+            form=self._recordings.form,
+            options=self._recordings.options.model_dump(mode="json", exclude_defaults=True),
+            num_quarantined=self._quarantined.total(),
+            quarantined=dict(sorted(self._quarantined.items())),
             notes=dict(sorted((+self._notes).items())),
         )
 

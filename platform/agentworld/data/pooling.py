@@ -12,6 +12,7 @@ from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
 from agentworld.data.masking import turn_class
 from agentworld.data.redaction import redacted
 from agentworld.data.samples import make_sample, pool_of
+from agentworld.data.summary import Summary
 from agentworld.data.survey import SurveyJob, read_column
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.records.sample import Pool, Sample
@@ -30,15 +31,15 @@ class BatchPools(NamedTuple):
     """What a batch adds to a data set."""
 
     rows: Mapping[Pool, PoolRows]
-    domains: Counter[str]
+    summary: Summary
     removed: Counter[str]
 
 
 def make_pools(job: PoolJob) -> BatchPools:
     """Makes the samples of one batch."""
-    recipe, removed, domains = job.survey.recipe, Counter[str](), Counter[str]()
+    recipe, removed, summary = job.survey.recipe, Counter[str](), Summary()
     samples: dict[Pool, list[Sample]] = {}
-    staying = _staying(job)
+    staying = _staying(job, summary)
     if recipe.redact:
         staying = redacted(staying, removed)
     for digest, trajectory in staying:
@@ -50,18 +51,20 @@ def make_pools(job: PoolJob) -> BatchPools:
             removed["no target left"] += 1
         else:
             removed.update(_masked(pool, sample))
-            domains[sample.domain] += 1
+            summary.add(trajectory, sample)
             samples.setdefault(pool, []).append(sample)
-    return BatchPools({pool: pool_rows(some) for pool, some in samples.items()}, domains, removed)
+    return BatchPools({pool: pool_rows(some) for pool, some in samples.items()}, summary, removed)
 
 
-def _staying(job: PoolJob) -> Iterator[FilteredTrajectory]:
-    """What stays of a batch, filtered as it was for its survey."""
+def _staying(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
+    """What stays of a batch, filtered as it was for its survey; all of the batch is counted."""
     batch, recipe = job.survey.batch, job.survey.recipe
     digests = read_column(job.survey.path, "digests").tolist()
-    shortened = map(TrajectoryFilter(recipe.min_turns).shorten, read_batch(batch))
+    shortened = map(TrajectoryFilter(recipe.min_turns).shorten, summary.read(read_batch(batch)))
     surveyed = (trajectory for trajectory in shortened if trajectory is not None)
-    filtered = map(FilteredTrajectory, digests, surveyed)
+    # The trajectories come first, so that those after the last digest are read and counted too.
+    pairs = zip(surveyed, digests, strict=True)
+    filtered = (FilteredTrajectory(digest, trajectory) for trajectory, digest in pairs)
     return compress(filtered, job.stays.tolist())
 
 

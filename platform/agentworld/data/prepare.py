@@ -17,13 +17,14 @@ from pathlib import Path
 
 from agentworld.data.pooling import PoolJob, make_pools
 from agentworld.data.selection import Selection, select
+from agentworld.data.summary import Summary
 from agentworld.data.survey import SurveyJob, survey
 from agentworld.data.workers import Workers, num_processors
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.collected import Collected
-from agentworld.records.dataset import DataSet, PoolFile
+from agentworld.records.dataset import DataSet, Parent, PoolFile
 from agentworld.records.progress import Tick
 from agentworld.records.sample import POOLS
 from agentworld.storage.batches import BYTES_PER_BATCH, batches_of
@@ -84,7 +85,7 @@ def _write(
     out: Path,
     tick: Tick,
 ) -> DataSet:
-    removed, domains = selection.removed, Counter[str]()
+    removed, summary = selection.removed, Summary()
     with ExitStack() as stack:
         writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
         pool_jobs = [PoolJob(*pair) for pair in zip(jobs, selection.stays, strict=True)]
@@ -92,14 +93,14 @@ def _write(
             for pool, rows in pools.rows.items():
                 writers[pool].add(rows)
             removed += pools.removed
-            domains += pools.domains
+            summary.merge(pools.summary)
             tick(number, 2 * len(jobs))
     return DataSet(
-        domains=dict(sorted(domains.items())),
-        trajectories=source.digest,
-        recipe=recipe.digest,
+        parents=(Parent.of(source),),
+        recipe=recipe.model_dump(mode="json"),
         pools={pool: writer.summary() for pool, writer in writers.items()},
         filtered=dict(sorted(removed.items())),
+        **summary.fields(),
     )
 
 

@@ -14,6 +14,7 @@ from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.data_input import DataInput
 from agentworld.records.base import Digest, Record, digest_bytes, first_problem
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.dataset import DataSet
 from agentworld.records.edge import SignedEdge
 from agentworld.records.step_statement import Links
 
@@ -168,6 +169,10 @@ class Registry(Protocol):
 
         `world_model` is what its simulator serves, where that is registered.
         """
+        ...
+
+    def register_dataset(self, dataset: DataSet) -> str:
+        """What names a data set to who looks at the registry, made now or before."""
         ...
 
     def world_model(self, ref: VersionRef) -> WorldModel:

@@ -6,7 +6,7 @@ A pure function of the record, so that whoever compares them asks the same one.
 import json
 from collections.abc import Sequence
 
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage
 
 _DIGEST_CHARACTERS = 36
@@ -24,7 +24,7 @@ class DataInput(Record):
     readers: str
     """The stages, with a blank between."""
     beside: str = ""
-    """What no version of ours says: a schema, a profile, other tags."""
+    """What no version of ours says: a schema, a profile that is no manifest, other tags."""
 
 
 def data_inputs(stages: Sequence[Checkpoint]) -> tuple[DataInput, ...]:
@@ -33,14 +33,24 @@ def data_inputs(stages: Sequence[Checkpoint]) -> tuple[DataInput, ...]:
     for checkpoint in stages:
         if checkpoint.data:
             readers.setdefault(checkpoint.data, []).append(checkpoint.stage)
-    return tuple(_data_input(data, stages) for data, stages in readers.items())
+    return tuple(_data_input(data, " ".join(stages)) for data, stages in readers.items())
 
 
-def _data_input(data: Digest, stages: list[Stage]) -> DataInput:
+def prepared_input(data: Digest) -> DataInput:
+    """A data set as the run names it that stands for the data set itself."""
+    return _data_input(data, "prepared")
+
+
+def is_manifest(profile: str, data: str) -> bool:
+    """Whether a registry's profile of a data set is the manifest that its digest names."""
+    return digest_bytes(profile.encode(errors="surrogatepass")) == data
+
+
+def _data_input(data: Digest, readers: str) -> DataInput:
     return DataInput(
         name=data,
         shortened=data.removeprefix("sha256:")[:_DIGEST_CHARACTERS],
         source_type="agentworld",
         source=json.dumps({"digest": data}),
-        readers=" ".join(stages),
+        readers=readers,
     )

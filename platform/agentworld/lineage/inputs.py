@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput, Run
 
-from agentworld.lineage.data_input import DataInput, data_inputs
+from agentworld.lineage.data_input import DataInput, data_inputs, is_manifest
 from agentworld.records.checkpoint import Checkpoint
 
 _READERS = "mlflow.data.context"
@@ -20,7 +20,7 @@ class Inputs(NamedTuple):
     @classmethod
     def of(cls, stages: Sequence[Checkpoint], model: str | None = None) -> "Inputs":
         """Of trainings, and of the id of a logged model, where there is one."""
-        datasets = [_dataset_input(each) for each in data_inputs(stages)]
+        datasets = [dataset_input(each) for each in data_inputs(stages)]
         return cls(datasets, [LoggedModelInput(model)] if model else [])
 
 
@@ -34,16 +34,23 @@ def models_read(run: Run) -> tuple[str, ...]:
     return tuple(sorted(each.model_id for each in run.inputs.model_inputs))
 
 
-def _dataset_input(data_input: DataInput) -> DatasetInput:
+def dataset_input(data_input: DataInput, profile: str | None = None) -> DatasetInput:
+    """As MLflow takes one; of a data set that it knows it keeps the profile that it has."""
     dataset = Dataset(
-        data_input.name, data_input.shortened, data_input.source_type, data_input.source
+        data_input.name,
+        data_input.shortened,
+        data_input.source_type,
+        data_input.source,
+        profile=profile,
     )
     return DatasetInput(dataset, [InputTag(_READERS, data_input.readers)])
 
 
-def _data_input(dataset_input: DatasetInput) -> DataInput:
-    dataset, tags = dataset_input.dataset, {tag.key: tag.value for tag in dataset_input.tags}
-    beside = [dataset.schema, dataset.profile, *sorted(tags.keys() - {_READERS})]
+def _data_input(of: DatasetInput) -> DataInput:
+    dataset, tags = of.dataset, {tag.key: tag.value for tag in of.tags}
+    profile = dataset.profile or ""
+    unknown = "" if is_manifest(profile, dataset.name) else profile
+    beside = [dataset.schema, unknown, *sorted(tags.keys() - {_READERS})]
     return DataInput(
         name=dataset.name,
         shortened=dataset.digest,

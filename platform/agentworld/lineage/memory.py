@@ -18,6 +18,7 @@ from agentworld.lineage.base import (
 from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
+from agentworld.records.dataset import DataSet
 from agentworld.records.step_statement import Links
 
 
@@ -37,6 +38,7 @@ class MemoryRegistry:
     """Models stay where they are; `fetch` copies them."""
 
     def __init__(self) -> None:
+        self.datasets: dict[Digest, DataSet] = {}
         self._entries: list[_Entry] = []
         self._aliases: dict[tuple[str, str], int] = {}
 
@@ -66,6 +68,11 @@ class MemoryRegistry:
         ]
         inputs = (f"model of {world_model}",) if world_model else ()
         return refs[0] if refs else self._add(name, what, model, signature, inputs)
+
+    def register_dataset(self, dataset: DataSet) -> str:
+        """Its digest names it."""
+        self.datasets[dataset.digest] = dataset
+        return dataset.digest
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""

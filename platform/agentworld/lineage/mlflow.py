@@ -8,7 +8,7 @@ a simulator trained; the run's inputs tell the same in MLflow's own words.
 
 import logging
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import mlflow
 from mlflow.entities import Metric, Run
@@ -26,7 +26,8 @@ from agentworld.lineage.base import (
     parsed,
 )
 from agentworld.lineage.inputs import Inputs
-from agentworld.lineage.mlflow_aliases import MlflowAliases, every, if_there
+from agentworld.lineage.mlflow_aliases import every, if_there
+from agentworld.lineage.mlflow_datasets import MlflowDataSets, TaskRun
 from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.model_version import (
     MlflowVersion,
@@ -45,7 +46,6 @@ from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
 from agentworld.records.garbled import ReadEach, read_each
 
-_EXPERIMENT = "agentworld"
 _RECORD = "lineage.json"
 _SIGNATURE = "registration.dsse.json"
 _OF_RUN = (_RECORD, _SIGNATURE)
@@ -53,14 +53,7 @@ _SAME_VERSION = ("artifact", "run", "edge")
 _SAME_ATTEMPT = (*_SAME_VERSION, "report")
 
 
-class TaskRun(NamedTuple):
-    """The run that Kubeflow's plugin opened for a task; nobody else writes to it or ends it."""
-
-    run: str
-    experiment: str
-
-
-class MlflowRegistry(MlflowAliases):
+class MlflowRegistry(MlflowDataSets):
     """Opens the registry at an MLflow address; `artifacts` is where a new one keeps files."""
 
     def __init__(
@@ -71,14 +64,13 @@ class MlflowRegistry(MlflowAliases):
         task: TaskRun | None = None,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self._artifacts = artifacts
-        self._task = task
         server = Server(uri, patience_seconds)
         for chatty in ("mlflow", "alembic"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
         # It prints a traceback of what is told here in a sentence.
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
-        super().__init__(server, server.ask(lambda: mlflow.MlflowClient(uri, uri)))
+        client = server.ask(lambda: mlflow.MlflowClient(uri, uri))
+        super().__init__(server, client, artifacts, task)
 
     def register_world_model(
         self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
@@ -237,20 +229,6 @@ class MlflowRegistry(MlflowAliases):
         ref = VersionRef(name=name, version=int(version.version))
         check_whole(self.stored(ref), tags, inputs)
         return ref
-
-    def _of_task(self, *more: str) -> dict[str, str]:
-        """Tags that name the task's run, where there is one."""
-        names = (spelled("kubeflow_run"), *more)
-        return dict.fromkeys(names, self._task.run) if self._task else {}
-
-    def _experiment(self) -> str:
-        if self._task:
-            return self._task.experiment
-        experiment = self._client.get_experiment_by_name(_EXPERIMENT)
-        if experiment:
-            return str(experiment.experiment_id)
-        where = self._artifacts.resolve().as_uri() if self._artifacts else None
-        return str(self._client.create_experiment(_EXPERIMENT, artifact_location=where))
 
     def _name(self, name: str) -> None:
         try:

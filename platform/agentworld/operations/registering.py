@@ -1,5 +1,7 @@
 """How a step registers: it signs the record beside the version, and the version for the ledger."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from agentworld.audit.checks.registration import read_record, registration_in, registration_of
@@ -10,8 +12,10 @@ from agentworld.operations.keys import registering_signer
 from agentworld.operations.ledger import trusted_steps
 from agentworld.operations.statements import sign
 from agentworld.records.base import now
+from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.step_statement import Registered
 from agentworld.signing.registration import check_registration, sign_registration
+from agentworld.storage.datasets import prepared_dataset
 
 
 def registered(
@@ -30,6 +34,14 @@ def registered(
     if registration := _as_it_is(registry.stored(ref), store):
         sign(registration, store, out)
     return ref
+
+
+def register_data(stages: Iterable[Checkpoint], registry: Registry, store: Path) -> None:
+    """Names the data sets that trainings read, those that this store prepared, to a registry."""
+    for data in dict.fromkeys(stage.data for stage in stages if stage.data):
+        with suppress(EvidenceError):  # as `audit verify` tells
+            if stored := prepared_dataset(data, store):
+                registry.register_dataset(stored.dataset)
 
 
 def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef | None:

@@ -40,7 +40,8 @@ def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegist
 
     It may be down for what the environment says, and for `most_patience` seconds at most.
     """
-    from agentworld.lineage.mlflow import MlflowRegistry, TaskRun
+    from agentworld.lineage.mlflow import MlflowRegistry
+    from agentworld.lineage.mlflow_datasets import TaskRun
 
     settings = from_environment(Settings)
     _check_configured(settings, store)

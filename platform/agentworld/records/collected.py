@@ -1,6 +1,6 @@
 """The manifest of collected trajectories: the files of a folder, and what is in them."""
 
-from agentworld.records.base import Digest, Record, Sparse
+from agentworld.records.base import Digest, JsonObject, Record, Sparse
 
 
 class Collected(Record):
@@ -17,8 +17,12 @@ class Collected(Record):
     num_held_out_transitions: int = 0
     form: Sparse[str] = ""
     """Of the recordings that were imported, such as `messages`."""
+    options: Sparse[JsonObject] = {}
+    """What the importer of that form was told."""
     num_quarantined: Sparse[int] = 0
     """Records of theirs that are no episode; `quarantine.ndjson` says where and why."""
+    quarantined: Sparse[dict[str, int]] = {}
+    """How many of them there are of each reason."""
     notes: Sparse[dict[str, int]] = {}
     """How many records, and parts of them, became no turn, by reason."""
     num_broken: int = 0

@@ -1,6 +1,17 @@
 """Records of a source that could not be imported."""
 
+import re
+from collections import Counter
+
 from agentworld.records.base import Record, Sentence
+
+QUARANTINE = "quarantine.ndjson"
+"""Their file, beside the trajectories."""
+OTHER = "other reasons"
+_MOST_REASONS = 100
+_MOST_LETTERS = 120
+_VALUE = re.compile(r" \(got .*\Z", re.DOTALL)
+_NUMBER = re.compile(r"\d+(?:,\d{3})*")
 
 
 class Quarantined(Record):
@@ -11,3 +22,14 @@ class Quarantined(Record):
     """Such as `line 3`; empty for a whole file."""
     problem: Sentence
     """Its field, what is wrong with it, and the start of its value."""
+
+    @property
+    def reason(self) -> str:
+        """The problem without what makes it that of one record: its value and its numbers."""
+        return _NUMBER.sub("N", _VALUE.sub("", self.problem))[:_MOST_LETTERS]
+
+
+def count_reason(counts: Counter[str], record: Quarantined) -> None:
+    """Adds a record to the counts of reasons, of which hostile records may have no end."""
+    reason = record.reason
+    counts[reason if reason in counts or len(counts) < _MOST_REASONS else OTHER] += 1

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from agentworld.audit.questions.agent import AgentChain
 from agentworld.domains.base import HISTORY, UNSEEN
 from agentworld.records.file import write_whole
@@ -21,6 +19,7 @@ from agentworld.records.report import (
 )
 from agentworld.reports.summary import Summary
 from agentworld.reports.targets import figures_of
+from agentworld.reports.templates import templates
 from agentworld.runner.folders import CHAIN, REPORT
 
 
@@ -69,14 +68,8 @@ def render_page(
     after_gate: Sequence[str],
 ) -> str:
     """The page as text; a job that its gate ended has neither agent nor chain."""
-    templates = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return templates.get_template("page.html").render(
+    page = templates().get_template("page.html")
+    return page.render(
         summary=summary,
         figures=figures_of(summary),
         world_plots=_world_plots(world),

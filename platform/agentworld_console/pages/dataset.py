@@ -1,10 +1,13 @@
-"""A data set: what was made of it."""
+"""A data set: what was made of it, and what it holds."""
 
 from starlette.requests import Request
 
 from agentworld.audit.questions.dataset import Reader
 from agentworld.errors import NotFound
 from agentworld.records.base import Digest
+from agentworld.reports.dataset import page_values, view_dataset
+from agentworld.storage.datasets import prepared_dataset
+from agentworld.storage.receipts import step_that_made
 from agentworld_console import lists
 from agentworld_console.answer import Answer, Elsewhere, ListView, Page, Sheet
 from agentworld_console.datasets import DataSets
@@ -21,17 +24,27 @@ def dataset(sight: Sight, request: Request) -> Answer:
     if matches != [name]:
         if len(matches) == 1:
             return Elsewhere(at("datasets", matches[0]))
-        raise NotFound(f"there is no data set {name}; search for another")
+        raise _absent(name)
     readers = data_sets.readers_by_data().get(name, ())
     served = data_sets.simulators(readers)
     values = {
         "digest": name,
+        "contents": at("datasets", name, "contents") if _is_readable(sight, name) else "",
         "readers": readers,
         "num_simulators": len(served),
         "simulators": ListView.of(_simulators(sight, name, served)),
         "runs": ListView.of(_runs(sight, name, served), request.query_params.get("from", "")),
     }
     return Page("dataset.html", values)
+
+
+def contents(sight: Sight, request: Request) -> Answer:
+    """Counts, example turns and quarantine: whose recordings they are, only an auditor may know."""
+    name = request.path_params["data"]
+    stored = prepared_dataset(name, sight.library.store) if sight.is_whole else None
+    if stored is None:
+        raise _absent(name)
+    return Page("contents.html", page_values(view_dataset(stored)))
 
 
 def simulators_sheet(sight: Sight, request: Request) -> Answer:
@@ -45,6 +58,14 @@ def runs_sheet(sight: Sight, request: Request) -> Answer:
     name = request.path_params["data"]
     listing = _runs(sight, name, _served(sight, name), lists.OF_A_FILE)
     return Sheet(f"runs-{name[7:19]}", listing)
+
+
+def _is_readable(sight: Sight, name: Digest) -> bool:
+    return sight.is_whole and step_that_made(sight.library.store, "prepare", name) is not None
+
+
+def _absent(name: str) -> NotFound:
+    return NotFound(f"there is no data set {name}; search for another")
 
 
 def _served(sight: Sight, name: Digest) -> dict[Digest, Reader]:

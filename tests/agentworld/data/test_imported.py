@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.data.imported import QUARANTINE, import_trajectories
+from agentworld.data.imported import import_trajectories
 from agentworld.errors import InputError
 from agentworld.evaluate.agent import EpisodeResult
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import no_tick
+from agentworld.records.quarantine import OTHER, QUARANTINE, Quarantined, count_reason
 from agentworld.records.trajectory import Turn
 from agentworld.steps.run import run_by_name
 from agentworld.storage.source import digest_of
@@ -222,3 +223,27 @@ def test_a_validations_live_episodes_can_be_the_next_data_sets_logs(tmp_path):
     assert run_by_name("collect", str(recipe), store) == folder
     log(tmp_path, *live[1:], name="trained-live")
     assert run_by_name("collect", str(recipe), store) != folder
+
+
+def test_reasons_of_the_quarantine_are_counted_without_values_and_numbers(tmp_path):
+    log(tmp_path, records.trajectory())
+    bad = [
+        json.dumps({**json.loads(records.trajectory().model_dump_json()), "seed": seed})
+        for seed in ("x1", "x2")
+    ]
+    add_lines(tmp_path, *(line.encode() + b"\n" for line in bad), b"[1]\n")
+    taken_in(tmp_path)
+    collected = read_collected(tmp_path / "out")
+    assert sorted(collected.quarantined.values()) == [1, 2]
+    assert collected.num_quarantined == 3
+    assert not any("x1" in reason for reason in collected.quarantined)
+
+
+def test_reasons_without_end_are_counted_together():
+    counts = Counter()
+    for number in range(300):
+        name = "".join(chr(97 + int(digit)) for digit in str(number))
+        count_reason(counts, Quarantined(file="f", place="", problem=f"{name}: wrong"))
+    assert len(counts) == 101
+    assert counts[OTHER] == 200
+    assert counts.total() == 300

@@ -9,7 +9,7 @@ from agentworld.records.dataset import DataSet
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import POOLS
 from agentworld.storage.pools import read_pool
-from agentworld.storage.trajectories import write_trajectories
+from agentworld.storage.trajectories import read_collected, write_trajectories
 from make import records
 from make.secrets import planted_secrets
 
@@ -62,9 +62,14 @@ def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
 def test_the_manifest_is_on_disk_and_names_what_it_was_made_from(tmp_path, episodes):
     dataset = prepared(tmp_path, episodes)
     assert DataSet.read(tmp_path / "data" / "dataset.json") == dataset
-    assert dataset.recipe == PrepareRecipe().digest
+    assert dataset.recipe == PrepareRecipe().model_dump(mode="json")
     assert dataset.pools["cpt"].tags.keys() == {"write", "cat", "history", "output"}
     assert dataset.domains == {"shell": 220}
+    assert dataset.sources == {"random-explorer": 220}
+    assert dataset.licences == {"unstated": 220}
+    assert (dataset.num_read, dataset.num_trajectories) == (220, 220)
+    assert dataset.parents[0].collected == read_collected(tmp_path / "logs").digest
+    assert sum(dataset.lengths.turns) == 220
 
 
 def test_the_same_trajectories_give_the_same_data_set(tmp_path, episodes):
@@ -94,6 +99,12 @@ def test_what_was_removed_is_counted(tmp_path, episodes):
     dataset = prepared(tmp_path, [short, *episodes, episodes[0]])
     assert dataset.filtered["short trajectory"] == 1
     assert dataset.filtered["duplicate trajectory"] == 1
+    assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 2, len(episodes))
+
+
+def test_trajectories_are_counted_to_the_last_one(tmp_path, episodes):
+    dataset = prepared(tmp_path, [*episodes, records.trajectory(("ls", "[0] ~"))])
+    assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 1, len(episodes))
 
 
 def test_masked_turns_are_counted_by_their_class(tmp_path, episodes):

@@ -1,5 +1,7 @@
-"""What MLflow's own pages tell of where a version came from."""
+"""What MLflow's own pages tell of where a version came from, and of data sets."""
 
+import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,9 +9,10 @@ import pytest
 
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import StoreError
-from agentworld.lineage.base import Agent
+from agentworld.lineage.base import Agent, WorldModel
+from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.mlflow import MlflowRegistry
-from machines.mlflow_server import door, serving
+from machines.mlflow_server import Door, door, serving
 from make import records
 from make.story import DATA, EARLY_DATA, world_of
 
@@ -24,6 +27,13 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     else:
         with serving(folder) as server:
             yield f"http://{LOOPBACK}:{server.port}"
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """What stands before a server, and fails as a test wants."""
+    with serving(tmp_path_factory.mktemp("mlflow")) as server, door(server.port) as before:
+        yield before
 
 
 @pytest.fixture
@@ -93,18 +103,93 @@ def test_every_stages_data_is_found_by_one_search(registry, url, model):
     assert [int(each.version) for each in found] == [ref.version]
 
 
-def test_an_attempt_that_is_repeated_has_its_inputs_once(tmp_path, model):
-    (tmp_path / "mlflow").mkdir()
-    with serving(tmp_path / "mlflow") as server, door(server.port) as before:
-        registry, what = MlflowRegistry(before.url), agent("r3")
-        world = registry.register_world_model("worlds", world_of(records.digest("w")), model)
-        before.status = lambda number: 400 * ("model-versions/create" in before.asked[number])
-        with pytest.raises(StoreError):
-            registry.register_agent("repeated", what, model, world_model=world)
-        with pytest.raises(StoreError):
-            registry.register_world_model("others", world_of(records.digest("o")), model)
-        before.status = lambda _number: 0
-        ref = registry.register_agent("repeated", what, model, world_model=world)
-        other = registry.register_world_model("others", world_of(records.digest("o")), model)
-        assert len(run_of(before.url, ref)[1].inputs.model_inputs) == 1
-        assert len(run_of(before.url, other)[1].inputs.dataset_inputs) == 2
+def test_an_attempt_that_is_repeated_has_its_inputs_once(before, model):
+    registry, what = MlflowRegistry(before.url), agent("r3")
+    world = registry.register_world_model("worlds", world_of(records.digest("w")), model)
+    before.status = lambda number: 400 * ("model-versions/create" in before.asked[number])
+    with pytest.raises(StoreError):
+        registry.register_agent("repeated", what, model, world_model=world)
+    with pytest.raises(StoreError):
+        registry.register_world_model("others", world_of(records.digest("o")), model)
+    before.status = lambda _number: 0
+    ref = registry.register_agent("repeated", what, model, world_model=world)
+    other = registry.register_world_model("others", world_of(records.digest("o")), model)
+    assert len(run_of(before.url, ref)[1].inputs.model_inputs) == 1
+    assert len(run_of(before.url, other)[1].inputs.dataset_inputs) == 2
+
+
+def dataset(name: str):
+    """Of odd words, which MLflow takes in no name of a metric."""
+    return records.dataset().model_copy(update={"sources": {f"<b>{name}</b> \u202e": 9}})
+
+
+def trained_on(data: str) -> WorldModel:
+    stage = records.checkpoint("cpt", data=data, artifact=records.digest(f"on {data}"))
+    return WorldModel(stages=(stage,), report=records.digest("report"))
+
+
+def runs_with(registry: MlflowRegistry, data: str):
+    client = registry._client
+    (experiment,) = client.search_experiments(filter_string="name = 'agentworld'")
+    return client.search_runs([experiment.experiment_id], f"dataset.name = '{data}'")
+
+
+def test_one_search_finds_a_data_set_and_what_was_trained_on_it(registry, model):
+    what = dataset("searched")
+    run = registry.register_dataset(what)
+    registry.register_world_model("on-data", trained_on(what.digest), model)
+    runs = {each.info.run_id: each for each in runs_with(registry, what.digest)}
+    assert len(runs) == 2
+    assert runs[run].data.tags["agentworld.kind"] == "data-set"
+    contexts = {each.inputs.dataset_inputs[0].tags[0].value for each in runs.values()}
+    assert contexts == {"prepared", "cpt"}
+
+
+def test_its_run_has_the_manifest_its_recipe_and_its_numbers(registry):
+    what = dataset("told")
+    run = registry._client.get_run(registry.register_dataset(what))
+    (data_input,) = run.inputs.dataset_inputs
+    assert json.loads(data_input.dataset.profile) == what.model_dump(mode="json")
+    assert run.data.params == {"min_turns": "2"}
+    assert run.data.metrics["trajectories"] == 9
+    assert run.info.status == "FINISHED"
+    assert [each.path for each in registry._client.list_artifacts(run.info.run_id)] == [
+        "dataset.json"
+    ]
+
+
+def test_a_data_set_is_registered_once(registry):
+    what = dataset("once")
+    assert registry.register_dataset(what) == registry.register_dataset(what)
+    assert len(runs_with(registry, what.digest)) == 1
+
+
+def test_an_audit_takes_the_manifest_for_nothing_that_was_added(registry, model):
+    what = dataset("audited")
+    registry.register_dataset(what)
+    world = trained_on(what.digest)
+    stored = registry.stored(registry.register_world_model("audited", world, model))
+    assert stored.data == data_inputs(world.stages)
+
+
+def test_a_profile_that_was_changed_is_noticed(tmp_path, model):
+    registry = MlflowRegistry(f"sqlite:///{tmp_path}/mlflow.db", tmp_path / "artifacts")
+    what = dataset("changed")
+    registry.register_dataset(what)
+    ref = registry.register_world_model("changed", trained_on(what.digest), model)
+    with sqlite3.connect(tmp_path / "mlflow.db") as database:
+        changed = "REPLACE(dataset_profile, '\"shell\":9', '\"shell\":8')"
+        database.execute(f"UPDATE datasets SET dataset_profile = {changed}")
+    (data_input,) = registry.stored(ref).data
+    assert '"shell":8' in data_input.beside
+
+
+def test_a_data_set_whose_registering_broke_off_is_registered_once(before):
+    registry, what = MlflowRegistry(before.url), dataset("broken off")
+    before.status = lambda number: 400 * ("runs/log-batch" in before.asked[number])
+    with pytest.raises(StoreError):
+        registry.register_dataset(what)
+    before.status = lambda _number: 0
+    run = registry.register_dataset(what)
+    assert [each.info.run_id for each in runs_with(registry, what.digest)] == [run]
+    assert len(registry._client.get_metric_history(run, "trajectories")) == 1

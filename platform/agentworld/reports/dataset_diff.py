@@ -1,0 +1,69 @@
+"""What two data sets do not have in common: their recipes, their counts, and their trajectories."""
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from agentworld.records.base import Digest, Record
+from agentworld.records.dataset import DataSet
+from agentworld.records.leaves import json_leaves
+from agentworld.storage.datasets import StoredDataSet
+
+_COUNTS = ("domains", "sources", "licences", "tags", "filtered", "quarantined")
+
+
+class Difference(Record):
+    """One thing that is not the same."""
+
+    what: str
+    """By dots: `recipe.mask.echo`, or `tags.output`."""
+    first: JsonValue
+    second: JsonValue
+    """Null where there is no such thing."""
+
+
+class DataSetDifference(Record):
+    """The answer to: what is different about these two data sets?"""
+
+    first: Digest
+    second: Digest
+    differences: tuple[Difference, ...]
+    """Their parents first, their pools last."""
+    num_only_first: int
+    """Trajectories that the second one has in no pool."""
+    num_only_second: int
+    num_both: int
+
+
+def diff_datasets(first: StoredDataSet, second: StoredDataSet) -> DataSetDifference:
+    """By their manifests and the digests in their pools; raises InputError for a broken pool."""
+    one, other = dict(_facts(first.dataset)), dict(_facts(second.dataset))
+    own, others = first.trajectories(), second.trajectories()
+    return DataSetDifference(
+        first=first.digest,
+        second=second.digest,
+        differences=tuple(
+            Difference(what=what, first=one.get(what), second=other.get(what))
+            for what in {**one, **other}
+            if one.get(what) != other.get(what)
+        ),
+        num_only_first=len(own - others),
+        num_only_second=len(others - own),
+        num_both=len(own & others),
+    )
+
+
+def _facts(dataset: DataSet) -> Iterator[tuple[str, JsonValue]]:
+    yield "parents", [parent.collected for parent in dataset.parents]
+    for number, parent in enumerate(dataset.parents):
+        yield f"parents.{number}.form", parent.form or None
+        yield from json_leaves(parent.options, f"parents.{number}.options")
+    yield from json_leaves(dataset.recipe, "recipe")
+    yield "trajectories.read", dataset.num_read
+    yield "trajectories.in_pools", dataset.num_trajectories
+    for name in _COUNTS:
+        yield from json_leaves(getattr(dataset, name), name)
+    for name, file in dataset.pools.items():
+        for count in ("num_samples", "num_turns", "num_targets"):
+            yield f"pools.{name}.{count}", getattr(file, count)
+        yield f"pools.{name}.content", file.content

@@ -1,0 +1,125 @@
+"""The data sets of a store as versions: which there are, what differs, what is in them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentworld_cli.plain import plain
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="A folder, a digest, or the start of one.")
+]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Where the page is written.")]
+
+
+def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """List the data sets that a store prepared, the newest first."""
+    from agentworld.storage.datasets import list_datasets
+
+    datasets = list_datasets(Path(store))
+    if as_json:
+        show_json(
+            [
+                {
+                    "digest": each.digest,
+                    "folder": str(each.folder),
+                    "domains": each.dataset.domains,
+                    "num_trajectories": each.dataset.num_trajectories,
+                    "num_samples": {k: v.num_samples for k, v in each.dataset.pools.items()},
+                }
+                for each in datasets
+            ]
+        )
+        return
+    for each in datasets:
+        domains = ", ".join(each.dataset.domains)
+        print(
+            f"{brief(each.digest)}  {each.dataset.num_trajectories:>9,} trajectories"
+            f"  {plain(domains)}  {plain(str(each.folder))}"
+        )
+
+
+def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Say what a data set holds: its manifest."""
+    from agentworld.records.leaves import json_leaves
+    from agentworld.storage.datasets import find_dataset
+
+    dataset = find_dataset(data, Path(store)).dataset
+    if as_json:
+        show_json(dataset)
+        return
+    fields = dataset.model_dump(mode="json")
+    parents = {str(number): each for number, each in enumerate(fields.pop("parents"))}
+    for name, value in json_leaves({"parents": parents, **fields}):
+        print(f"{plain(name):<32} {value!r}")
+
+
+def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print what two data sets do not have in common: recipe, parents, counts, trajectories."""
+    from agentworld.reports.dataset_diff import diff_datasets
+    from agentworld.storage.datasets import find_dataset
+
+    one, other = (find_dataset(name, Path(store)) for name in (first, second))
+    difference = diff_datasets(one, other)
+    if as_json:
+        show_json(difference)
+        return
+    print(f"{brief(difference.first)} and {brief(difference.second)}")
+    for each in difference.differences:
+        print(f"  {plain(each.what):<40} {_value(each.first)} -> {_value(each.second)}")
+    for number, where in (
+        (difference.num_only_first, "only in the first"),
+        (difference.num_only_second, "only in the second"),
+        (difference.num_both, "in both"),
+    ):
+        print(f"  {number:>10,}  trajectories {where}")
+
+
+def inspect(
+    data: Data, out: Out = Path("dataset.html"), store: Store = DEFAULT_STORE, as_json: Json = False
+) -> None:
+    """Write a page that shows a data set: counts, lengths, licences, example turns, quarantine."""
+    from agentworld.records.base import write_whole
+    from agentworld.reports.dataset import render_dataset, view_dataset
+    from agentworld.storage.datasets import find_dataset
+
+    stored = find_dataset(data, Path(store))
+    view = view_dataset(stored)
+    write_whole(out, render_dataset(view).encode())
+    if as_json:
+        flow = {row.label: row.num for row in view.flow.rows}
+        quarantine = [row._asdict() for row in view.quarantine]
+        lost = {table.title: {row.label: row.num for row in table.rows} for table in view.losses}
+        show_json(
+            {
+                "page": str(out),
+                "digest": view.digest,
+                "flow": flow,
+                "lost": lost,
+                "quarantine": quarantine,
+            }
+        )
+    else:
+        print(plain(str(out)))
+
+
+def register(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Register a data set in MLflow, where a run stands for it; its first training does so too."""
+    from agentworld.operations.registry import open_registry
+    from agentworld.storage.datasets import find_dataset
+
+    stored = find_dataset(data, Path(store))
+    run = open_registry(Path(store)).register_dataset(stored.dataset)
+    if as_json:
+        show_json({"digest": stored.digest, "run": run})
+    else:
+        print(f"{brief(stored.digest)} is run {plain(run)}")
+
+
+def _value(value: object) -> str:
+    """A digest in brief, another value as Python writes it, and a dash for what is not there."""
+    if isinstance(value, str) and value.startswith("sha256:"):
+        return brief(value)
+    return "-" if value is None else repr(value)

@@ -1,0 +1,55 @@
+"""What is counted while a data set is made."""
+
+from agentworld.data.samples import make_sample
+from agentworld.data.summary import Summary
+from agentworld.recipes.data import PrepareRecipe
+from make import records
+
+EPISODES = [
+    records.trajectory(("ls", "[0] ~"), seed=0, source="a", licence="MIT"),
+    records.trajectory(("ls", ""), ("cat x", "12345678"), seed=1, source="b"),
+    records.trajectory(("ls", "1"), seed=2, source="b"),
+]
+
+
+def summary_of(trajectories):
+    summary = Summary()
+    for trajectory in summary.read(trajectories):
+        summary.add(
+            trajectory, make_sample(PrepareRecipe(), trajectory, trajectory.digest, "held_out")
+        )
+    return summary
+
+
+def test_trajectories_are_counted_by_domain_source_and_licence():
+    fields = summary_of(EPISODES).fields()
+    assert fields["num_read"] == 3
+    assert fields["domains"] == {"shell": 3}
+    assert fields["sources"] == {"a": 1, "b": 2}
+    assert fields["licences"] == {"MIT": 1, "unstated": 2}
+
+
+def test_lengths_are_counted_by_their_binary_digits():
+    lengths = summary_of(EPISODES).fields()["lengths"]
+    assert lengths.turns == (0, 2, 1)
+    assert lengths.action == (0, 0, 3, 1)
+    assert lengths.observation == (1, 1, 0, 1, 1)
+
+
+def test_parts_that_were_counted_apart_add_up_to_the_whole():
+    first, second = summary_of(EPISODES[:1]), summary_of(EPISODES[1:])
+    first.merge(second)
+    assert first.fields() == summary_of(EPISODES).fields()
+
+
+def test_several_samples_of_a_trajectory_count_it_once():
+    summary = Summary()
+    sample = make_sample(PrepareRecipe(), EPISODES[0], EPISODES[0].digest, "cpt")
+    for _ in range(3):
+        summary.add(EPISODES[0], sample)
+    assert summary.fields()["domains"] == {"shell": 1}
+    assert summary.fields()["num_read"] == 0
+
+
+def test_a_summary_of_nothing_has_no_lengths():
+    assert Summary().fields()["lengths"].turns == ()

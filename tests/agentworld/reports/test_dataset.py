@@ -1,0 +1,144 @@
+"""The page of a data set: what it shows, and that nothing in it can do anything."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import make.datasets
+from agentworld.records.dataset import DataSet, Lengths, Parent
+from agentworld.reports.dataset import bucket, render_dataset, view_dataset
+from agentworld.storage.datasets import StoredDataSet
+from make import records
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    return make.datasets.stored(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def view(dataset):
+    return view_dataset(dataset)
+
+
+@pytest.fixture(scope="module")
+def page(view):
+    return render_dataset(view)
+
+
+class Elements(HTMLParser):
+    """Tags and attributes of a page, and the levels of its headings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.levels: list[int] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+
+
+def rows(tables, title):
+    (table,) = [each for each in tables if each.title == title]
+    return {row.label: row.num for row in table.rows}
+
+
+def test_the_flow_adds_up_from_the_records_to_the_pools(view, dataset):
+    flow = {row.label: row.num for row in view.flow.rows}
+    assert flow["recorded"] == make.datasets.NUM_EPISODES + make.datasets.NUM_BAD
+    assert flow["imported"] == make.datasets.NUM_EPISODES
+    short = rows(view.losses, "Left out by filters")["short trajectory"]
+    assert flow["passed the filters"] == flow["imported"] - short
+    pools = [num for label, num in flow.items() if label.startswith("pool ")]
+    assert sum(pools) == flow["passed the filters"] == dataset.dataset.num_trajectories
+
+
+def test_broken_episodes_of_explorers_are_part_of_what_was_recorded():
+    parent = Parent(collected=records.digest("c"), num_broken=3)
+    dataset = records.dataset().model_copy(update={"parents": (parent,), "num_read": 9})
+    view = view_dataset(StoredDataSet(dataset, records.digest("nowhere"), records.digest("no")))
+    assert view.flow.rows[0].num == 12
+    assert rows(view.losses, "Left out of the recordings") == {"episode that broke its sandbox": 3}
+
+
+def test_examples_are_of_every_pool_and_say_which_turns_are_targets(view, page):
+    assert {each.pool for each in view.examples} == {"cpt", "sft", "rl", "held_out"}
+    for kind in ("target", "masked", "judged"):
+        assert f'<span class="mask {kind}">' in page
+        assert f'class="{kind}" role="region"' in page
+
+
+def test_a_masked_turn_is_shown_as_masked_and_a_target_as_a_target(view, page):
+    (rl, *_) = (each for each in view.examples if each.pool == "rl")
+    kinds = ["target" if turn.target else "masked" for turn in rl.sample.turns]
+    section = page.split(rl.sample.trajectory)[1].split("</section>")[0]
+    assert re.findall(r'class="(target|masked)" role', section) == kinds[:8]
+
+
+def test_the_quarantine_has_line_field_and_reason(view, page):
+    places = [(row.place, row.field) for row in view.quarantine]
+    assert places == [("line 61", ""), ("line 62", "messages.0"), ("line 63", "")]
+    assert all(row.reason for row in view.quarantine)
+    assert "line 62" in page
+
+
+def test_nothing_that_a_recording_says_is_an_element(page):
+    elements = Elements()
+    elements.feed(page)
+    assert elements.tags & {"script", "i", "b", "img", "iframe", "link"} == set()
+    assert not any(name.startswith("on") for name in elements.attributes)
+    assert "{{ 7 * 7 }}" in page
+    assert all(c.isprintable() or c in "\n\t" for c in page)
+
+
+def test_the_page_needs_nothing_but_itself_and_follows_the_light(page):
+    assert re.findall(r"https?://|<link|<script|<img|@import|url\(", page) == []
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_headings_go_down_by_one_level_at_a_time(page):
+    elements = Elements()
+    elements.feed(page)
+    assert elements.levels[0] == 1
+    pairs = zip(elements.levels, elements.levels[1:], strict=False)
+    assert all(after <= before + 1 for before, after in pairs)
+
+
+def test_pools_that_lie_elsewhere_leave_the_counts_and_a_sentence(dataset, tmp_path):
+    view = view_dataset(dataset._replace(folder=tmp_path, store=tmp_path))
+    assert (view.examples, view.quarantine) == ([], [])
+    assert "cpt.parquet is garbled: No such file" in view.problem
+    page = render_dataset(view)
+    assert "No example can be shown: " in page
+    assert "The import&#39;s folder is not in this store" in page or "The import's folder" in page
+
+
+def test_many_rows_are_cut_to_the_most_frequent_and_counted(tmp_path):
+    sources = {f"source {number}": number + 1 for number in range(50)}
+    dataset = records.dataset().model_copy(update={"sources": sources})
+    view = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path))
+    (table,) = [each for each in view.contents if each.title == "Sources"]
+    assert (len(table.rows), table.num_omitted) == (40, 10)
+    assert table.rows[0].label == "source 49"
+
+
+def test_lengths_start_where_there_are_some(tmp_path):
+    lengths = Lengths(turns=(0, 0, 3, 0, 1))
+    dataset = DataSet.model_validate(records.dataset().model_dump() | {"lengths": lengths})
+    view = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path))
+    assert rows(view.lengths, "Turns of a trajectory") == {"2 to 3": 3, "4 to 7": 0, "8 to 15": 1}
+    assert [bucket(digits) for digits in (0, 1, 11)] == ["0", "1", "1,024 to 2,047"]
+
+
+def test_masked_turns_and_secrets_are_no_trajectories_that_filters_left_out(tmp_path):
+    filtered = {"masked echo": 3, "redacted key": 2, "short trajectory": 1, "empty action": 0}
+    dataset = records.dataset().model_copy(update={"filtered": filtered})
+    losses = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path)).losses
+    assert rows(losses, "Masked") == {"masked echo": 3}
+    assert rows(losses, "Replaced by placeholders") == {"redacted key": 2}
+    assert rows(losses, "Left out by filters") == {"short trajectory": 1}

@@ -1,0 +1,77 @@
+"""Data sets of a store, by folder, digest and the start of one."""
+
+import pytest
+
+import make.datasets
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.storage.datasets import find_dataset, list_datasets, prepared_dataset
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def dataset(store):
+    return make.datasets.stored(store)
+
+
+@pytest.mark.parametrize("start", [71, 20, 12], ids=["whole", "start", "short"])
+def test_a_data_set_is_named_by_its_digest_or_the_start_of_it(store, dataset, start):
+    assert find_dataset(dataset.digest[:start], store) == dataset
+    assert find_dataset(dataset.digest[7:start], store) == dataset
+
+
+def test_a_folder_is_named_with_the_store_that_it_is_in(dataset, tmp_path):
+    assert find_dataset(str(dataset.folder), tmp_path) == dataset
+
+
+def test_what_is_no_data_set_is_answered_with_those_that_are_there(store, dataset):
+    with pytest.raises(NotFound, match=f"data sets are {dataset.digest}"):
+        find_dataset("sha256:abc", store)
+    with pytest.raises(InputError, match=r"holds no dataset\.json"):
+        find_dataset(str(store), store)
+
+
+def test_the_start_of_several_is_refused(tmp_path):
+    for seed in (0, 1):
+        make.datasets.stored(tmp_path, seed=seed)
+    assert len(list_datasets(tmp_path)) == 2
+    with pytest.raises(InputError, match="is the start of sha256:"):
+        find_dataset("sha256:", tmp_path)
+
+
+def test_the_import_and_its_quarantine_are_in_the_manifest(dataset):
+    (parent,) = dataset.dataset.parents
+    assert (parent.form, parent.num_quarantined) == ("messages", make.datasets.NUM_BAD)
+    assert parent.options.keys() == {"licence", "source"}
+    assert sum(dataset.dataset.quarantined.values()) == make.datasets.NUM_BAD
+    records = list(dataset.quarantine(parent))
+    assert [record.place for record in records] == ["line 61", "line 62", "line 63"]
+    assert {record.reason for record in records} == dataset.dataset.quarantined.keys()
+
+
+def test_all_its_trajectories_are_those_that_it_counts(dataset):
+    assert len(dataset.trajectories()) == dataset.dataset.num_trajectories
+
+
+def test_a_manifest_that_was_changed_is_not_that_of_its_digest(tmp_path):
+    dataset = make.datasets.stored(tmp_path)
+    assert prepared_dataset(dataset.digest, tmp_path) == dataset
+    changed = dataset.dataset.model_copy(update={"num_read": 7})
+    changed.write(dataset.folder / "dataset.json")
+    with pytest.raises(EvidenceError, match="is not that of"):
+        prepared_dataset(dataset.digest, tmp_path)
+
+
+def test_another_store_did_not_prepare_it(dataset, tmp_path):
+    assert prepared_dataset(dataset.digest, tmp_path) is None
+    assert list_datasets(tmp_path) == []
+
+
+def test_a_pool_that_is_gone_is_named(tmp_path):
+    dataset = make.datasets.stored(tmp_path)
+    (dataset.folder / "rl.parquet").unlink()
+    with pytest.raises(EvidenceError, match=r"rl\.parquet is garbled: No such file"):
+        dataset.trajectories()

@@ -1,0 +1,86 @@
+"""`agentworld data list`, `show`, `diff`, `inspect` and `register`."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import make.datasets
+from agentworld.records.dataset import DataSet
+from agentworld_cli.main import app
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def first(store):
+    return make.datasets.stored(store)
+
+
+@pytest.fixture(scope="module")
+def second(store):
+    return make.datasets.stored(store, seed=1)
+
+
+def run(store, *words: str) -> str:
+    result = CliRunner().invoke(app, ["data", *words, "--store", str(store)])
+    assert result.exit_code == 0, result.output or result.exception
+    assert all(c.isprintable() or c == "\n" for c in result.stdout)
+    return result.stdout
+
+
+def test_the_data_sets_of_a_store_are_listed(store, first, second):
+    lines = run(store, "list").splitlines()
+    assert {line.split()[0] for line in lines} == {first.digest[:19], second.digest[:19]}
+    printed = json.loads(run(store, "list", "--json"))
+    assert {each["digest"] for each in printed} == {first.digest, second.digest}
+
+
+def test_a_manifest_is_shown_by_the_start_of_its_digest(store, first):
+    printed = run(store, "show", first.digest[:20], "--json")
+    assert DataSet.model_validate_json(printed) == first.dataset
+    assert "pools.cpt.num_samples" in run(store, "show", str(first.folder))
+
+
+def test_a_difference_is_printed_and_there_for_machines(store, first, second):
+    words = "diff", first.digest[:20], second.digest[:20]
+    text = run(store, *words)
+    assert "recipe.seed" in text
+    assert "trajectories in both" in text
+    printed = json.loads(run(store, *words, "--json"))
+    assert {"what": "recipe.seed", "first": 0, "second": 1} in printed["differences"]
+    assert printed["num_both"] == first.dataset.num_trajectories
+
+
+def test_a_page_is_written(store, first, tmp_path):
+    out = tmp_path / "page.html"
+    words = "inspect", first.digest, "--out", str(out)
+    assert run(store, *words) == f"{out}\n"
+    assert first.digest in out.read_text()
+    printed = json.loads(run(store, *words, "--json"))
+    assert printed["flow"]["imported"] == make.datasets.NUM_EPISODES
+    assert len(printed["quarantine"]) == make.datasets.NUM_BAD
+
+
+@pytest.mark.waits
+def test_the_commands_of_the_guide_work(store, first, second, tmp_path, monkeypatch):
+    guide = Path(__file__).parents[2] / "docs/guides/data-sets.md"
+    section = guide.read_text().partition("## Versions")[2].partition("\n## ")[0]
+    commands = re.findall(r"^\$ agentworld data (.*) --store my-store$", section, re.M)
+    assert len(commands) == 5
+    monkeypatch.chdir(tmp_path)
+    digests = {"4e4bbdd99a1a": first.digest[7:19], "913692bb2349": second.digest[7:19]}
+    for command in commands:
+        run(store, *(digests.get(word, word) for word in command.split()))
+    assert (tmp_path / "page.html").is_file()
+
+
+@pytest.mark.waits
+def test_a_data_set_is_registered_once(store, first):
+    printed = json.loads(run(store, "register", first.digest, "--json"))
+    assert run(store, "register", first.digest[:20]).endswith(f"is run {printed['run']}\n")
