@@ -152,22 +152,24 @@ def _score(
     return asyncio.run(ask())
 
 
-def _baselines(data: Path, samples: Sequence[Sample], recipe: Recipe) -> dict[str, _Scorer]:
-    engines: dict[str, Callable[[], Engine]] = {
-        "copy": CopyPrevious,
-        "repeat": RepeatEarlier,
-        "frequent": lambda: MostFrequent(_training(data)),
-        "nearest": lambda: NearestTransition(_training(data)),
-    }
-
-    def scorer(opened: Callable[[], Engine]) -> _Scorer:
-        return lambda tick: _score(opened(), samples, recipe, tick)
-
-    return {name: scorer(opened) for name, opened in engines.items()}
-
-
 def _training(data: Path) -> Iterator[Sample]:
     return chain.from_iterable(_samples(data, pool) for pool in _TRAINING)
+
+
+BASELINES: dict[str, Callable[[Path], Engine]] = {
+    "copy": lambda _: CopyPrevious(),
+    "repeat": lambda _: RepeatEarlier(),
+    "frequent": lambda data: MostFrequent(_training(data)),
+    "nearest": lambda data: NearestTransition(_training(data)),
+}
+"""What needs no training, by the data set that it may read."""
+
+
+def _baselines(data: Path, samples: Sequence[Sample], recipe: Recipe) -> dict[str, _Scorer]:
+    def scorer(opened: Callable[[Path], Engine]) -> _Scorer:
+        return lambda tick: _score(opened(data), samples, recipe, tick)
+
+    return {name: scorer(opened) for name, opened in BASELINES.items()}
 
 
 def _samples(data: Path, pool: Pool) -> Iterator[Sample]:

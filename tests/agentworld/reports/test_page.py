@@ -150,7 +150,8 @@ def test_a_recipe_that_is_too_small_for_the_targets_is_held_against_none(tmp_pat
 
 @pytest.mark.waits
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_narrow_screen_no_word_is_broken_and_nobody_is_kept_out(tmp_path, grouped, scheme):
+@pytest.mark.usefixtures("grouped")
+def test_on_a_narrow_screen_no_word_is_broken_and_nobody_is_kept_out(tmp_path, scheme):
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
