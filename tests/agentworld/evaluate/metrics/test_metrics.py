@@ -148,6 +148,10 @@ def test_the_keys_and_the_values_of_json_are_counted_apart(predicted, keys, valu
     assert value("json_values", predicted, TRUTH) == pytest.approx(values)
 
 
+def test_true_is_not_one_and_a_float_is_its_integer():
+    assert value("json_values", '{"a": true, "b": 1.0}', '{"a": 1, "b": 1}') == 0.5
+
+
 @pytest.mark.parametrize("truth", ["36", '"Ada"', "null", "Ada", "", "[NaN]", "[" * 100_000])
 def test_what_is_no_structure_has_no_figure_of_one(truth):
     assert value("json_keys", "{}", truth) is None
