@@ -22,6 +22,7 @@ from agentworld_cli.show import (
 )
 
 if TYPE_CHECKING:
+    from agentworld.operations.simulators import Validity
     from agentworld.recipes import Recipe
     from agentworld.storage.simulators import PinnedSimulator
 
@@ -161,7 +162,7 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
         show_json([each.model_dump(mode="json") for each in rows])
         return
     for each in rows:
-        state = "validated" if each.validated else "unvalidated"
+        state = _validation_state(each)
         names = f", {' '.join(each.aliases)}" if each.aliases else ""
         size = decimal(each.size_bytes) if each.verifiable else "cannot be verified"
         weights = brief(each.world_model) if each.world_model[:7] == "sha256:" else each.world_model
@@ -228,14 +229,26 @@ def serve(
 
 def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:
     """The folder, as the next command takes it."""
-    validated = bool(simulator.reports)
+    from agentworld.operations.simulators import Validity
+
+    validity = Validity.of(simulator)
     if as_json:
         summary = {"simulator": simulator.digest, "folder": str(simulator.folder)}
-        show_json({**summary, "validated": validated})
+        show_json({**summary, **validity.model_dump(mode="json")})
         return
-    if not validated:
-        sys.stderr.write("unvalidated: nobody has attached an evaluation yet\n")
+    if not validity.validated:
+        sys.stderr.write(f"unvalidated: {'; '.join(validity.problems)}\n")
     print(simulator.folder)
+
+
+def _validation_state(validity: "Validity") -> str:
+    """In a few words, with the number of answers."""
+    state = "validated" if validity.validated else "unvalidated"
+    if validity.answers is None:
+        return state
+    words = f"{state} by {validity.answers.num} answers"
+    bad = {"missing": validity.answers.missing, "cut off": validity.answers.cut_off}
+    return ", ".join([words, *(f"{num} {what}" for what, num in bad.items() if num)])
 
 
 def _described(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":

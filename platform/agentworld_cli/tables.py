@@ -9,8 +9,9 @@ from rich.table import Column, Table
 from agentworld.records.base import Digest
 from agentworld.records.gate import Outcome
 from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
+from agentworld.reports.groups import kind_rows, metric_rows
 from agentworld.reports.summary import Summary
-from agentworld.reports.targets import Figure, figures_of
+from agentworld.reports.targets import Figure, figures_of, has_no_targets
 from agentworld.runner.folders import AGENT, REPORT, TrainedAgent
 from agentworld.steps.table import AFTER_GATE
 from agentworld_cli.show import console
@@ -18,10 +19,16 @@ from agentworld_cli.show import console
 
 def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     """What was made and how good it is."""
-    console.print(_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)), "")
+    report = WorldModelReport.read(folders["evaluate"] / REPORT)
+    console.print(_world_model(report), "")
+    console.print(_metrics(report), "")
+    if kind_rows(report):
+        console.print(_kinds(report), "")
     if summary.agent:
         console.print(_agent(AgentReport.read(folders["validate"] / REPORT)), "")
     figures = figures_of(summary)
+    if has_no_targets(summary):
+        console.print(f"{summary.recipe} is too small for the demo's targets; it has none.")
     console.print(_figures([each for each in figures if not each.interval]), "")
     console.print(_differences([each for each in figures if each.interval]), "")
     show_refusal(summary.gate)
@@ -53,6 +60,35 @@ def _world_model(report: WorldModelReport) -> Table:
     for name, score in {**report.baselines, **report.stages}.items():
         table.add_row(name, *(_interval(each) for each in _columns(score)))
     return table
+
+
+def _metrics(report: WorldModelReport) -> Table:
+    """Of the last stage; the report's page has the others."""
+    stage = [*report.stages][-1]
+    table = _table(f"Metrics of {stage} on all turns", "metric")
+    for heading in (stage, "lead", "over"):
+        table.add_column(heading, justify="right")
+    for row in metric_rows(report):
+        lead = (_signed(row.lead.estimate), row.lead.baseline) if row.lead else ()
+        table.add_row(row.name, _interval(row.stages[-1]), *lead)
+    return table
+
+
+def _kinds(report: WorldModelReport) -> Table:
+    stage = [*report.stages][-1]
+    table = _table("Exact match by kind of turn", "kind")
+    for heading in ("turns", stage, "gain"):
+        table.add_column(heading, justify="right")
+    for row in kind_rows(report):
+        num = f"{row.num} [dim]few[/]" if row.is_small else str(row.num)
+        table.add_row(row.name, num, _interval(row.stages[-1]), _signed(row.gain))
+    return table
+
+
+def _signed(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    return f"{estimate.mean:+.3f} [dim]{estimate.low:+.2f} to {estimate.high:+.2f}[/]"
 
 
 def _columns(score: WorldModelScore) -> list[Estimate | None]:

@@ -1,5 +1,6 @@
 """World models: versions in the registry."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import typer
@@ -42,6 +43,24 @@ def show(version: str, store: Store = DEFAULT_STORE, as_json: Json = False) -> N
         what = f"from {parents}, data {brief(stage.data)}"
         console.print(f"  {stage.stage:<4} {brief(stage.artifact)}  {what}", soft_wrap=True)
     console.print(f"  report {brief(model.report)}", markup=False)
-    for name, value in sorted(model.metrics.items()):
-        if name.startswith(f"{model.stages[-1].stage}."):
-            console.print(f"    {name:<30} {value:.3f}", markup=False)
+    for line in _figures(model.metrics, model.stages[-1].stage):
+        console.print(f"    {line}", markup=False, soft_wrap=True)
+
+
+def _figures(metrics: Mapping[str, float], stage: str) -> Iterator[str]:
+    """One line for a figure of all turns, and one for all groups of a kind."""
+    measures = {
+        name.removeprefix(f"{stage}."): value
+        for name, value in sorted(metrics.items())
+        if name.startswith(f"{stage}.")
+    }
+    groups: dict[str, list[str]] = {}
+    for name, value in measures.items():
+        group, dot, inside = name.partition(".")
+        if dot:
+            label = inside.removesuffix(".exact_match")
+            groups.setdefault(group, []).append(f"{label} {value:.3f}")
+        else:
+            yield f"{name:<30} {value:.3f}"
+    for group, values in groups.items():
+        yield f"exact_match {group}: {', '.join(values)}"

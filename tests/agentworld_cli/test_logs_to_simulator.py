@@ -104,7 +104,8 @@ def test_one_stage_alone_is_evaluated_beside_the_baselines(place, folders):
     folders["report"] = place.run("evaluate", "stages", *words)
     report = WorldModelReport.read(Path(folders["report"]) / "report.json")
     assert report.stages.keys() == {"sft"}
-    assert report.baselines.keys() == {"copy", "nearest"}
+    assert report.baselines.keys() == {"copy", "repeat", "frequent", "nearest"}
+    assert report.stages["sft"].leads.keys() == report.baselines.keys()
     assert report.rl_gain is None
     assert report.lead
     assert report.stages["sft"].free_running
@@ -132,7 +133,8 @@ def test_it_is_pinned_as_a_simulator(place, folders):
     assert pinned == again
     simulator = PinnedSimulator.read(Path(pinned["folder"]))
     assert (simulator.digest, *simulator.manifest.domains) == (pinned["simulator"], "text")
-    assert pinned["validated"]
+    assert pinned["answers"]["num"] > 0
+    assert pinned["validated"] == (pinned["problems"] == [])
 
 
 @pytest.mark.parametrize(

@@ -193,14 +193,27 @@ def test_a_prompt_that_is_one_word_is_meant_as_a_file(call):
     assert "cannot read promt.txt" in call("simulator", "prompt", *words, status=2)
 
 
-def test_a_report_validates_a_simulator(call, tmp_path):
+@pytest.mark.parametrize(
+    ("answers", "state"),
+    [
+        ({}, "validated by 100 answers,"),
+        ({"cut_off": 100}, "unvalidated by 100 answers, 100 cut off,"),
+        ({"missing": 2, "cut_off": 1}, "unvalidated by 100 answers, 2 missing, 1 cut off,"),
+    ],
+)
+def test_a_report_validates_a_simulator_unless_an_answer_is_missing(call, tmp_path, answers, state):
     simulator = records.pinned(tmp_path)
-    report = records.agent_report(simulator=simulator.digest)
+    report = records.grouped_report(simulator.manifest.artifact, **answers)
     report.write(tmp_path / "report.json")
     words = ("--report", str(tmp_path / "report.json"), "--json")
-    assert json.loads(call("simulator", "attach", simulator.digest, *words))["validated"] is True
+    attached = json.loads(call("simulator", "attach", simulator.digest, *words))
     (told,) = json.loads(call("simulator", "list", "--json"))
-    assert told["validated"] is True
+    for each in (attached, told, json.loads(call("simulator", "show", simulator.digest, "--json"))):
+        assert each["validated"] == (not answers)
+        assert each["answers"]["num"] == 100
+        assert len(each["problems"]) == len(answers)
+    assert f", {state} " in call("simulator", "list")
+    assert "answers.num" in call("simulator", "show", simulator.digest)
 
 
 def test_a_report_about_something_else_is_refused(call, tmp_path):

@@ -35,7 +35,7 @@ def test_a_row_that_claims_a_difference_has_an_interval(printed):
     rows = {row.split("  ")[0]: row for row in printed.splitlines()}
     for name in ("base", "imitated", "trained"):
         assert DIFFERENCE.search(rows[name]), rows[name]  # its gap
-    for name in ("lead over both baselines", "gain of RL over SFT", "live gain of RL"):
+    for name in ("lead over the baselines", "gain of RL over SFT", "live gain of RL"):
         assert DIFFERENCE.search(rows[name]), rows[name]
 
 

@@ -20,6 +20,8 @@ from agentworld.records.report import (
     AgentReport,
     AgentScore,
     Estimate,
+    Figures,
+    Gain,
     ServedReport,
     WorldModelReport,
     WorldModelScore,
@@ -30,6 +32,7 @@ from agentworld.records.step import StepReceipt
 from agentworld.records.task import Task
 from agentworld.records.trajectory import PromptParts, Trajectory, Turn
 from agentworld.records.trajectory_log import TrajectoryStep
+from agentworld.records.validation import Answers
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
 from agentworld.signing.statement import Statement, Subject
@@ -203,6 +206,36 @@ def world_report(**fields: object) -> WorldModelReport:
         "lead": estimate(0.52),
     }
     return WorldModelReport.model_validate({**known, **fields})
+
+
+def difference(mean: float, num: int = 100) -> Estimate:
+    return Estimate(mean=mean, low=mean - 0.05, high=mean + 0.05, num=num)
+
+
+def grouped_report(
+    artifact: Digest | None = None, lead: float = 0.3, **answers: int
+) -> WorldModelReport:
+    """One whose last stage, of this artifact, also has kinds of turns, leads, gains and answers."""
+    artifacts = {"rl": artifact or digest("artifact of rl")}
+    known = world_report(artifacts=artifacts, absent={"embedding": "no model"})
+    metrics = {"rule": estimate(0.8), "token_f1": estimate(0.9)}
+    nums = {"read": 60, "write": 25, "unknown": 15}
+    kinds = {
+        kind: Figures(exact_match=estimate(0.7, num), metrics=metrics) for kind, num in nums.items()
+    }
+    more = Figures(exact_match=difference(lead), metrics={"token_f1": difference(lead)})
+    gains = dict.fromkeys(nums, more)
+    gain = Gain(**dict(more), over="sft", by_tag={"cat": difference(0.1)}, by_kind=gains)
+    score = known.stages["rl"].model_copy(
+        update={
+            "metrics": metrics,
+            "by_kind": kinds,
+            "answers": Answers(**{"num": 100, **answers}),
+            "leads": {"copy": more, "repeat": more},
+            "gain": gain,
+        }
+    )
+    return known.model_copy(update={"stages": {**known.stages, "rl": score}})
 
 
 def agent_score(live: float) -> AgentScore:

@@ -21,6 +21,9 @@ from agentworld.records.trajectory import PromptParts, Turn
 Axis = Literal["controllability", "errors", "consistency"]
 """What a rule can verify of a turn (Qwen-AgentWorld appendix C)."""
 
+TurnKind = Literal["read", "write", "computation"]
+"""What an action does to its world: it shows what is there, changes it, or works something out."""
+
 SERVED = 0
 """The prompt variant of RL and serving (Qwen-AgentWorld section 3.1.2)."""
 
@@ -119,6 +122,12 @@ class Domain(Protocol):
 
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
         """For each turn what it is: the tags above, and the domain's own."""
+
+    def turn_kind(self, action: str) -> TurnKind | None:
+        """What an action does to its world; null where its words do not say it."""
+
+    def mask_volatile(self, observation: str) -> str:
+        """For comparing: what no predictor can know, as the time of day, by a fixed word."""
 
     def has_unseen(self, text: str) -> bool:
         """Whether a text holds what no training episode may hold."""

@@ -15,6 +15,23 @@ def render_calls(calls: Iterable[Call]) -> str:
     return "\n".join(map(_render, calls))
 
 
+def parse_calls(action: str) -> tuple[Call, ...]:
+    """The calls that an action consists of; none where a line of it is no call."""
+    if not action.startswith("{"):
+        return ()
+    try:
+        return tuple(_parse(line) for line in action.splitlines())
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _parse(line: str) -> Call:
+    match json.loads(line):
+        case {"name": str(name), "arguments": dict(arguments)}:
+            return Call(name, arguments)
+    raise ValueError("the line is no call")
+
+
 def _render(call: Call) -> str:
     try:
         name, arguments = _encode(call.name), _encode(dict(call.arguments))

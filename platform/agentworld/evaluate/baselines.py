@@ -1,12 +1,28 @@
-"""What a predictor reaches without learning; a world model must be better than both.
+"""What a predictor reaches without learning; a world model must be better than all of them.
 
 They are engines, so that they are asked and scored exactly as a model is.
 """
 
+from collections import Counter
+from collections.abc import Iterable
+
 from agentworld.engine.base import Completion, CompletionRequest
+from agentworld.evaluate.tools import tool_of
+from agentworld.records.sample import Sample
+
+_MOST_CHARACTERS = 1 << 26
+_OVERHEAD = 200
+"""About what a counted observation takes beside its text."""
 
 
-class CopyPrevious:
+class _Baseline:
+    """An engine that holds nothing to let go of."""
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class CopyPrevious(_Baseline):
     """Says what was shown last; at an episode's start it has nothing to say."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
@@ -16,5 +32,65 @@ class CopyPrevious:
         ]
         return Completion(observations[-1] if observations else "", 0, 0, "stop")
 
-    async def close(self) -> None:
-        """There is nothing to let go of."""
+
+class RepeatEarlier(_Baseline):
+    """Says what the same action showed earlier in the episode; a new one it cannot answer."""
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The observation of the latest turn with this action."""
+        _, *exchanges, action = (message["content"] for message in request.messages)
+        observations = dict(zip(exchanges[::2], exchanges[1::2], strict=True))
+        return Completion(observations.get(action, ""), 0, 0, "stop")
+
+
+class MostFrequent(_Baseline):
+    """Says what the tool of the action showed most often in training, the first of several.
+
+    Counts are bounded: where there are too many different observations, the rarest are forgotten.
+    """
+
+    def __init__(self, samples: Iterable[Sample], most_characters: int = _MOST_CHARACTERS) -> None:
+        counts = _Counts(most_characters)
+        for sample in samples:
+            for turn in sample.turns:
+                counts.add(tool_of(turn.action), turn.observation)
+        self._answers = counts.most_frequent()
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The same for every action of a tool; nothing for a tool that training did not hold."""
+        tool = tool_of(request.messages[-1]["content"])
+        return Completion(self._answers.get(tool, ""), 0, 0, "stop")
+
+
+class _Counts:
+    """How often each tool showed each observation."""
+
+    def __init__(self, most_characters: int) -> None:
+        self._most_characters = most_characters
+        self._size = 0
+        self._counts: dict[str, Counter[str]] = {}
+
+    def add(self, tool: str, observation: str) -> None:
+        """Counts one; half of the room is made where it has no more."""
+        counts = self._counts.setdefault(tool, Counter())
+        counts[observation] += 1
+        if counts[observation] == 1:
+            self._size += len(observation) + _OVERHEAD
+        if self._size > self._most_characters:
+            count = 0
+            while self._size > self._most_characters // 2:
+                count += 1
+                self._forget(count)
+
+    def most_frequent(self) -> dict[str, str]:
+        """By tool."""
+        return {tool: max(of, key=of.__getitem__) for tool, of in self._counts.items() if of}
+
+    def _forget(self, count: int) -> None:
+        """All that was seen so often or less."""
+        for tool, counts in [*self._counts.items()]:
+            for observation in [text for text, num in counts.items() if num <= count]:
+                del counts[observation]
+                self._size -= len(observation) + _OVERHEAD
+            if not counts:
+                del self._counts[tool]

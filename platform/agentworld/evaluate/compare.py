@@ -3,58 +3,106 @@
 Turns are compared in pairs, so that what makes a turn hard for both is no noise of the difference.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agentworld.domains.base import HISTORY, UNSEEN
 from agentworld.errors import EngineError
 from agentworld.evaluate.bootstrap import estimate_difference
-from agentworld.evaluate.judging import has_tag, is_any
+from agentworld.evaluate.judging import (
+    TurnFilter,
+    has_kind,
+    has_tag,
+    is_any,
+    kinds_of,
+    tags_of,
+    targets_of,
+)
 from agentworld.evaluate.world import ScoredWorld, choose
 from agentworld.recipes.serve import EvaluateRecipe
-from agentworld.records.report import Estimate
-from agentworld.records.sample import Sample, SampleTurn
+from agentworld.records.report import Estimate, Figures, Gain
+from agentworld.records.sample import Sample
 
-_TurnFilter = Callable[[SampleTurn], bool]
+EXACT = "exact_match"
 
 
 class Comparison:
     """Of predictors that were scored on these samples by this recipe."""
 
     def __init__(self, samples: Sequence[Sample], recipe: EvaluateRecipe) -> None:
-        self._samples = choose(samples, recipe.num_episodes, recipe.seed)
+        selection = choose(samples, recipe.num_episodes, recipe.seed)
+        self._targets = [targets_of(sample) for sample in selection]
+        self._flat = [target for episode in self._targets for target in episode]
         self._recipe = recipe
 
     def gain(
-        self, after: ScoredWorld, before: ScoredWorld, turn_filter: _TurnFilter = is_any
+        self, after: ScoredWorld, before: ScoredWorld, turn_filter: TurnFilter = is_any
     ) -> Estimate:
         """Exact match of one less that of the other; raises EngineError where no turn has both."""
-        try:
-            return estimate_difference(
-                self._of(after, turn_filter),
-                self._of(before, turn_filter),
-                self._recipe.num_resamples,
-                self._recipe.seed,
-            )
-        except ValueError as error:
+        difference = self._difference(EXACT, after, before, turn_filter)
+        if difference is None:
             raise EngineError(
                 "no held-out turn was answered by both engines that are compared; look at their"
                 " logs"
-            ) from error
+            )
+        return difference
 
     def smallest_lead(self, of: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
         """Over any of the others, on all turns or on a harder part: that which begins lowest."""
-        tags = {tag for sample in self._samples for turn in sample.turns for tag in turn.tags}
-        kinds = [is_any, *(has_tag(tag) for tag in (HISTORY, UNSEEN) if tag in tags)]
-        leads = [self.gain(of, other, kind) for other in others for kind in kinds]
+        tags = tags_of(self._flat)
+        filters = [is_any, *(has_tag(tag) for tag in (HISTORY, UNSEEN) if tag in tags)]
+        leads = [self.gain(of, other, turn_filter) for other in others for turn_filter in filters]
         return min(leads, key=lambda lead: lead.low)
 
-    def _of(self, scored: ScoredWorld, turn_filter: _TurnFilter) -> list[list[bool | None]]:
-        """By episode, the verdicts of the turns that are wanted."""
+    def leads(self, of: ScoredWorld, baselines: Mapping[str, ScoredWorld]) -> dict[str, Figures]:
+        """By baseline, on all turns; one with which no turn can be compared is left out."""
+        leads = {name: self._figures(of, baseline) for name, baseline in baselines.items()}
+        return {name: figures for name, figures in leads.items() if figures}
+
+    def gain_over(self, before: str, after: ScoredWorld, other: ScoredWorld) -> Gain | None:
+        """Of a stage over the one before it, also by tag and by kind; null as for `leads`."""
+        total = self._figures(after, other)
+        if total is None:
+            return None
+        tags = {
+            tag: self._difference(EXACT, after, other, has_tag(tag)) for tag in tags_of(self._flat)
+        }
+        kinds = {kind: self._figures(after, other, has_kind(kind)) for kind in kinds_of(self._flat)}
+        return Gain(
+            **dict(total),
+            over=before,
+            by_tag={tag: difference for tag, difference in tags.items() if difference},
+            by_kind={kind: figures for kind, figures in kinds.items() if figures},
+        )
+
+    def _figures(
+        self, after: ScoredWorld, before: ScoredWorld, turn_filter: TurnFilter = is_any
+    ) -> Figures | None:
+        exact = self._difference(EXACT, after, before, turn_filter)
+        if exact is None:
+            return None
+        names = sorted(after.values.keys() & before.values.keys())
+        metrics = {name: self._difference(name, after, before, turn_filter) for name in names}
+        return Figures(
+            exact_match=exact,
+            metrics={name: difference for name, difference in metrics.items() if difference},
+        )
+
+    def _difference(
+        self, metric: str, after: ScoredWorld, before: ScoredWorld, turn_filter: TurnFilter
+    ) -> Estimate | None:
+        """Null where no turn that is wanted has a value of both."""
+        first, second = (self._values(metric, each, turn_filter) for each in (after, before))
+        try:
+            return estimate_difference(first, second, self._recipe.num_resamples, self._recipe.seed)
+        except ValueError:
+            return None
+
+    def _values(
+        self, metric: str, scored: ScoredWorld, turn_filter: TurnFilter
+    ) -> list[list[float | None]]:
+        """By episode, the values of the turns that are wanted."""
+        values = scored.exact if metric == EXACT else scored.values[metric]
         return [
-            [
-                verdict
-                for place, verdict in zip(sample.targets, verdicts, strict=True)
-                if turn_filter(sample.turns[place])
-            ]
-            for sample, verdicts in zip(self._samples, scored.exact, strict=True)
+            [value for target, value in zip(*episode, strict=True) if turn_filter(target)]
+            for episode in zip(self._targets, values, strict=True)
         ]

@@ -1,22 +1,40 @@
 """Verdicts over the turns of live episodes, whoever was asked for them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, get_args
 
-from agentworld.domains.base import Domain, is_match
-from agentworld.evaluate.metrics import metric_of
+from agentworld.domains.base import Domain, TurnKind, domain_of, is_match
+from agentworld.evaluate.metrics import open_metrics
 from agentworld.evaluate.predict import NOTHING
-from agentworld.records.sample import SampleTurn
+from agentworld.records.sample import Sample, SampleTurn
 from agentworld.records.trajectory import Turn
+from agentworld.records.validation import Answers
+
+UNKNOWN = "unknown"
+"""The kind of a turn whose action does not say what it does."""
+
+
+class Target(NamedTuple):
+    """A turn that is to be predicted, with what it is grouped by."""
+
+    turn: SampleTurn
+    domain: str
+    kind: str
+    """What its action does to its world; else `UNKNOWN`."""
+
+
+TurnFilter = Callable[[Target], bool]
 
 
 class Judged(NamedTuple):
     """A turn and its verdicts; null is a hole."""
 
-    turn: SampleTurn
+    target: Target
     exact: bool | None
     values: Mapping[str, float | None]
     """Of the other metrics."""
+    failed: bool = False
+    """The answer was cut off, or held no observation."""
 
 
 Episodes = Sequence[Sequence[Judged]]
@@ -28,18 +46,32 @@ Ask = Callable[[Sequence[Turn], str], Awaitable[str | None]]
 class Judge:
     """Compares guesses with the truth, by exact match and by these metrics."""
 
-    def __init__(self, metrics: Sequence[str]) -> None:
-        """Raises InputError for a metric that is not there."""
-        self._metrics = {name: metric_of(name) for name in metrics}
+    def __init__(self, metrics: Sequence[str], embedding_model: str | None = None) -> None:
+        """Raises InputError for a metric or a model that is not there."""
+        self._metrics = open_metrics(metrics, embedding_model)
 
     def judge(self, domain: Domain, turn: SampleTurn, guess: str | None) -> Judged:
         """A guess compared with what the live environment showed."""
+        target = target_of(domain, turn)
         if guess is None:
-            return Judged(turn, None, {})
+            return Judged(target, None, {})
         truth = turn.observation
         values = {name: metric(domain, guess, truth) for name, metric in self._metrics.items()}
-        is_exact = guess != NOTHING and is_match(domain, guess, truth)  # truths may be empty
-        return Judged(turn, is_exact, values)
+        if guess == NOTHING:  # the truth may be empty, and who predicts nothing is wrong
+            wrong = {name: value if value is None else 0.0 for name, value in values.items()}
+            return Judged(target, exact=False, values=wrong, failed=True)
+        return Judged(target, is_match(domain, guess, truth), values)
+
+
+def target_of(domain: Domain, turn: SampleTurn) -> Target:
+    """The turn with its kind."""
+    return Target(turn, domain.name, domain.turn_kind(turn.action) or UNKNOWN)
+
+
+def targets_of(sample: Sample) -> list[Target]:
+    """The turns of a sample that are to be predicted."""
+    domain = domain_of(sample.domain)
+    return [target_of(domain, sample.turns[place]) for place in sample.targets]
 
 
 async def free_run(
@@ -61,32 +93,66 @@ async def free_run(
     return judged
 
 
-def exact(episodes: Episodes, turn_filter: Callable[[SampleTurn], bool]) -> list[list[bool | None]]:
+def exact(episodes: Episodes, turn_filter: TurnFilter) -> list[list[bool | None]]:
     """By episode, whether the turns that are wanted were right to every character."""
-    return [[each.exact for each in episode if turn_filter(each.turn)] for episode in episodes]
+    return [[each.exact for each in episode if turn_filter(each.target)] for episode in episodes]
 
 
-def values_of(episodes: Episodes) -> dict[str, list[list[float | None]]]:
-    """By metric and by episode, the values of its turns; a metric without any value is left out."""
-    flat = (each for episode in episodes for each in episode)
+def values_of(episodes: Episodes, turn_filter: TurnFilter) -> dict[str, list[list[float | None]]]:
+    """By metric and by episode, the values of the turns that are wanted.
+
+    A metric without any value is left out.
+    """
+    selected = [[each for each in episode if turn_filter(each.target)] for episode in episodes]
+    flat = (each for episode in selected for each in episode)
     names = {name for each in flat for name, value in each.values.items() if value is not None}
     return {
-        name: [[each.values.get(name) for each in episode] for episode in episodes]
+        name: [[each.values.get(name) for each in episode] for episode in selected]
         for name in sorted(names)
     }
 
 
-def judged_tags(episodes: Episodes) -> list[str]:
-    """The tags of which a turn got a verdict."""
-    flat = (each for episode in episodes for each in episode)
-    return sorted({tag for each in flat if each.exact is not None for tag in each.turn.tags})
+def answers_of(episodes: Episodes) -> Answers:
+    """How many turns were asked for, and how many have no answer to be judged."""
+    flat = [each for episode in episodes for each in episode]
+    return Answers(
+        num=len(flat),
+        missing=sum(each.exact is None for each in flat),
+        cut_off=sum(each.failed for each in flat),
+    )
 
 
-def is_any(_: SampleTurn) -> bool:
+def judged_targets(episodes: Episodes) -> list[Target]:
+    """The turns that got a verdict."""
+    return [each.target for episode in episodes for each in episode if each.exact is not None]
+
+
+def tags_of(targets: Iterable[Target]) -> list[str]:
+    """In alphabetical order."""
+    return sorted({tag for target in targets for tag in target.turn.tags})
+
+
+def kinds_of(targets: Iterable[Target]) -> list[str]:
+    """Reads, writes, computations and unknown ones, as far as there are any."""
+    kinds = {target.kind for target in targets}
+    return [kind for kind in (*get_args(TurnKind), UNKNOWN) if kind in kinds]
+
+
+def is_any(_: Target) -> bool:
     """Wants every turn."""
     return True
 
 
-def has_tag(tag: str) -> Callable[[SampleTurn], bool]:
+def has_tag(tag: str) -> TurnFilter:
     """Wants the turns with a tag."""
-    return lambda turn: tag in turn.tags
+    return lambda target: tag in target.turn.tags
+
+
+def has_kind(kind: str) -> TurnFilter:
+    """Wants the turns of a kind."""
+    return lambda target: target.kind == kind
+
+
+def has_domain(domain: str) -> TurnFilter:
+    """Wants the turns of a domain."""
+    return lambda target: target.domain == domain

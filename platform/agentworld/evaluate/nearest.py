@@ -1,19 +1,25 @@
 """A baseline that remembers everything and understands nothing: the nearest recorded turn.
 
 Its answer is what was shown in the training turn that is most alike: of an action with the same
-first word, then by the same action, the same last line before it, and the share of common
-words in the action and in what the prompt and the history say of the names in the action.
+tool, then by the same action, the same last line before it, and the share of common words in the
+action and in what the prompt and the history say of the names in the action.
+
+Memory is bounded: of more turns than it has room for it remembers a part, drawn by chance that is
+always the same, and of a long history it reads the end.
 """
 
 import re
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agentworld.engine.base import Completion, CompletionRequest
+from agentworld.evaluate.tools import tool_of, words_of
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
@@ -23,6 +29,11 @@ _WORD = re.compile(r"[^\s|<>&;:/]+")
 # Of nine settings tried on 2,000 held-out turns, the one that is right most often.
 _SAME_ACTION = 1.0
 _SAME_PLACE = 0.5
+
+_ROOM = 400_000_000
+_OVERHEAD = 400
+"""Bytes that a turn takes beside its texts and words, about."""
+_MOST_CONTEXT = 16_000
 
 
 class _Situation(NamedTuple):
@@ -34,25 +45,36 @@ class _Situation(NamedTuple):
     words: frozenset[str]
 
 
-class NearestTransition:
-    """An index over every turn of the training samples, asked as an engine."""
+class _Turn(NamedTuple):
+    """A turn that is remembered; of actions, places and words their hashes are enough."""
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
-        drafts: dict[str, _Draft] = defaultdict(_Draft)
-        for sample in samples:
-            lines = system_text(sample.prompt).splitlines()
-            place = ""
-            for turn in sample.turns:
-                situation = _situation(turn.action, place, lines)
-                drafts[_verb(turn.action)].add(situation, turn.observation)
-                lines.append(f"{turn.action}\n{turn.observation}")
-                place = _last_line(turn.observation)
-        self._shelves = {name: _Shelf(draft) for name, draft in drafts.items()}
+    fate: float
+    tool: str
+    action: int
+    place: int
+    words: "array[int]"
+    observation: str
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        return _OVERHEAD + len(self.observation) + 8 * len(self.words)
+
+
+class NearestTransition:
+    """An index over the turns of the training samples, asked as an engine."""
+
+    def __init__(self, samples: Iterable[Sample], room: int = _ROOM) -> None:
+        """`room` is about how many bytes it may take."""
+        turns: dict[str, list[_Turn]] = defaultdict(list)
+        for turn in _remembered(samples, room):
+            turns[turn.tool].append(turn)
+        self._shelves = {tool: _Shelf(of) for tool, of in turns.items()}
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """What the nearest turn showed."""
         messages = request.messages
-        shelf = self._shelves.get(_verb(messages[-1]["content"]))
+        shelf = self._shelves.get(tool_of(messages[-1]["content"]))
         text = shelf.nearest(_situation_of(messages)) if shelf else ""
         return Completion(text, 0, 0, "stop")
 
@@ -60,53 +82,67 @@ class NearestTransition:
         """There is nothing to let go of."""
 
 
-class _Draft:
-    """The turns of one first word, while they come in."""
+def _remembered(samples: Iterable[Sample], room: int) -> list[_Turn]:
+    """The turns whose fate is below a share, which is halved whenever the room is used up."""
+    turns: list[_Turn] = []
+    share, size = 1.0, 0
+    for sample in samples:
+        for turn in _turns_of(sample, share):
+            turns.append(turn)
+            size += turn.size
+        while size > room:
+            share /= 2
+            turns = [turn for turn in turns if turn.fate < share]
+            size = sum(turn.size for turn in turns)
+    return turns
 
-    def __init__(self) -> None:
-        self.observations: list[str] = []
-        self.sizes: list[int] = []
-        self.actions: dict[str, list[int]] = defaultdict(list)
-        self.places: dict[str, list[int]] = defaultdict(list)
-        self.words: dict[str, list[int]] = defaultdict(list)
 
-    def add(self, situation: _Situation, observation: str) -> None:
-        """Appends a turn."""
-        number = len(self.observations)
-        self.observations.append(observation)
-        self.sizes.append(len(situation.words))
-        self.actions[situation.action].append(number)
-        self.places[situation.place].append(number)
-        for word in situation.words:
-            self.words[word].append(number)
+def _turns_of(sample: Sample, share: float) -> Iterator[_Turn]:
+    lines = system_text(sample.prompt).splitlines()
+    place = ""
+    for number, turn in enumerate(sample.turns):
+        fate = crc32(f"{sample.trajectory} {number}".encode()) / 2**32
+        if fate < share:
+            situation = _situation(turn.action, place, lines)
+            yield _Turn(
+                fate,
+                tool_of(turn.action),
+                hash(situation.action),
+                hash(situation.place),
+                array("q", map(hash, situation.words)),
+                turn.observation,
+            )
+        lines.append(f"{turn.action}\n{turn.observation}")
+        place = _last_line(turn.observation)
 
 
 class _Shelf:
-    """The turns of one first word: for each word, the turns that hold it."""
+    """The turns of one tool, and for each hash of a word the turns that hold the word."""
 
-    def __init__(self, draft: _Draft) -> None:
-        self._observations = draft.observations
-        self._sizes = np.array(draft.sizes)
-        self._actions = _arrays(draft.actions)
-        self._places = _arrays(draft.places)
-        self._words = _arrays(draft.words)
+    def __init__(self, turns: Sequence[_Turn]) -> None:
+        self._observations = [turn.observation for turn in turns]
+        self._sizes = np.array([len(turn.words) for turn in turns])
+        self._actions = np.array([turn.action for turn in turns])
+        self._places = np.array([turn.place for turn in turns])
+        words = np.fromiter(chain.from_iterable(turn.words for turn in turns), np.int64)
+        order = np.argsort(words, kind="stable")
+        self._words = words[order]
+        self._holders = np.repeat(np.arange(len(turns), dtype=np.int32), self._sizes)[order]
 
     def nearest(self, situation: _Situation) -> str:
         """The observation of the turn most alike; the first of several."""
-        matches = [self._words[word] for word in situation.words if word in self._words]
+        words = np.array([*map(hash, situation.words)], dtype=np.int64)
+        bounds = [np.searchsorted(self._words, words, side) for side in ("left", "right")]
+        matches = [self._holders[low:high] for low, high in zip(*bounds, strict=True)]
         num = len(self._observations)
         common = np.bincount(np.concatenate([*matches, _NONE]), minlength=num)
         score = common / np.maximum(1, self._sizes + len(situation.words) - common)
-        score[self._actions.get(situation.action, _NONE)] += _SAME_ACTION
-        score[self._places.get(situation.place, _NONE)] += _SAME_PLACE
+        score[self._actions == hash(situation.action)] += _SAME_ACTION
+        score[self._places == hash(situation.place)] += _SAME_PLACE
         return self._observations[int(score.argmax())]
 
 
-_NONE = np.array([], dtype=np.int64)
-
-
-def _arrays(numbers: dict[str, list[int]]) -> dict[str, NDArray[np.int64]]:
-    return {key: np.array(each, dtype=np.int64) for key, each in numbers.items()}
+_NONE = np.array([], dtype=np.int32)
 
 
 def _situation_of(messages: Sequence[Message]) -> _Situation:
@@ -119,17 +155,24 @@ def _situation_of(messages: Sequence[Message]) -> _Situation:
 
 
 def _situation(action: str, place: str, lines: Sequence[str]) -> _Situation:
-    words = _WORD.findall(action)
+    words = words_of(action)
     names = [word.lstrip("$") for word in words[1:] if word[0].isalpha() or word[0] == "$"]
+    lines = _end_of(lines)
     naming = [part for part in lines if any(name in part for name in names)] if names else lines
     context = _WORD.findall("\n".join(naming))
     return _Situation(action, place, frozenset([*(f"{word} " for word in words), *context]))
 
 
-def _verb(action: str) -> str:
-    """The first word of an action."""
-    word = _WORD.search(action)
-    return word[0] if word else ""
+def _end_of(lines: Sequence[str]) -> list[str]:
+    """The last lines, as far as they are read."""
+    room = _MOST_CONTEXT
+    end: list[str] = []
+    for line in reversed(lines):
+        if room <= 0:
+            break
+        end.append(line[:room])
+        room -= len(line)
+    return end
 
 
 def _last_line(observation: str) -> str:

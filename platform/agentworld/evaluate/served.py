@@ -15,18 +15,25 @@ from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
     Judge,
     Judged,
+    TurnFilter,
+    answers_of,
     exact,
     free_run,
+    has_kind,
     has_tag,
     is_any,
-    judged_tags,
+    judged_targets,
+    kinds_of,
+    tags_of,
+    target_of,
     values_of,
 )
 from agentworld.evaluate.predict import NOTHING, OWN_FAILURES
+from agentworld.evaluate.served_leads import served_leads
 from agentworld.recipes.serve import NightlyRecipe
 from agentworld.records.base import Record
 from agentworld.records.episode import EpisodeOpening
-from agentworld.records.report import Estimate, FreeRunningScore, Latency
+from agentworld.records.report import Estimate, Figures, FreeRunningScore, Latency
 from agentworld.records.sample import Sample
 from agentworld.records.trajectory import Turn
 
@@ -39,6 +46,8 @@ class ReplayedTurn(Record):
     exact: bool | None = None
     values: dict[str, float | None] = {}
     """Of the other metrics."""
+    failed: bool = False
+    """The answer was cut off, or held no observation; so it is of the turns after one that was."""
     seconds: float | None = None
     """Until the simulator had answered; null where it did not."""
 
@@ -93,14 +102,14 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
     judged = await free_run(judge, domain_of(sample.domain), sample.turns, ask)
     waits = [*seconds, *[None] * (len(judged) - len(seconds))]
     turns = (
-        ReplayedTurn(exact=each.exact, values=dict(each.values), seconds=wait)
+        ReplayedTurn(exact=each.exact, values=dict(each.values), failed=each.failed, seconds=wait)
         for each, wait in zip(judged, waits, strict=True)
     )
     return Replayed(episode=episode, turns=tuple(turns), problem=problem)
 
 
 def free_running_score(
-    samples: Sequence[Sample], replayed: Sequence[Replayed], recipe: NightlyRecipe
+    judge: Judge, samples: Sequence[Sample], replayed: Sequence[Replayed], recipe: NightlyRecipe
 ) -> FreeRunningScore:
     """The score of these samples; raises SimulatorError where no turn at all got a verdict."""
     if not any(each.is_judged for each in replayed):
@@ -114,10 +123,20 @@ def free_running_score(
     def of(values: Values) -> Estimate:
         return estimate(values, recipe.num_resamples, recipe.seed)
 
+    def group(turn_filter: TurnFilter) -> Figures:
+        metrics = values_of(judged, turn_filter).items()
+        return Figures(
+            exact_match=of(exact(judged, turn_filter)),
+            metrics={name: of(values) for name, values in metrics},
+        )
+
+    targets = judged_targets(judged)
     return FreeRunningScore(
-        exact_match=of(exact(judged, is_any)),
-        metrics={name: of(values) for name, values in values_of(judged).items()},
-        by_tag={tag: of(exact(judged, has_tag(tag))) for tag in judged_tags(judged)},
+        **dict(group(is_any)),
+        by_tag={tag: of(exact(judged, has_tag(tag))) for tag in tags_of(targets)},
+        by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
+        answers=answers_of(judged),
+        leads=served_leads(judge, samples, judged, recipe),
     )
 
 
@@ -132,4 +151,8 @@ def latency(replayed: Sequence[Replayed]) -> Latency:
 
 def _judged(sample: Sample, replayed: Replayed) -> list[Judged]:
     pairs = zip(sample.turns, replayed.turns, strict=True)
-    return [Judged(turn, outcome.exact, outcome.values) for turn, outcome in pairs]
+    domain = domain_of(sample.domain)
+    return [
+        Judged(target_of(domain, turn), outcome.exact, outcome.values, outcome.failed)
+        for turn, outcome in pairs
+    ]

@@ -6,30 +6,36 @@ does. Free-running: the history holds the model's own observations, as a simulat
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from agentworld.domains.base import domain_of
 from agentworld.engine.base import Engine
 from agentworld.errors import EngineError, InputError
-from agentworld.evaluate.bootstrap import estimate
+from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
     Episodes,
     Judge,
     Judged,
+    TurnFilter,
+    answers_of,
     exact,
     free_run,
+    has_domain,
+    has_kind,
     has_tag,
     is_any,
-    judged_tags,
+    judged_targets,
+    kinds_of,
+    tags_of,
     values_of,
 )
 from agentworld.evaluate.predict import Predictor
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.records.base import Record
 from agentworld.records.progress import Tick
-from agentworld.records.report import Estimate, WorldModelScore
-from agentworld.records.sample import Sample, SampleTurn
+from agentworld.records.report import Estimate, Figures, WorldModelScore
+from agentworld.records.sample import Sample
 from agentworld.records.simulator import Sampling
 
 GREEDY = Sampling(temperature=0.0)
@@ -41,6 +47,8 @@ class ScoredWorld(Record):
     score: WorldModelScore
     exact: tuple[tuple[bool | None, ...], ...]
     """By episode, whether each target turn was right to every character; null is a hole."""
+    values: dict[str, tuple[tuple[float | None, ...], ...]] = {}
+    """The same of the other metrics."""
 
 
 async def evaluate_world(
@@ -61,7 +69,7 @@ async def evaluate_world(
     num_targets = sum(len(sample.targets) for sample in selection)
     num_rolled = sum(len(sample.turns) for sample in rolled)
     predictor = Predictor(predict, sampling, tick, num_targets + num_rolled)
-    judge = Judge(recipe.metrics)
+    judge = Judge(recipe.metrics, recipe.embedding_model)
     judged = await asyncio.gather(*(_teacher_forced(judge, predictor, each) for each in selection))
     if all(each.exact is None for episode in judged for each in episode):
         raise EngineError(f"the engine answered none of {num_targets} turns: {predictor.problem}")
@@ -69,6 +77,7 @@ async def evaluate_world(
     return ScoredWorld(
         score=_summary(judged, free, recipe),
         exact=tuple(tuple(each.exact for each in episode) for episode in judged),
+        values={name: tuple(map(tuple, of)) for name, of in values_of(judged, is_any).items()},
     )
 
 
@@ -96,24 +105,31 @@ async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> l
 
 
 def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
-    def of(what: str, turn_filter: Callable[[SampleTurn], bool]) -> Estimate:
-        return _estimate(exact(judged, turn_filter), what, recipe)
+    def of(values: Values) -> Estimate:
+        return _estimate(values, recipe)
 
+    def group(turn_filter: TurnFilter) -> Figures:
+        metrics = values_of(judged, turn_filter).items()
+        return Figures(
+            exact_match=of(exact(judged, turn_filter)),
+            metrics={name: of(values) for name, values in metrics},
+        )
+
+    targets = judged_targets(judged)
+    domains = sorted({target.domain for target in targets})
     return WorldModelScore(
-        exact_match=of("at all", is_any),
-        by_tag={tag: of(f"with the tag {tag}", has_tag(tag)) for tag in judged_tags(judged)},
-        metrics={
-            name: _estimate(values, "at all", recipe) for name, values in values_of(judged).items()
-        },
-        free_running=_estimate(exact(free, is_any), "at all", recipe) if free else None,
+        **dict(group(is_any)),
+        by_tag={tag: of(exact(judged, has_tag(tag))) for tag in tags_of(targets)},
+        by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
+        by_domain={name: group(has_domain(name)) for name in domains if len(domains) > 1},
+        free_running=of(exact(free, is_any)) if free else None,
+        answers=answers_of(judged),
     )
 
 
-def _estimate(
-    values: Sequence[Sequence[float | None]], what: str, recipe: EvaluateRecipe
-) -> Estimate:
+def _estimate(values: Values, recipe: EvaluateRecipe) -> Estimate:
     if all(value is None for episode in values for value in episode):
         raise InputError(
-            f"no held-out turn {what} got a verdict; raise num_episodes, or look at the engine"
+            "no held-out turn at all got a verdict; raise num_episodes, or look at the engine"
         )
     return estimate(values, recipe.num_resamples, recipe.seed)

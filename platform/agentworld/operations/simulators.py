@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pydantic import ValidationError
 
@@ -23,6 +23,7 @@ from agentworld.records.episode import new_name
 from agentworld.records.gate import Gate
 from agentworld.records.report import Report
 from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.records.validation import Answers
 from agentworld.runner.remote import keep
 from agentworld.serving.setup import statement_signer_of
 from agentworld.signing.model_signing import model_statement
@@ -33,7 +34,31 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld.storage.stores import Stores
 
 
-class SimulatorSummary(Record):
+class Validity(Record):
+    """Whether a simulator is validated, and how many answers say so."""
+
+    validated: bool
+    """Whether the evaluation of it that was attached last keeps its rule."""
+    answers: Answers | None
+    """How many answers that evaluation rests on; null where nothing was evaluated."""
+    problems: tuple[str, ...]
+    """Why it is not validated."""
+
+    @classmethod
+    def of(cls, simulator: PinnedSimulator) -> Self:
+        """By its attached reports."""
+        validation = simulator.validation
+        if validation is None:
+            problems = ("nobody has attached an evaluation yet",)
+            return cls(validated=False, answers=None, problems=problems)
+        return cls(
+            validated=validation.passed,
+            answers=validation.answers,
+            problems=validation.problems,
+        )
+
+
+class SimulatorSummary(Validity):
     """What a store knows of a simulator."""
 
     simulator: Digest
@@ -41,8 +66,6 @@ class SimulatorSummary(Record):
     """Its registered version; else its artifact, or what is asked of somebody's endpoint."""
     verifiable: bool
     """False for an endpoint: nobody can tell what it serves."""
-    validated: bool
-    """Whether an evaluation of it is attached."""
     aliases: tuple[str, ...]
     """That mean it now."""
     size_bytes: int
@@ -221,7 +244,7 @@ def _summary_fields(
         "simulator": simulator.digest,
         "world_model": _world_model(manifest, registry),
         "verifiable": manifest.artifact is not None,
-        "validated": bool(simulator.reports),
+        **dict(Validity.of(simulator)),
         "aliases": tuple(name for name, digest in meanings.items() if digest == simulator.digest),
         "size_bytes": simulator.size_bytes,
     }

@@ -8,6 +8,18 @@ from pydantic import Field, model_validator
 from agentworld.records.base import Label, Record
 from agentworld.records.engine_environment import EngineEnvironment
 from agentworld.records.simulator import ConfidencePolicy, RetryPolicy, Sampling
+from agentworld.records.validation import ValidationRule
+
+METRICS = (
+    "rule",
+    "normalised",
+    "token_f1",
+    "rouge_l",
+    "json_keys",
+    "json_values",
+    "embedding",
+)
+"""Beside exact match; see `evaluate.metrics`."""
 
 
 class EngineRecipe(Record):
@@ -45,8 +57,12 @@ class EvaluateRecipe(Record):
     num_episodes: int = Field(80, gt=0)
     num_free_running: int = Field(12, ge=0)
     """Episodes that also run on the model's own observations, from the last checkpoint."""
-    metrics: tuple[str, ...] = ("rule",)
-    """Beside exact match; see `evaluate.metrics`."""
+    metrics: tuple[str, ...] = METRICS
+    """Beside exact match. One without a value is reported as absent."""
+    embedding_model: str | None = None
+    """A folder with an encoder for the metric `embedding`, which is absent without one."""
+    validated: ValidationRule = ValidationRule()
+    """When the report validates the simulator of a stage."""
     at_once: int = Field(1, gt=0)
     """Checkpoints that are served and scored side by side."""
     num_resamples: int = 2_000
@@ -93,8 +109,12 @@ class NightlyRecipe(Record):
     num_episodes: int = Field(64, gt=0)
     concurrency: int = Field(8, gt=0)
     """Episodes that are replayed at once."""
-    metrics: tuple[str, ...] = ("rule",)
-    """Beside exact match; see `evaluate.metrics`."""
+    metrics: tuple[str, ...] = METRICS
+    """Beside exact match. One without a value is reported as absent."""
+    embedding_model: str | None = None
+    """A folder with an encoder for the metric `embedding`, which is absent without one."""
+    validated: ValidationRule = ValidationRule()
+    """When the report validates the simulator that was measured."""
     num_resamples: int = 2_000
     seed: int = 0
     """Of the resamples; the episodes' own is another one each night."""

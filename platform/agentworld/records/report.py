@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from agentworld.errors import InputError
 from agentworld.records.base import MOST_RECORD_BYTES, Digest, Record, first_problem
 from agentworld.records.file import input_errors, read_regular
+from agentworld.records.validation import Answers, Validation, ValidationRule
 
 
 class Estimate(Record):
@@ -50,18 +51,49 @@ class Estimate(Record):
         )
 
 
-class WorldModelScore(Record):
-    """How often a predictor was right."""
+class Figures(Record):
+    """Of a group of turns, or differences on it: exact match, and the other metrics by name."""
 
     exact_match: Estimate
+    metrics: dict[str, Estimate] = {}
+
+    def of(self, metric: str) -> Estimate | None:
+        """The figure of a metric; null where none has one."""
+        return self.exact_match if metric == "exact_match" else self.metrics.get(metric)
+
+
+class Gain(Figures):
+    """By how much a stage is better than the one before it, turn by turn."""
+
+    over: str
+    by_tag: dict[str, Estimate] = {}
+    """Of exact match."""
+    by_kind: dict[str, Figures] = {}
+
+
+class WorldModelScore(Figures):
+    """How often a predictor was right, and how near it was.
+
+    Of the metrics `rule` is what the domain's rules say, which forgive what no rule asks for. One
+    that has no value for any turn is left out.
+    """
+
     by_tag: dict[str, Estimate] = {}
     """Exact match of the turns with each tag of their domain: `history` are those that need memory,
     `unseen` those that hold what no training episode held."""
-    metrics: dict[str, Estimate] = {}
-    """Other metrics by name: `rule` is what the domain's rules say, which forgive what no rule asks
-    for. One that has no value for any turn is left out."""
+    by_kind: dict[str, Figures] = {}
+    """Of the turns that `read`, that `write`, that are a `computation`, and of those whose kind is
+    `unknown`. Nobody can know what the first read of a hidden record shows."""
+    by_domain: dict[str, Figures] = {}
+    """Empty where the turns are of one domain."""
     free_running: Estimate | None = None
     """Exact match when the history holds the model's own observations."""
+    answers: Answers | None = None
+    """What became of the questions with the recorded history; null in an evaluation of long ago."""
+    leads: dict[str, Figures] = {}
+    """By baseline, by how much a stage is better, turn by turn."""
+    gain: Gain | None = None
+    """Of a stage over the one before it."""
 
 
 class WorldModelReport(Record):
@@ -78,6 +110,10 @@ class WorldModelReport(Record):
     lead: Estimate | None = Field(None, exclude_if=lambda lead: lead is None)
     """The same of the better of the two over a baseline: of all baselines, and of all turns and
     those with the tags `history` and `unseen`, the one whose interval begins lowest."""
+    absent: dict[str, str] = {}
+    """The metrics that were asked for and have no figure here, each with the reason."""
+    rule: ValidationRule = ValidationRule()
+    """When this validates a simulator."""
 
     @property
     def subjects(self) -> set[Digest]:
@@ -86,8 +122,17 @@ class WorldModelReport(Record):
 
     def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
         """What it found of one of its subjects, as `exact_match` or `by_tag.history`."""
+        score = self._score(of)
+        return figures_of_record(score) if score else {}
+
+    def validation(self, of: Set[Digest]) -> Validation | None:
+        """What it says of one of its subjects; null where it is about none of these."""
+        score = self._score(of)
+        return _validation(self.rule, score.answers, score.leads) if score else None
+
+    def _score(self, of: Set[Digest]) -> WorldModelScore | None:
         of_stages = [score for name, score in self.stages.items() if self.artifacts.get(name) in of]
-        return _figures(of_stages[-1].model_dump()) if of_stages else {}
+        return of_stages[-1] if of_stages else None
 
 
 class AgentScore(Record):
@@ -130,17 +175,23 @@ class AgentReport(Record):
 
     def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
         """What it found of its subject, as `live_gain` or `trained.live`."""
-        return _figures(self.model_dump()) if self.simulator in of else {}
+        return figures_of_record(self) if self.simulator in of else {}
+
+    def validation(self, of: Set[Digest]) -> None:  # noqa: ARG002  the other reports' form
+        """Nothing: it is about an agent, and compares no answer with a live one."""
+        return
 
 
-class FreeRunningScore(Record):
+class FreeRunningScore(Figures):
     """How often a simulator showed what the live environment did, on its own observations."""
 
-    exact_match: Estimate
-    metrics: dict[str, Estimate] = {}
-    """Other metrics by name, as `rule`."""
     by_tag: dict[str, Estimate] = {}
     """Exact match of the turns with each tag of their domain."""
+    by_kind: dict[str, Figures] = {}
+    """Of the turns that `read`, that `write`, that are a `computation`, and of the `unknown`."""
+    answers: Answers | None = None
+    leads: dict[str, Figures] = {}
+    """Over the baselines that need no training; these are asked with the live history."""
 
 
 class Latency(Record):
@@ -169,6 +220,10 @@ class ServedReport(Record):
     """Exact match now, less the free-running one of that evaluation."""
     drifted: bool = False
     """The whole interval of the change is below 0."""
+    absent: dict[str, str] = {}
+    """The metrics that were asked for and have no figure here, each with the reason."""
+    rule: ValidationRule = ValidationRule()
+    """When this validates a simulator."""
 
     @property
     def subjects(self) -> set[Digest]:
@@ -177,7 +232,13 @@ class ServedReport(Record):
 
     def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
         """What it found of its subject, as `free_running.exact_match` or `change`."""
-        return _figures(self.model_dump()) if self.simulator in of else {}
+        return figures_of_record(self) if self.simulator in of else {}
+
+    def validation(self, of: Set[Digest]) -> Validation | None:
+        """What it says of its subject."""
+        score = self.free_running
+        is_subject = self.simulator in of
+        return _validation(self.rule, score.answers, score.leads) if is_subject else None
 
 
 Report = WorldModelReport | AgentReport | ServedReport
@@ -199,6 +260,20 @@ def parse_report(data: bytes, name: str = "this") -> Report:
         return _REPORTS.validate_json(data)
     except ValidationError as error:
         raise InputError(f"{name} is no report: {first_problem(error)}") from error
+
+
+def _validation(
+    rule: ValidationRule, answers: Answers | None, leads: Mapping[str, Figures]
+) -> Validation:
+    """A baseline that was not compared in the rule's metric is left out."""
+    compared = {name: figures.of(rule.metric) for name, figures in leads.items()}
+    lows = {name: estimate.low for name, estimate in compared.items() if estimate}
+    return Validation(rule=rule, answers=answers or Answers(num=0), leads=lows)
+
+
+def figures_of_record(record: Record) -> dict[str, Estimate]:
+    """Every estimate in a record, as `exact_match` or `by_tag.history`."""
+    return _figures(record.model_dump())
 
 
 def _figures(fields: Mapping[str, Any], start: str = "") -> dict[str, Estimate]:

@@ -17,8 +17,9 @@ from agentworld.records.report import (
     WorldModelReport,
     WorldModelScore,
 )
+from agentworld.reports.groups import FEW, kind_rows, metric_rows, tag_rows
 from agentworld.reports.summary import Summary
-from agentworld.reports.targets import figures_of
+from agentworld.reports.targets import figures_of, has_no_targets
 from agentworld.reports.templates import templates
 from agentworld.runner.folders import CHAIN, REPORT
 
@@ -73,8 +74,13 @@ def render_page(
         summary=summary,
         figures=figures_of(summary),
         world_plots=_world_plots(world),
-        tags=_tags(world),
+        metrics=metric_rows(world),
+        kinds=kind_rows(world),
+        tags=tag_rows(world),
+        absent=world.absent,
+        few=FEW,
         stages=list(world.stages),
+        without_targets=has_no_targets(summary),
         agent_plots=_agent_plots(agent) if agent else [],
         agent=agent,
         seconds=_seconds(summary),
@@ -128,14 +134,3 @@ def _seconds(summary: Summary) -> Plot:
         for step, seconds in summary.seconds.items()
     ]
     return Plot("Seconds of each step", bars)
-
-
-def _tags(report: WorldModelReport) -> list[tuple[str, int, list[Estimate | None]]]:
-    """Exact match by tag, the most frequent one first: its turns, and each stage."""
-    last = list(report.stages.values())[-1]
-    ordered = sorted(last.by_tag, key=lambda name: -last.by_tag[name].num)
-    scores: list[WorldModelScore] = list(report.stages.values())
-    return [
-        (name, last.by_tag[name].num, [score.by_tag.get(name) for score in scores])
-        for name in ordered
-    ]

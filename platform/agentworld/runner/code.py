@@ -20,6 +20,7 @@ _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
 _PROSE = (".txt", ".jinja")
 _LIVE = _PACKAGE / "domains" / "live.py"
+_DOMAINS = f"{_PACKAGE.name}.domains."
 _OWN = _PACKAGE / "runner" / "code.py"
 """Asks for environments by name, and opens none."""
 
@@ -109,7 +110,10 @@ def _name_of(path: Path) -> str:
 
 @cache
 def _imports_of(file: Path, module: str) -> frozenset[str]:
-    """Modules that a file names; `from a import b` may mean the module `a.b`."""
+    """Modules that a file names; `from a import b` may mean the module `a.b`.
+
+    A table of kinds names its modules too; that of the domains counts by the data alone.
+    """
     parents = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
@@ -120,4 +124,14 @@ def _imports_of(file: Path, module: str) -> frozenset[str]:
             source = ".".join([*above, *([node.module] if node.module else [])])
             names.add(source)
             names.update(f"{source}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.keyword) and not module.startswith(_DOMAINS):
+            names.update(_modules_of_table(node))
     return frozenset(names)
+
+
+def _modules_of_table(node: ast.keyword) -> set[str]:
+    """The values of `modules={...}`, by which `Kinds` finds its modules."""
+    if node.arg != "modules" or not isinstance(node.value, ast.Dict):
+        return set()
+    constants = (each for each in node.value.values if isinstance(each, ast.Constant))
+    return {each.value for each in constants if isinstance(each.value, str)}

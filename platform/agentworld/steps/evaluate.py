@@ -1,4 +1,4 @@
-"""Each stage's checkpoint and two baselines on the same held-out live episodes."""
+"""Each stage's checkpoint and four baselines on the same held-out live episodes."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -8,17 +8,19 @@ from pathlib import Path
 
 from agentworld.engine.base import Engine
 from agentworld.engine.server import serve
-from agentworld.evaluate.baselines import CopyPrevious
+from agentworld.evaluate.absent import absent_metrics
+from agentworld.evaluate.baselines import CopyPrevious, MostFrequent, RepeatEarlier
 from agentworld.evaluate.compare import Comparison
 from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick, side_by_side
-from agentworld.records.report import Estimate, WorldModelReport
+from agentworld.records.report import Estimate, WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.content import content_of
 from agentworld.steps.stages import STAGES, stage_folders
 from agentworld.storage.pools import read_dataset, read_pool
 
@@ -26,31 +28,54 @@ _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
 
 
 def plan(task: Task) -> Plan:
-    """Scores all of them side by side."""
+    """Scores all of them side by side.
+
+    Raises InputError for an embedding model that is not there.
+    """
     settings, data = task.recipe, task.folders["data"]
     stages = stage_folders(task)
 
     def work(out: Path, tick: Tick) -> Digest:
         samples = list(_samples(data, "held_out"))
-        scorers: dict[str, _Scorer] = {
-            "copy": lambda part: _score(CopyPrevious(), samples, settings, part),
-            "nearest": lambda part: _score(_nearest(data), samples, settings, part),
-        }
+        scorers = _baselines(data, samples, settings)
+        names = [*scorers]
         for stage, folder in stages.items():
             is_last = stage == [*stages][-1]
             scorers[stage] = _stage_scorer(stage, folder, samples, settings, out, is_last=is_last)
         scored = _run_all(scorers, settings.evaluate.at_once, out, tick)
+        baselines = {name: scored[name] for name in names}
+        by_stage = {stage: scored[stage] for stage in stages}
+        comparison = Comparison(samples, settings.evaluate)
         report = WorldModelReport(
             data=task.digests["data"],
-            stages={name: scored[name].score for name in stages},
+            stages=_compared(by_stage, baselines, comparison),
             artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
-            baselines={name: each.score for name, each in scored.items() if name not in stages},
-            **_differences(scored, Comparison(samples, settings.evaluate)),
+            baselines={name: each.score for name, each in baselines.items()},
+            absent=absent_metrics(
+                settings.evaluate, *(each.score.metrics for each in by_stage.values())
+            ),
+            rule=settings.evaluate.validated,
+            **_differences(scored, comparison),
         )
         report.write(out / REPORT)
         return report.digest
 
-    return Plan(work, domains=read_dataset(data).domains)
+    inputs = content_of("embedding_model", settings.evaluate.embedding_model)
+    return Plan(work, inputs, domains=read_dataset(data).domains)
+
+
+def _compared(
+    stages: dict[str, ScoredWorld], baselines: dict[str, ScoredWorld], by: Comparison
+) -> dict[str, WorldModelScore]:
+    """The stages' scores with their leads, and what each gained over the one before it."""
+    scores: dict[str, WorldModelScore] = {}
+    before = ""
+    for stage, scored in stages.items():
+        gain = by.gain_over(before, scored, stages[before]) if before else None
+        comparisons = {"leads": by.leads(scored, baselines), "gain": gain}
+        scores[stage] = scored.score.model_copy(update=comparisons)
+        before = stage
+    return scores
 
 
 def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
@@ -127,8 +152,24 @@ def _score(
     return asyncio.run(ask())
 
 
-def _nearest(data: Path) -> NearestTransition:
-    return NearestTransition(chain.from_iterable(_samples(data, pool) for pool in _TRAINING))
+def _training(data: Path) -> Iterator[Sample]:
+    return chain.from_iterable(_samples(data, pool) for pool in _TRAINING)
+
+
+BASELINES: dict[str, Callable[[Path], Engine]] = {
+    "copy": lambda _: CopyPrevious(),
+    "repeat": lambda _: RepeatEarlier(),
+    "frequent": lambda data: MostFrequent(_training(data)),
+    "nearest": lambda data: NearestTransition(_training(data)),
+}
+"""What needs no training, by the data set that it may read."""
+
+
+def _baselines(data: Path, samples: Sequence[Sample], recipe: Recipe) -> dict[str, _Scorer]:
+    def scorer(opened: Callable[[Path], Engine]) -> _Scorer:
+        return lambda tick: _score(opened(data), samples, recipe, tick)
+
+    return {name: scorer(opened) for name, opened in BASELINES.items()}
 
 
 def _samples(data: Path, pool: Pool) -> Iterator[Sample]:

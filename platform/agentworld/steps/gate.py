@@ -8,7 +8,7 @@ from agentworld.records.base import Digest
 from agentworld.records.gate import Gate, GateVerdict
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
-from agentworld.reports.metrics import metrics_of
+from agentworld.reports.metrics import metrics_of, parts_of
 from agentworld.runner.folders import REPORT, VERDICT
 from agentworld.runner.task import Plan, Task
 
@@ -48,18 +48,9 @@ def _decided(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
 
 
 def _unknown(metric: str, figures: Iterable[str]) -> str:
-    parts = [_parts_of(name) for name in figures]
+    parts = [parts_of(name) for name in figures]
     scored, measures = (", ".join(dict.fromkeys(part[place] for part in parts)) for place in (0, 1))
     return (
         f"the recipe's gate asks for {metric!r}, which the report does not tell; join one of"
         f" {scored} and one of {measures} by a dot"
     )
-
-
-def _parts_of(metric: str) -> tuple[str, str]:
-    """What is scored, and the measure: `baseline.copy` and `by_tag.history`."""
-    scored, mark, tag = metric.partition(".by_tag.")
-    if mark:
-        return scored, f"by_tag.{tag}"
-    scored, _, measure = metric.rpartition(".")
-    return scored, measure

@@ -16,6 +16,7 @@ from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.samples import make_sample
 from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
+from agentworld.evaluate.absent import absent_metrics
 from agentworld.evaluate.judging import Judge
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
@@ -138,7 +139,7 @@ async def _replay(
     """
     folder = Disk(night.out / _REPLAYED)
     turnstile = asyncio.Semaphore(night.recipe.nightly.concurrency)
-    judge = Judge(night.recipe.nightly.metrics)
+    judge = _judge(night)
     done = 0
 
     async def one(run: str, number: int, sample: Sample) -> Replayed:
@@ -179,7 +180,8 @@ async def _opened(night: _Measurement, client: SimulatorClient) -> AgentRun:
 def _report(
     night: _Measurement, samples: Sequence[Sample], replayed: Sequence[Replayed]
 ) -> ServedReport:
-    score = free_running_score(samples, replayed, night.recipe.nightly)
+    nightly = night.recipe.nightly
+    score = free_running_score(_judge(night), samples, replayed, nightly)
     registered = night.pinned.world_report
     before = registered.figures(registered.subjects).get("free_running") if registered else None
     change = score.exact_match.less(before) if before else None
@@ -194,4 +196,10 @@ def _report(
         before=registered.digest if registered and before else None,
         change=change,
         drifted=change is not None and change.high < 0,
+        absent=absent_metrics(nightly, score.metrics),
+        rule=nightly.validated,
     )
+
+
+def _judge(night: _Measurement) -> Judge:
+    return Judge(night.recipe.nightly.metrics, night.recipe.nightly.embedding_model)

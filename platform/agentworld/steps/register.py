@@ -9,7 +9,7 @@ from agentworld.operations.statements import hand_in
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
-from agentworld.reports.metrics import metrics_of
+from agentworld.reports.metrics import registered_metrics_of
 from agentworld.runner.folders import REPORT, VERSION, checkpoint_of, model_of
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.stages import stage_folders
@@ -22,7 +22,8 @@ def plan(task: Task) -> Plan:
     model = model_of(folders[last])
     stages = tuple(map(checkpoint_of, folders.values()))
     evaluation = WorldModelReport.read(task.folders["report"] / REPORT)
-    what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics_of(evaluation))
+    metrics = registered_metrics_of(evaluation)
+    what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics)
 
     def work(out: Path, _: Tick) -> Digest:
         registry = open_registry(task.store)

@@ -34,6 +34,12 @@ def _of_rl(recipe: "Recipe") -> "list[Record]":
     return [recipe.rl.model_copy(update={"reward": reward})]
 
 
+def _of_evaluate(recipe: "Recipe") -> "list[Record]":
+    """The folder of an embedding model counts as for RL."""
+    evaluate = recipe.evaluate.model_copy(update={"embedding_model": None})
+    return [evaluate, recipe.engine, recipe.simulate.sampling]
+
+
 _TABLE = (
     Step(
         "collect",
@@ -95,9 +101,9 @@ _TABLE = (
     ),
     Step(
         "evaluate",
-        does="Score the stages and two baselines on held-out live episodes.",
+        does="Score the stages and four baselines on held-out episodes.",
         makes="the report",
-        recipe=lambda recipe: [recipe.evaluate, recipe.engine, recipe.simulate.sampling],
+        recipe=_of_evaluate,
         inputs=(
             Input("data", "prepare", reads_files=True),
             Input("cpt", "cpt", reads_files=True, default=""),

@@ -24,6 +24,7 @@ from agentworld.records.file import input_errors, read_regular, sync
 from agentworld.records.progress import Count, Tick, no_tick
 from agentworld.records.report import Report, WorldModelReport, read_report
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.validation import Validation
 from agentworld.storage.disk import Disk
 from agentworld.storage.model_folder import check_safe
 
@@ -66,21 +67,24 @@ class PinnedSimulator(NamedTuple):
 
     @property
     def reports(self) -> list[Digest]:
-        """The evaluations of it; while there is none, nobody has validated it."""
+        """The evaluations of it, and of agents in it."""
         return [f"sha256:{path.stem}" for path in self._report_files]
 
     @property
     def world_report(self) -> WorldModelReport | None:
         """The evaluation of its weights that was attached last."""
-        by_age = sorted(self._report_files, key=lambda path: path.stat().st_mtime)
-        reports = [read_report(path) for path in by_age]
-        return next(
-            (each for each in reversed(reports) if isinstance(each, WorldModelReport)), None
-        )
+        reports = self._newest_first()
+        return next((each for each in reports if isinstance(each, WorldModelReport)), None)
+
+    @property
+    def validation(self) -> Validation | None:
+        """What the evaluation that was attached last says of it; null without any."""
+        validations = (each.validation(self._subjects) for each in self._newest_first())
+        return next((each for each in validations if each), None)
 
     def attach(self, report: Report) -> None:
         """Adds an evaluation; raises InputError where it is about something else."""
-        if not report.subjects & {self.digest, self.manifest.artifact}:
+        if not report.subjects & self._subjects:
             about = ", ".join(sorted(report.subjects)) or "nothing that it names"
             raise InputError(
                 f"the report is about {about} and not about {self.digest} or its weights; attach"
@@ -100,6 +104,16 @@ class PinnedSimulator(NamedTuple):
             check_safe(self.model)
         except InputError as error:
             raise EvidenceError(str(error)) from error
+
+    @property
+    def _subjects(self) -> set[Digest]:
+        """What a report about it is about: itself, or its weights."""
+        return {self.digest, *([self.manifest.artifact] if self.manifest.artifact else ())}
+
+    def _newest_first(self) -> Iterator[Report]:
+        """Its reports, the one that was attached last first."""
+        by_age = sorted(self._report_files, key=lambda path: path.stat().st_mtime)
+        return map(read_report, reversed(by_age))
 
     @property
     def _report_files(self) -> list[Path]:

@@ -1,6 +1,8 @@
 """A simulator: what it is, what is known of it, and what it trained."""
 
+from collections.abc import Mapping, Set
 from contextlib import suppress
+from typing import NamedTuple, Self
 
 from starlette.requests import Request
 
@@ -10,7 +12,7 @@ from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import Version
 from agentworld.records.base import Digest
 from agentworld.records.garbled import reading
-from agentworld.records.report import AgentReport, Estimate, read_report
+from agentworld.records.report import AgentReport, Estimate, Report, read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_console import lists, rows
@@ -20,6 +22,7 @@ from agentworld_console.table import Link
 from agentworld_console.words import at
 
 _MOST_OPEN = 25
+_FOLDED = {"by_domain", "by_kind", "gain", "leads"}
 
 
 def simulator(sight: Sight, request: Request) -> Answer:
@@ -88,8 +91,26 @@ def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
     return rows.run_link(run.id), run, sight.library.ledger.counts.num_open_episodes(run=run.id)
 
 
-def _reports(sight: Sight, pinned: PinnedSimulator) -> list[tuple[str, str, dict[str, Estimate]]]:
-    """What kind each evaluation is, its digest, and its figures; of agents for the auditor."""
+class _Evaluation(NamedTuple):
+    """An attached report."""
+
+    kind: str
+    digest: Digest
+    figures: Mapping[str, Estimate] = {}
+    more: Mapping[str, Estimate] = {}
+    """Of groups of turns and beside others: too many to be read at a glance."""
+
+    @classmethod
+    def of(cls, report: Report, subjects: Set[Digest]) -> Self:
+        """The figures of one of these."""
+        figures = report.figures(subjects)
+        more = {name: each for name, each in figures.items() if _FOLDED & {*name.split(".")}}
+        first = {name: each for name, each in figures.items() if name not in more}
+        return cls(type(report).__name__, report.digest, first, more)
+
+
+def _reports(sight: Sight, pinned: PinnedSimulator) -> list[_Evaluation]:
+    """Those of agents for the auditor."""
     subjects = {pinned.digest} | ({pinned.manifest.artifact} if pinned.manifest.artifact else set())
     reports = []
     for digest in pinned.reports:
@@ -97,8 +118,8 @@ def _reports(sight: Sight, pinned: PinnedSimulator) -> list[tuple[str, str, dict
             with reading(digest):
                 report = read_report(pinned.folder / "reports" / f"{digest[7:]}.json")
         except EvidenceError:  # as `audit verify` tells
-            reports.append(("garbled report", digest, dict[str, Estimate]()))
+            reports.append(_Evaluation("garbled report", digest))
         else:
             if sight.is_whole or not isinstance(report, AgentReport):
-                reports.append((type(report).__name__, digest, report.figures(subjects)))
+                reports.append(_Evaluation.of(report, subjects))
     return reports

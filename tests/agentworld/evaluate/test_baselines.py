@@ -2,10 +2,14 @@ import asyncio
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from agentworld.domains.base import Call
+from agentworld.domains.calls import render_calls
 from agentworld.domains.shell.words import training_words
 from agentworld.engine.base import CompletionRequest
-from agentworld.evaluate.baselines import CopyPrevious
+from agentworld.evaluate.baselines import CopyPrevious, MostFrequent, RepeatEarlier
 from agentworld.evaluate.nearest import NearestTransition
 from agentworld.records.sample import Sample
 from agentworld.records.simulator import Sampling
@@ -38,6 +42,49 @@ def test_copying_begins_with_nothing():
 
 def test_copying_says_what_was_shown_last():
     assert says(CopyPrevious(), "ls", ("a", "kolu\n[0] ~"), ("b", "tane\n[1] ~")) == "tane\n[1] ~"
+
+
+def test_repeating_says_what_the_same_action_showed_last_and_nothing_of_a_new_one():
+    history = [("ls", "a"), ("ls", "b"), ("cat b", "c")]
+    assert says(RepeatEarlier(), "ls", *history) == "b"
+    assert says(RepeatEarlier(), "pwd", *history) == says(RepeatEarlier(), "ls") == ""
+
+
+def call(name, **arguments):
+    return render_calls([Call(name, arguments)])
+
+
+def test_the_most_frequent_is_that_of_the_tool_whatever_it_is_given():
+    turns = [(call("get", id=n), shows) for n, shows in enumerate("abbc")]
+    turns += [("search[moon]", "d"), ("ls -l", "e"), ("ls", "e"), ("ls", "f")]
+    engine = MostFrequent([episode(*turns)])
+    asked = [call("get", id=9), call("put", id=9), "search[sun]", "ls -a", ""]
+    assert [says(engine, action) for action in asked] == ["b", "", "d", "e", ""]
+
+
+@given(st.lists(st.sampled_from("aab"), min_size=1, max_size=30))
+def test_rare_observations_are_forgotten_before_frequent_ones_where_room_is_short(shown):
+    rare = [("ls", f"rare {number}") for number in range(100)]
+    often = [("ls", text) for text in ["often"] * 50 + shown]
+    for turns in ([*often, *rare], [*often[:25], *rare, *often[25:]]):
+        assert says(MostFrequent([episode(*turns)], most_characters=2_000), "ls") == "often"
+
+
+def test_the_nearest_call_is_one_of_the_same_tool_with_what_it_is_given():
+    users = [episode((call("get_user", id=name), f"user {name}")) for name in ("ada", "bob")]
+    engine = NearestTransition([*users, episode((call("get_order", id="bob"), "order 1"))])
+    assert says(engine, call("get_user", id="bob", page=2)) == "user bob"
+    assert says(engine, call("get_order", id="ada")) == "order 1"
+    assert says(engine, call("put_order", id="ada")) == ""
+
+
+def test_where_room_is_short_a_part_of_the_turns_is_remembered_that_is_always_the_same():
+    recorded = [random_episode(number) for number in range(40)]
+    whole, *short = (NearestTransition(recorded, room) for room in (10**9, 50_000, 50_000))
+    asked = [turn.action for sample in recorded for turn in sample.turns if "cat" in turn.action]
+    answers = [[says(engine, action) for action in asked] for engine in (whole, *short)]
+    assert answers[1] == answers[2] != answers[0]
+    assert says(NearestTransition(recorded, 0), asked[0]) == ""
 
 
 RECORDED = [
@@ -86,7 +133,8 @@ def random_episode(number) -> Sample:
             (f"echo {words[place]} > {words[place + 1]}.txt", "[0] ~"),
             (f"cat {words[place + 1]}.txt", f"{words[place]}\n[0] ~"),
         ]
-    return episode(*turns, number=0, start=f"{words[9]}.txt: {words[8]}")
+    recorded = episode(*turns, start=f"{words[9]}.txt: {words[8]}")
+    return recorded.model_copy(update={"trajectory": f"trajectory {number}"})
 
 
 @pytest.mark.compute

@@ -88,6 +88,39 @@ def test_the_smallest_lead_is_over_any_baseline_on_any_part_of_the_turns():
     assert by.smallest_lead(best, [blind, forgetful]).mean == 0
 
 
+def with_values(scored, **values):
+    rows = {name: ((value,) * 4,) * len(SAMPLES) for name, value in values.items()}
+    return scored.model_copy(update={"values": rows})
+
+
+def test_a_lead_has_exact_match_and_the_metrics_that_both_have():
+    best = with_values(scored(lambda *_: True), token_f1=0.75, rouge_l=1.0)
+    blind = with_values(scored(lambda *_: False), token_f1=0.25, rule=0.0)
+    lead = BY.leads(best, {"blind": blind})["blind"]
+    assert (lead.exact_match.mean, lead.metrics.keys()) == (1, {"token_f1"})
+    assert (lead.metrics["token_f1"].low, lead.of("token_f1").num) == (0.5, 240)
+
+
+def test_a_baseline_with_which_no_turn_can_be_compared_has_no_lead():
+    first, second = (scored(lambda _, t, even=even: t % 2 == even or None) for even in (0, 1))
+    assert BY.leads(first, {"second": second}) == {}
+    assert BY.gain_over("second", first, second) is None
+
+
+def test_a_gain_is_told_by_tag_and_by_kind_in_pairs():
+    before = with_values(scored(lambda *_: False), token_f1=0.5)
+    after = with_values(scored(lambda _, turn: turn % 2 == 1), token_f1=0.5)
+    gain = BY.gain_over("cpt", after, before)
+    assert (gain.over, gain.exact_match.mean) == ("cpt", 0.5)
+    assert {tag: each.mean for tag, each in gain.by_tag.items()} == {
+        **dict.fromkeys(["cat", "history", "output"], 1),
+        "write": 0,
+    }
+    kinds = {kind: each.exact_match.low for kind, each in gain.by_kind.items()}
+    assert kinds == {"read": 1, "write": 0}
+    assert gain.by_kind["read"].metrics["token_f1"].mean == 0
+
+
 def test_parts_that_no_turn_belongs_to_are_left_out_of_the_smallest_lead():
     samples = [
         sample.model_copy(

@@ -124,10 +124,58 @@ def test_a_tag_that_no_turn_has_got_no_score():
     assert found.by_tag.keys() == {"cat", "history", "output", "write"}
 
 
+def test_every_turn_is_of_a_kind_and_has_every_metric_of_it():
+    found, _ = score(knowing(SAMPLES, cat="[0] ~"), SAMPLES)
+    reads, writes = found.by_kind["read"], found.by_kind["write"]
+    assert [*found.by_kind] == ["read", "write"]
+    assert [each.exact_match.num for each in (reads, writes)] == [8, 8]
+    assert [each.exact_match.mean for each in (reads, writes)] == [0, 1]
+    assert [each.metrics["token_f1"].mean for each in (reads, writes)] == [8 / 9, 1]
+
+
+def test_a_turn_whose_action_says_nothing_is_of_an_unknown_kind():
+    turns = [turn.model_copy(update={"action": "frobnicate"}) for turn in SAMPLES[0].turns]
+    found, _ = score(lambda _: "a", [SAMPLES[0].model_copy(update={"turns": tuple(turns)})])
+    assert [*found.by_kind] == ["unknown"]
+
+
+def test_of_several_domains_there_are_figures_of_each():
+    samples = [SAMPLES[0], SAMPLES[1].model_copy(update={"domain": "text"})]
+    found, _ = score(knowing(SAMPLES), samples)
+    assert [*found.by_domain] == ["shell", "text"]
+    assert "rule" not in found.by_domain["text"].metrics
+    assert score(knowing(SAMPLES), SAMPLES)[0].by_domain == {}
+
+
+@pytest.mark.parametrize(
+    ("failure", "answers", "mean"),
+    [
+        (EngineError("gone"), (16, 8, 0), 1),
+        (EngineError("too long", kind="cut-off"), (16, 0, 8), 0.5),
+    ],
+    ids=["missing", "cut off"],
+)
+def test_a_missing_answer_is_counted_and_in_no_mean_and_one_cut_off_is_wrong(
+    failure, answers, mean
+):
+    found, _ = score(knowing(SAMPLES, cat=failure), SAMPLES)
+    assert (found.answers.num, found.answers.missing, found.answers.cut_off) == answers
+    figures = (found.exact_match, *found.metrics.values())
+    assert {figure.mean for figure in figures} == {mean}
+
+
+def test_who_predicts_nothing_is_wrong_in_every_metric():
+    turns = [turn.model_copy(update={"observation": ""}) for turn in SAMPLES[0].turns]
+    silent = SAMPLES[0].model_copy(update={"domain": "text", "turns": tuple(turns)})
+    found, _ = score(lambda _: EngineError("empty", kind="unparsable"), [silent])
+    assert {figure.mean for figure in found.metrics.values()} == {0}
+
+
 def test_a_domain_without_rules_has_no_score_of_them():
     samples = [sample.model_copy(update={"domain": "text"}) for sample in SAMPLES]
     found, _ = score(knowing(samples), samples)
-    assert (found.exact_match.mean, found.metrics) == (1, {})
+    assert found.exact_match.mean == 1
+    assert found.metrics.keys() == {"normalised", "rouge_l", "token_f1"}
 
 
 def test_of_several_domains_the_rule_is_that_of_the_turns_that_have_one():

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -66,13 +67,28 @@ def test_a_name_that_is_none_is_refused(tmp_path, name):
         set_alias(name, records.pinned(tmp_path).digest, tmp_path, "me")
 
 
-def test_a_simulator_is_validated_by_a_report(tmp_path):
+def test_a_simulator_is_validated_by_the_evaluation_that_was_attached_last(tmp_path):
     simulator = records.pinned(tmp_path)
-    assert not sheet(simulator, tmp_path).validated
+    artifact = simulator.manifest.artifact
+    before = sheet(simulator, tmp_path)
+    assert (before.validated, before.answers) == (False, None)
+    assert before.problems == ("nobody has attached an evaluation yet",)
+    good, poor = records.grouped_report(artifact), records.grouped_report(artifact, missing=2)
+    for seconds, report in enumerate([good, poor]):
+        simulator.attach(report)
+        os.utime(simulator.folder / f"reports/{report.digest[7:]}.json", (seconds, seconds))
+        told = sheet(simulator, tmp_path)
+        assert told.validated == (report is good)
+        assert told.answers == report.stages["rl"].answers
+    assert told.problems == ("2 of 100 answers are missing",)
+
+
+def test_an_agents_validation_validates_no_simulator(tmp_path):
+    simulator = records.pinned(tmp_path)
     report = records.agent_report(simulator=simulator.digest)
     simulator.attach(report)
     told = sheet(simulator, tmp_path)
-    assert (told.validated, told.reports) == (True, (report.digest,))
+    assert (told.validated, told.reports) == (False, (report.digest,))
 
 
 def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):

@@ -1,15 +1,20 @@
 import re
+import shutil
 from collections.abc import Mapping
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
 
 import make.job
 from agentworld.reports.page import write_page
 from agentworld.reports.summary import summarise
+from agentworld.runner.folders import REPORT
 from agentworld.steps.table import AFTER_GATE
+from make import records
 
 
 class Outline(HTMLParser):
@@ -33,8 +38,8 @@ class Outline(HTMLParser):
         """Opens nothing."""
 
 
-def written(place: Path, folders: Mapping[str, Path]) -> str:
-    summary = summarise("demo", folders, 2.5)
+def written(place: Path, folders: Mapping[str, Path], recipe: str = "demo") -> str:
+    summary = summarise(recipe, folders, 2.5)
     return write_page(place / "report.html", folders, summary, AFTER_GATE).read_text()
 
 
@@ -98,3 +103,65 @@ def test_the_page_of_a_job_that_its_gate_ended_says_why_and_what_was_skipped(tmp
         "</span>, rl.rule is 0.3, which is under 0.5; register, simulate, deploy, imitate," in page
     )
     assert re.findall("<h2[^>]*>([^<]+)", page) == ["Figures", "World model", "Time and memory"]
+
+
+@pytest.fixture
+def grouped(tmp_path) -> str:
+    folders = make.job.finished_job(tmp_path)
+    records.grouped_report().write(folders["evaluate"] / REPORT)
+    return written(tmp_path, folders)
+
+
+def row_of(page: str, name: str) -> str:
+    (row,) = re.findall(rf'<tr><th scope="row">{name}</th>(.*?)</tr>', page, re.DOTALL)
+    return row
+
+
+def test_a_metric_stands_beside_its_lead_and_one_without_a_figure_is_said(grouped):
+    assert "0.900" in row_of(grouped, "token_f1")
+    assert row_of(grouped, "token_f1").endswith("over copy</td>")
+    assert "No figure of <code>embedding</code>: no model." in grouped
+
+
+def test_kinds_of_turns_have_their_number_and_a_small_group_is_marked(grouped):
+    assert "<td>60</td>" in row_of(grouped, "read")
+    assert '<td>25 <span class="soft">few</span></td>' in row_of(grouped, "write")
+    assert "+0.300" in row_of(grouped, "read")
+
+
+def test_tags_are_folded_away(grouped):
+    (folded,) = re.findall("<details>(.*?)</details>", grouped, re.DOTALL)
+    assert [name for name in ("cat", "ls") if row_of(folded, name)] == ["cat", "ls"]
+
+
+def test_without_kinds_and_leads_their_tables_are_not_there(page):
+    assert "Kinds of turns" not in page
+    assert row_of(page, "exact_match").endswith("<td></td>")
+
+
+def test_a_recipe_that_is_too_small_for_the_targets_is_held_against_none(tmp_path):
+    folders = make.job.finished_job(tmp_path)
+    page = written(tmp_path, folders, "smoke")
+    assert "held against none of them" in page
+    assert "at least" not in page
+    assert "at most 0" in row_of(page, "live steps in training")
+    assert "held against none of them" not in written(tmp_path, folders)
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.usefixtures("grouped")
+def test_on_a_narrow_screen_no_word_is_broken_and_nobody_is_kept_out(tmp_path, scheme):
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        context = chromium.new_context(color_scheme=scheme, viewport={"width": 390, "height": 800})
+        page = context.new_page()
+        page.goto((tmp_path / "report.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        names = page.locator(".rows th[scope=row]")
+        heights = {names.nth(place).bounding_box()["height"] for place in range(names.count())}
+        assert max(heights) < 40  # one line each
+        assert Axe().run(page).response["violations"] == []
+        chromium.close()

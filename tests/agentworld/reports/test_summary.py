@@ -56,7 +56,7 @@ def test_memory_is_the_most_that_was_seen_even_by_a_step_of_an_earlier_run(
 def test_the_better_of_sft_and_rl_is_held_against_the_targets(summary):
     figures = {figure.name: figure for figure in figures_of(summary)}
     assert figures["exact match, all turns"].value == summary.world_model.rl.exact_match
-    assert figures["lead over both baselines"].value == pytest.approx(0.82 - 0.3)
+    assert figures["lead over the baselines"].value == pytest.approx(0.82 - 0.3)
 
 
 def test_a_job_that_keeps_everything_that_must_hold_is_seen_as_such(summary):
@@ -116,9 +116,9 @@ def test_a_gain_is_told_only_where_its_whole_interval_is_above_zero(summary, gai
 
 
 def test_a_lead_that_its_interval_leaves_open_does_not_hold(summary):
-    figure = changed_world(summary, lead=found(0.15, 0.09, 0.2))["lead over both baselines"]
+    figure = changed_world(summary, lead=found(0.15, 0.09, 0.2))["lead over the baselines"]
     assert (figure.holds, figure.verdict(0.1)) == (False, "no")
-    assert changed_world(summary, lead=found(0.15, 0.11, 0.2))["lead over both baselines"].holds
+    assert changed_world(summary, lead=found(0.15, 0.11, 0.2))["lead over the baselines"].holds
 
 
 def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):
@@ -130,7 +130,7 @@ def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):
 
 def test_every_figure_that_is_a_difference_has_its_interval(summary):
     told = {each.name for each in figures_of(summary) if each.interval}
-    assert told == {"lead over both baselines", "gain of RL over SFT", "live gain of RL"}
+    assert told == {"lead over the baselines", "gain of RL over SFT", "live gain of RL"}
 
 
 def test_an_evaluation_without_differences_claims_none(summary):

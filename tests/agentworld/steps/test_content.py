@@ -111,6 +111,24 @@ def test_what_a_folder_holds_is_among_the_inputs_of_the_stage_that_reads_it(tmp_
     assert own_inputs("sft", chosen, tmp_path) == {}
 
 
+def test_the_embedding_model_of_an_evaluation_counts_by_its_content(tmp_path):
+    folder, store = model(tmp_path / "here"), tmp_path / "store"
+    inputs = [
+        records.prepared(store, "a"),
+        str(records.finished_step(store, "cpt", records.digest("b"))),
+    ]
+
+    def folder_of(place):
+        own = recipe(tmp_path, evaluate={"embedding_model": place})
+        return folder_for("evaluate", own, str(store), *inputs)
+
+    before = folder_of(folder)
+    shutil.move(folder, tmp_path / "there")
+    assert folder_of(str(tmp_path / "there")) == before
+    (tmp_path / "there/model.safetensors").write_text("changed")
+    assert folder_of(str(tmp_path / "there")) != before
+
+
 def test_with_a_base_the_sizes_of_a_new_model_train_nothing_anew(tmp_path, folder_of_stage):
     base = model(tmp_path / "here")
     own = recipe(tmp_path, model={"base": base, "num_layers": 7})

@@ -109,6 +109,9 @@ def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, 
     assert (found.exact_match.num, found.exact_match.holes) == (len(turns), 0)
     assert found.exact_match.mean == pytest.approx(right / len(turns))
     assert found.metrics["rule"].mean >= found.exact_match.mean > 0
+    assert (found.answers.num, found.answers.missing) == (len(turns), 0)
+    assert found.leads.keys() == {"copy", "repeat"}
+    assert found.leads["repeat"].metrics["token_f1"].num == len(turns)
     assert sum(each.num for tag, each in found.by_tag.items() if tag in CLASSES) == len(turns)
     assert 0 < report.latency.p50_seconds <= report.latency.p99_seconds
     assert (report.before, report.change, report.drifted) == (None, None, False)

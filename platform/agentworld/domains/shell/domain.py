@@ -13,6 +13,7 @@ from agentworld.domains.base import (
     Question,
     Start,
     TinyModel,
+    TurnKind,
     stage_variants,
 )
 from agentworld.domains.calls import render_calls
@@ -27,6 +28,8 @@ from agentworld.domains.shell.tasks import NAME, outcome, solved_task
 from agentworld.domains.shell.thought import recorded_thought
 from agentworld.domains.shell.verifier import verify
 from agentworld.domains.turn_filters import without_retries
+from agentworld.domains.turn_kinds import kind_of_command
+from agentworld.domains.volatile import mask_clocks, mask_times
 from agentworld.records.sample import Pool
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
@@ -85,6 +88,14 @@ class Shell:
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
         """The class of the command beside the common tags."""
         return tags_of(start.text, turns)
+
+    def turn_kind(self, action: str) -> TurnKind | None:
+        """By the programs of the line, and whether it writes into a file."""
+        return kind_of_command(action)
+
+    def mask_volatile(self, observation: str) -> str:
+        """Times, also as `ls -l` and `date` write them."""
+        return mask_clocks(mask_times(observation))
 
     def has_unseen(self, text: str) -> bool:
         """Whether it holds a word that no training episode may use."""

@@ -14,6 +14,7 @@ from agentworld.domains.base import (
     Question,
     Start,
     TinyModel,
+    TurnKind,
     stage_variants,
 )
 from agentworld.domains.calls import render_calls
@@ -28,6 +29,8 @@ from agentworld.domains.rubric import (
 from agentworld.domains.text.failure import reports_failure
 from agentworld.domains.transcript import closes
 from agentworld.domains.turn_filters import without_retries
+from agentworld.domains.turn_kinds import kind_of_action
+from agentworld.domains.volatile import mask_times
 from agentworld.records.sample import Pool
 from agentworld.records.task import Task
 from agentworld.records.tool import Tools
@@ -101,6 +104,14 @@ class Text:
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:  # noqa: ARG002
         """Whether anything is shown."""
         return [frozenset({OUTPUT} if turn.observation.strip() else ()) for turn in turns]
+
+    def turn_kind(self, action: str) -> TurnKind | None:
+        """By the verbs in the names of the tools that it calls, or by its first word."""
+        return kind_of_action(action)
+
+    def mask_volatile(self, observation: str) -> str:
+        """Dates with a time of day."""
+        return mask_times(observation)
 
     def has_unseen(self, text: str) -> bool:  # noqa: ARG002  nothing is kept from training
         """Never: what is held out of a log is whole episodes."""

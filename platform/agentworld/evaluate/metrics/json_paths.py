@@ -1,0 +1,57 @@
+"""A JSON observation as paths: what stands where."""
+
+import json
+from typing import NamedTuple, NoReturn
+
+from pydantic import JsonValue
+
+Path = tuple[str | int, ...]
+"""Keys of objects and places in lists, from the root."""
+
+
+class Structure(NamedTuple):
+    """An object or a list."""
+
+    is_list: bool
+    paths: frozenset[Path]
+    """Of everything below the root."""
+    leaves: dict[Path, JsonValue]
+    """What is neither an object nor a list that holds something."""
+
+
+def structure_of(observation: str) -> Structure | None:
+    """Null for what is no JSON, and for a number, a word or a constant alone."""
+    try:
+        root = json.loads(observation, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(root, dict | list):
+        return None
+    paths: set[Path] = set()
+    leaves: dict[Path, JsonValue] = {}
+    waiting: list[tuple[Path, JsonValue]] = [((), root)]
+    while waiting:
+        path, value = waiting.pop()
+        below = _below(value)
+        if not below and path:
+            leaves[path] = value
+        for key, part in below:
+            paths.add((*path, key))
+            waiting.append(((*path, key), part))
+    return Structure(isinstance(root, list), frozenset(paths), leaves)
+
+
+def is_same(one: JsonValue, other: JsonValue) -> bool:
+    """Equal as JSON has it: true is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _below(value: JsonValue) -> list[tuple[str | int, JsonValue]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value)) if isinstance(value, list) else []
+
+
+def _refuse(constant: str) -> NoReturn:
+    """NaN is no JSON, and is not equal to itself."""
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,32 @@
+"""How many tokens prediction and truth share in the same order: ROUGE-L (Lin 2004), as F1."""
+
+from collections.abc import Sequence
+
+from agentworld.domains.base import Domain
+from agentworld.evaluate.metrics.tokens import f1, tokens_of
+
+
+def rouge_l(domain: Domain, predicted: str, truth: str) -> float:
+    """0 to 1."""
+    mine, theirs = tokens_of(domain.normalise(predicted)), tokens_of(domain.normalise(truth))
+    return f1(longest_common(mine, theirs), len(mine), len(theirs))
+
+
+def longest_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """The length of the longest common subsequence.
+
+    A row of the table is one integer (Hyyrö 2004), so that two texts of 10,000 tokens take
+    milliseconds.
+    """
+    places: dict[str, int] = {}
+    for place, token in enumerate(one):
+        places[token] = places.get(token, 0) | 1 << place
+    everywhere = (1 << len(one)) - 1
+    row = everywhere
+    for token in other:
+        matches = row & places.get(token, 0)
+        row = (row + matches | row - matches) & everywhere
+    return len(one) - row.bit_count()
+
+
+METRIC = rouge_l

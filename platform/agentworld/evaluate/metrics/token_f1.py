@@ -1,0 +1,16 @@
+"""How many tokens prediction and truth share, in any order: F1 over both as bags."""
+
+from collections import Counter
+
+from agentworld.domains.base import Domain
+from agentworld.evaluate.metrics.tokens import f1, tokens_of
+
+
+def token_f1(domain: Domain, predicted: str, truth: str) -> float:
+    """0 to 1."""
+    mine = Counter(tokens_of(domain.normalise(predicted)))
+    theirs = Counter(tokens_of(domain.normalise(truth)))
+    return f1((mine & theirs).total(), mine.total(), theirs.total())
+
+
+METRIC = token_f1

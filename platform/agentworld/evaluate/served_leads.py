@@ -1,0 +1,55 @@
+"""By how much what is served leads over the baselines that need no training, turn by turn.
+
+These see the live history before each turn, which is more than what is served sees.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from agentworld.domains.base import domain_of
+from agentworld.engine.base import Engine
+from agentworld.evaluate.baselines import CopyPrevious, RepeatEarlier
+from agentworld.evaluate.bootstrap import Values, estimate_difference
+from agentworld.evaluate.judging import Episodes, Judge, Judged, exact, is_any, values_of
+from agentworld.evaluate.predict import Predictor
+from agentworld.recipes.serve import NightlyRecipe
+from agentworld.records.progress import no_tick
+from agentworld.records.report import Estimate, Figures
+from agentworld.records.sample import Sample
+from agentworld.records.simulator import Sampling
+
+
+def served_leads(
+    judge: Judge, samples: Sequence[Sample], served: Episodes, recipe: NightlyRecipe
+) -> dict[str, Figures]:
+    """Of the verdicts on these samples, by baseline."""
+    baselines: dict[str, Engine] = {"copy": CopyPrevious(), "repeat": RepeatEarlier()}
+    return {
+        name: _lead(served, asyncio.run(_judged(judge, engine, samples)), recipe)
+        for name, engine in baselines.items()
+    }
+
+
+async def _judged(judge: Judge, engine: Engine, samples: Sequence[Sample]) -> list[list[Judged]]:
+    predictor = Predictor(engine, Sampling(), no_tick, sum(len(each.turns) for each in samples))
+    return [await _episode(judge, predictor, sample) for sample in samples]
+
+
+async def _episode(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
+    domain = domain_of(sample.domain)
+    judged: list[Judged] = []
+    for place, turn in enumerate(sample.turns):
+        guess = await predictor.predict(sample.prompt, sample.turns[:place], turn.action)
+        judged.append(judge.judge(domain, turn, guess))
+    return judged
+
+
+def _lead(served: Episodes, baseline: Episodes, recipe: NightlyRecipe) -> Figures:
+    def of(after: Values, before: Values) -> Estimate:
+        return estimate_difference(after, before, recipe.num_resamples, recipe.seed)
+
+    mine, theirs = values_of(served, is_any), values_of(baseline, is_any)
+    return Figures(
+        exact_match=of(exact(served, is_any), exact(baseline, is_any)),
+        metrics={name: of(mine[name], theirs[name]) for name in mine if name in theirs},
+    )

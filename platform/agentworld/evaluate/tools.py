@@ -1,0 +1,34 @@
+"""The tool that an action uses, and the words that it gives to it, in any domain."""
+
+import json
+import re
+
+from agentworld.domains.calls import parse_calls
+
+_WORD = re.compile(r"[^\s|<>&;:/]+")
+_CALLED = re.compile(r"\s*([A-Za-z_][\w.-]*)[(\[]")
+_ARGUMENT = re.compile(r"[\w.@#$-]+")
+
+
+def tool_of(action: str) -> str:
+    """The names of the tools that it calls; else the name before a bracket, or its first word."""
+    calls = parse_calls(action)
+    if calls:
+        return " ".join(call.name for call in calls)
+    called = _CALLED.match(action)
+    if called:
+        return called[1]
+    word = _WORD.search(action)
+    return word[0] if word else ""
+
+
+def words_of(action: str) -> list[str]:
+    """The tool, and what it is given."""
+    calls = parse_calls(action)
+    if calls:
+        arguments = json.dumps([[*call.arguments.values()] for call in calls], ensure_ascii=False)
+        return [tool_of(action), *_ARGUMENT.findall(arguments)]
+    called = _CALLED.match(action)
+    if called:
+        return [called[1], *_ARGUMENT.findall(action[called.end() :])]
+    return _WORD.findall(action)

@@ -1,0 +1,97 @@
+"""A world model's figures as rows of tables: by metric, by kind of turn, and by tag."""
+
+from typing import NamedTuple
+
+from agentworld.records.report import Estimate, Figures, WorldModelReport, WorldModelScore
+
+FEW = 30
+"""A group of fewer turns says little, and is marked."""
+
+
+class Lead(NamedTuple):
+    """Over the baseline that comes nearest."""
+
+    baseline: str
+    estimate: Estimate
+
+
+class MetricRow(NamedTuple):
+    """A metric over all turns; null where a stage has no value of it."""
+
+    name: str
+    stages: list[Estimate | None]
+    lead: Lead | None
+    """Of the last stage."""
+
+
+class GroupRow(NamedTuple):
+    """The turns of a kind or with a tag."""
+
+    name: str
+    num: int
+    stages: list[Estimate | None]
+    """Exact match."""
+    gain: Estimate | None
+    """Of the last stage over the one before it, turn by turn."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it says little."""
+        return self.num < FEW
+
+
+def metric_rows(report: WorldModelReport) -> list[MetricRow]:
+    """Exact match first."""
+    scores = [*report.stages.values()]
+    names = ["exact_match", *scores[-1].metrics]
+    return [
+        MetricRow(name, [score.of(name) for score in scores], _lead(scores[-1], name))
+        for name in names
+    ]
+
+
+def kind_rows(report: WorldModelReport) -> list[GroupRow]:
+    """Reads, writes, computations, and the unknown; none where nothing is known of any turn."""
+    *_, last = report.stages.values()
+    if last.by_kind.keys() <= {"unknown"}:
+        return []
+    gains = last.gain.by_kind if last.gain else {}
+    return [
+        GroupRow(
+            kind,
+            figures.exact_match.num,
+            [_exact(score.by_kind.get(kind)) for score in report.stages.values()],
+            _exact(gains.get(kind)),
+        )
+        for kind, figures in last.by_kind.items()
+    ]
+
+
+def tag_rows(report: WorldModelReport) -> list[GroupRow]:
+    """The most frequent tag first."""
+    *_, last = report.stages.values()
+    gains = last.gain.by_tag if last.gain else {}
+    rows = [
+        GroupRow(
+            tag,
+            estimate.num,
+            [score.by_tag.get(tag) for score in report.stages.values()],
+            gains.get(tag),
+        )
+        for tag, estimate in last.by_tag.items()
+    ]
+    return sorted(rows, key=lambda row: -row.num)
+
+
+def _exact(figures: Figures | None) -> Estimate | None:
+    return figures.exact_match if figures else None
+
+
+def _lead(score: WorldModelScore, metric: str) -> Lead | None:
+    """The smallest: that which begins lowest."""
+    leads = [
+        Lead(name, estimate)
+        for name, figures in score.leads.items()
+        if (estimate := figures.of(metric))
+    ]
+    return min(leads, key=lambda lead: lead.estimate.low, default=None)

@@ -1,0 +1,28 @@
+"""The guide to evaluation says what there is."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from agentworld.evaluate.metrics import metric_names
+from agentworld.recipes.serve import EvaluateRecipe
+from agentworld.steps.evaluate import BASELINES
+
+GUIDE = (Path(__file__).parents[3] / "docs/guides/evaluation.md").read_text()
+
+
+def rows_under(heading: str) -> list[str]:
+    """The first column of the table of a section."""
+    section = GUIDE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(\w+)`", section, re.MULTILINE)
+
+
+def test_the_guide_names_every_metric_and_every_baseline():
+    assert sorted(rows_under("Metrics")) == sorted([*metric_names(), "embedding"])
+    assert rows_under("Baselines") == [*BASELINES]
+
+
+def test_the_recipe_of_the_guide_is_that_of_the_defaults():
+    (text,) = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    assert EvaluateRecipe.model_validate(yaml.safe_load(text)["evaluate"]) == EvaluateRecipe()

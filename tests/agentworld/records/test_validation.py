@@ -1,0 +1,67 @@
+import pytest
+
+from agentworld.records.validation import Answers, ValidationRule
+from make import records
+
+SUBJECT = {records.digest("artifact of rl")}
+
+
+def validation(**fields):
+    return records.grouped_report(**fields).validation(SUBJECT)
+
+
+def test_a_report_with_all_answers_and_a_lead_over_every_baseline_validates():
+    told = validation()
+    assert (told.passed, told.problems, told.answers.num) == (True, (), 100)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"missing": 3}, "3 of 100 answers are missing"),
+        ({"cut_off": 100}, "100 of 100 answers are cut off or empty"),
+        ({"num": 0}, "nothing was asked"),
+        (
+            {"lead": 0.05},
+            "the lead over copy in token_f1 may be 0.000, which is not above 0",
+        ),
+    ],
+    ids=["missing", "cut off", "none", "lead"],
+)
+def test_one_missing_answer_or_a_lead_that_may_be_none_does_not(fields, problem):
+    told = validation(**fields)
+    assert not told.passed
+    assert told.problems[0] == problem
+
+
+def test_the_recipe_says_which_metric_leads_and_by_how_much():
+    report = records.grouped_report(lead=0.3)
+    rule = ValidationRule(metric="exact_match", least_lead=0.2)
+    assert report.model_copy(update={"rule": rule}).validation(SUBJECT).passed
+    higher = rule.model_copy(update={"least_lead": 0.25})
+    assert not report.model_copy(update={"rule": higher}).validation(SUBJECT).passed
+    (problem,) = (
+        report.model_copy(update={"rule": ValidationRule(metric="rouge_l")})
+        .validation(SUBJECT)
+        .problems
+    )
+    assert problem == "no baseline was compared in rouge_l"
+
+
+def test_a_report_says_nothing_of_what_it_is_not_about():
+    other = {records.digest("other")}
+    assert records.grouped_report().validation(other) is None
+    assert records.agent_report().validation({records.manifest().digest}) is None
+    assert records.served_report().validation(other) is None
+
+
+def test_an_evaluation_that_did_not_count_its_answers_validates_nothing():
+    told = records.served_report().validation({records.manifest().digest})
+    assert told.problems == ("nothing was asked", "no baseline was compared in token_f1")
+
+
+def test_a_served_simulator_is_validated_by_the_same_rule():
+    score = records.grouped_report().stages["rl"]
+    free = {"exact_match": score.exact_match, "leads": score.leads, "answers": Answers(num=9)}
+    told = records.served_report(free_running=free).validation({records.manifest().digest})
+    assert (told.passed, told.answers.num) == (True, 9)
