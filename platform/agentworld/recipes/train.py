@@ -11,10 +11,14 @@ _ZeroStage = Annotated[Literal[1, 2, 3] | None, Field(exclude_if=lambda stage: s
 
 
 class ModelRecipe(Record):
-    """Where training starts: a folder with a causal LM, or a new Qwen3 with its own tokenizer."""
+    """Where training starts: a causal LM that is there, or a new Qwen3 with its own tokenizer."""
 
     base: str | None = None
-    """A folder with weights, tokenizer and chat template; then the fields below are unused."""
+    """A model with tokenizer and chat template: a folder, `s3://BUCKET/FOLDER`, a registered version
+    as `models:/NAME/3`, or a hub's model at a commit as `Qwen/Qwen3-0.6B@<40 hexadecimal digits>`."""
+    chat_template: str | None = None
+    """In the place of the base's own: a template's text, or the path of one. Without a base it and
+    `base` are unused; with one, the fields below are."""
     vocabulary_size: int = 704
     hidden_size: int = 128
     intermediate_size: int = 256

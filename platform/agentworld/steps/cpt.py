@@ -18,7 +18,8 @@ def plan(task: Task) -> Plan:
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():
             from agentworld.train import next_token
-        checkpoint = next_token.run(recipe.cpt, recipe.model, data, start.folder, out, tick)
+        parent = start.parent() if start.parent else None
+        checkpoint = next_token.run(recipe.cpt, recipe.model, data, parent, out, tick)
         check_unchanged(checkpoint, start.inputs)
         return checkpoint.artifact
 

@@ -12,13 +12,14 @@ from agentworld.rendering.messages import agent_messages
 from agentworld.storage.trajectories import read_trajectories
 from agentworld.train.encode import Conversation, encode
 from agentworld.train.model import load_model
+from agentworld.train.parent import Parent
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import train_rows
 
 
 def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
-    language_model = load_model(parent)
+    language_model = load_model(Parent(parent))
     conversations = _pursuits(read_trajectories(trajectories), recipe.imitation_episodes)
     rows = list(encode(language_model.tokenizer, conversations))
     metrics = train_rows(language_model, recipe.imitation, rows, out, tick)
@@ -27,7 +28,7 @@ def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: 
         out,
         stage="imitation",
         recipe=recipe,
-        parent=parent,
+        parent=Parent(parent),
         metrics=metrics,
     )
 

@@ -22,6 +22,7 @@ from agentworld.train.encode import (
     whole_episode,
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
+from agentworld.train.parent import Parent
 from agentworld.train.reasoner import REASONERS
 from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
@@ -38,7 +39,7 @@ def run(
     recipe: NextTokenRecipe,
     model: ModelRecipe,
     data: Path,
-    parent: Path | None,
+    parent: Parent | None,
     out: Path,
     tick: Tick,
 ) -> Checkpoint:
