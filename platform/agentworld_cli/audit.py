@@ -56,8 +56,9 @@ def agent(
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
-    for base in chain.base:
-        world.add(f"base {base}")
+    for base in chain.bases:
+        words = [base.world_model, f"from {base.address}" if base.address else None]
+        world = world.add(" ".join(["base", base.artifact, *map(_to_markup, filter(None, words))]))
     world.add(f"data {chain.data}")
     if live := chain.live:
         gain = live.gain

@@ -1,9 +1,11 @@
 """The base model that a recipe names: a folder, or an address that is fetched into the store.
 
-/models/mine                          a folder
-s3://bucket/models/mine               a folder in an object store, or wherever fsspec reaches
-models:/NAME/3, or NAME@3             a version of the store's registry, whoever registered it
-Qwen/Qwen3-0.6B@<40 hex digits>       a model of a hub, at one commit
+    /models/mine                          a folder
+    s3://bucket/models/mine               a folder in an object store, or wherever fsspec reaches
+    models:/NAME/3, or NAME@3             a version of the store's registry, whoever registered it
+    Qwen/Qwen3-0.6B@<40 hex digits>       a model of a hub, at one commit
+
+What a base is called is nothing to a training: the digest over all its files is.
 """
 
 import re

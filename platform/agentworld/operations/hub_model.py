@@ -4,14 +4,14 @@ import hashlib
 import os
 from pathlib import Path
 
+import httpx2
 from huggingface_hub import HfApi, RepoFile, snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
-    HTTPError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.utils import disable_progress_bars
+from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_file
@@ -57,10 +57,10 @@ class HubModel:
             )
         except (RepositoryNotFoundError, RevisionNotFoundError, GatedRepoError) as error:
             raise InputError(
-                f"{endpoint} gives no {self.address} ({_why(error)}); check name and commit, and set"
-                " HF_TOKEN where the model is not open to all"
+                f"{endpoint} gives no {self.address} ({_why(error)}); check name and commit, and"
+                " set HF_TOKEN where the model is not open to all"
             ) from error
-        except (HTTPError, OSError, RuntimeError) as error:
+        except (httpx2.HTTPError, OSError, RuntimeError) as error:
             raise StoreError(
                 f"{self.address} cannot be fetched from {endpoint} ({_why(error)}); set HF_ENDPOINT"
                 " to a hub that is reached from here, or name a folder or s3://BUCKET/FOLDER"

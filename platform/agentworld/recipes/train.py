@@ -14,11 +14,14 @@ class ModelRecipe(Record):
     """Where training starts: a causal LM that is there, or a new Qwen3 with its own tokenizer."""
 
     base: str | None = None
-    """A model with tokenizer and chat template: a folder, `s3://BUCKET/FOLDER`, a registered version
-    as `models:/NAME/3`, or a hub's model at a commit as `Qwen/Qwen3-0.6B@<40 hexadecimal digits>`."""
+    """A model with tokenizer and chat template: a folder, `s3://BUCKET/FOLDER`, a registered
+    version as `models:/NAME/3`, or a hub's model at a commit, as `Qwen/Qwen3-0.6B@<40 hex digits>`.
+    """
     chat_template: str | None = None
-    """In the place of the base's own: a template's text, or the path of one. Without a base it and
-    `base` are unused; with one, the fields below are."""
+    """In the place of the base's own: a template's text, or the path of one.
+
+    All other fields are of a new model, and unused with a base.
+    """
     vocabulary_size: int = 704
     hidden_size: int = 128
     intermediate_size: int = 256

@@ -24,7 +24,7 @@ class Start(NamedTuple):
     """A model, or none."""
 
     parent: Callable[[], Parent] | None
-    """The model's files, of which a base is verified; null for a new model of the recipe's sizes."""
+    """The model, whose files are verified where it was fetched; null for a new model."""
     inputs: Mapping[str, Digest]
     """What the step reads of it beside its parent."""
 

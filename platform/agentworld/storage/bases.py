@@ -1,9 +1,12 @@
 """The base models of a store: each is fetched once, and kept under the digest of all its files.
 
-bases/HEX/model/            the files
-bases/HEX/manifest.json     their digests: HEX is what `sha256sum` says of it
-bases/addresses/HEX.json    the digest that an address stands for, and its stamp
-bases/partial/HEX/          what a killed fetch goes on from
+    bases/HEX/model/            the files
+    bases/HEX/manifest.json     their digests: HEX is what `sha256sum` says of it
+    bases/addresses/HEX.json    the digest that an address stands for, and its stamp
+    bases/partial/HEX/          what a killed fetch goes on from
+
+The address is asked each time whether it still holds the same; what was fetched is verified before
+it is trained.
 """
 
 import fcntl
@@ -47,7 +50,7 @@ class FetchedBase(Record):
 
     address: str
     stamp: str
-    digest: Digest
+    artifact: Digest
 
 
 class BaseStore:
@@ -61,12 +64,12 @@ class BaseStore:
         stamp = source.stamp()
         with self._alone(source.address):
             before = self._fetched(source.address)
-            if before and before.stamp == stamp and self._is_here(before.digest):
-                return before.digest
+            if before and before.stamp == stamp and self._is_here(before.artifact):
+                return before.artifact
             digest = self._fetch(source, stamp)
-            if before and before.digest != digest:
-                _log.warning("%s was %s, and is %s now", source.address, before.digest, digest)
-            fetched = FetchedBase(address=source.address, stamp=stamp, digest=digest)
+            if before and before.artifact != digest:
+                _log.warning("%s was %s, and is %s now", source.address, before.artifact, digest)
+            fetched = FetchedBase(address=source.address, stamp=stamp, artifact=digest)
             path = self._record_of(source.address)
             fetched.write(path)
             _put(path)
@@ -80,8 +83,8 @@ class BaseStore:
             ArtifactManifest.read(folder / _MANIFEST).verify(folder / _MODEL)
         except InputError as error:
             raise StoreError(
-                f"the base model in {folder} is not as it was fetched ({error}); delete that folder,"
-                " and it is fetched again",
+                f"the base model in {folder} is not as it was fetched ({error}); delete that"
+                " folder, and it is fetched again",
                 retryable=False,
             ) from error
         return folder / _MODEL
