@@ -1,4 +1,6 @@
-"""The training stages. Class defaults are the vetted settings."""
+"""The training stages. Class defaults are for a pretrained model; those of the tiny model, which is
+made from nothing, stand in its own recipes.
+"""
 
 from typing import Annotated, Literal, Self
 
@@ -47,16 +49,25 @@ class NextTokenRecipe(Record):
     """Next-token loss: CPT and SFT of a world, imitation by an agent."""
 
     stage: Literal["cpt", "sft", "imitation"]
-    learning_rate: float = 3e-3
-    """Of AdamW: embeddings and norms, or all weights without Muon."""
-    muon_learning_rate: float | None = 0.02
+    learning_rate: float = Field(1e-5, gt=0)
+    """Of AdamW: all weights, or embeddings and norms with Muon."""
+    muon_learning_rate: float | None = None
     """Of Muon for the matrices inside the layers; null uses AdamW for everything."""
-    tokens_per_batch: int = 1536
+    adam_betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = Field(0.01, ge=0)
+    """Of both optimizers."""
+    max_gradient_norm: float = Field(1.0, gt=0)
+    """Longer gradients are shortened to it."""
+    tokens_per_batch: int = Field(8192, gt=0)
     """Padding counts."""
+    sequence_tokens: int | None = Field(8192, gt=0)
+    """What comes later in an episode is cut off; null cuts nothing."""
+    gradient_checkpointing: bool = True
+    """Computes activations again in the backward pass: a third more time for far less memory."""
     compile_layers: bool = False
     """`torch.compile`: costs a minute, then takes a third off each step; needs a C++ compiler."""
     epochs: float = 1.0
-    warmup_share: float = 0.02
+    warmup_share: float = 0.03
     decay_share: float = 0.3
     """Last share of the steps, in which the learning rate falls to a twentieth."""
     reasoning: Literal["off", "recorded-state", "endpoint"] = "off"
@@ -127,11 +138,11 @@ class WorldRlRecipe(GroupRlRecipe):
     """RL of a world on one turn per trajectory (Qwen-AgentWorld section 3.4)."""
 
     stage: Literal["rl"] = "rl"
-    learning_rate: float = 1e-4
+    learning_rate: float = 1e-6
     num_steps: int = 20
     prompts_per_step: int = 16
     group_size: int = 8
-    max_tokens: int = 64
+    max_tokens: int = 1024
     zero_stage: _ZeroStage = None
     """What each of several processes has only a part of; see `NextTokenRecipe`."""
     reward: RewardRecipe = RewardRecipe()
@@ -140,11 +151,11 @@ class WorldRlRecipe(GroupRlRecipe):
 class AgentRlRecipe(GroupRlRecipe):
     """RL of an agent in the pinned simulator and nowhere else."""
 
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-6
     num_steps: int = 24
     prompts_per_step: int = 12
     group_size: int = 6
-    max_tokens: int = 24
+    max_tokens: int = 256
 
 
 class AgentRecipe(Record):
@@ -154,8 +165,6 @@ class AgentRecipe(Record):
     name: str = "agent"
     domain: str | None = None
     """The kind of world whose tasks it learns; null is the only one that its simulator has."""
-    imitation: NextTokenRecipe = NextTokenRecipe(
-        stage="imitation", learning_rate=1e-3, muon_learning_rate=None
-    )
+    imitation: NextTokenRecipe = NextTokenRecipe(stage="imitation")
     imitation_episodes: int = Field(3_000, gt=0)
     rl: AgentRlRecipe = AgentRlRecipe()

@@ -49,6 +49,12 @@ def one_turn_each(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversat
         yield Conversation(messages, (target,))
 
 
+def fit(rows: Iterable[Row], most_tokens: int | None) -> list[Row]:
+    """Rows cut to a length; one that keeps no target is left out."""
+    cut = [Row(row.input_ids[:most_tokens], row.is_target[:most_tokens]) for row in rows]
+    return [row for row in cut if most_tokens is None or row.is_target.any()]
+
+
 def encode_texts(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[Row]:
     """Rows of plain text, in which every token must be predicted."""
     for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"]:
