@@ -2,7 +2,7 @@
 
 It was written by that client's source (`_snapshot_download.py`, `file_download.py`, `hf_api.py`):
 
-    GET  /api/models/NAME/tree/COMMIT    the files, with git's digest of each, and LFS's of large ones
+    GET  /api/models/NAME/tree/COMMIT    files with git's digest, and LFS's of large ones
     HEAD /NAME/resolve/COMMIT/FILE       commit, size and digest, in headers
     GET  /NAME/resolve/COMMIT/FILE       the bytes; large files are elsewhere, by a redirection
 """
@@ -41,7 +41,9 @@ class Hub:
 
     def downloads(self) -> list[str]:
         """The files whose bytes were asked for."""
-        of_files = [each for each in self.requests if each.startswith("GET") and "/api/" not in each]
+        of_files = [
+            each for each in self.requests if each.startswith("GET") and "/api/" not in each
+        ]
         return sorted({each.rpartition("/")[2] for each in of_files})
 
 
@@ -53,10 +55,10 @@ def running() -> Iterator[Hub]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_HEAD(self) -> None:  # noqa: N802
+        def do_HEAD(self) -> None:
             _answer(hub, self, with_body=False)
 
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             _answer(hub, self, with_body=True)
 
         def log_message(self, *_: object) -> None:

@@ -143,6 +143,8 @@ class WorldRlRecipe(GroupRlRecipe):
     prompts_per_step: int = 16
     group_size: int = 8
     max_tokens: int = 1024
+    gradient_checkpointing: bool = True
+    """See `NextTokenRecipe`."""
     zero_stage: _ZeroStage = None
     """What each of several processes has only a part of; see `NextTokenRecipe`."""
     reward: RewardRecipe = RewardRecipe()

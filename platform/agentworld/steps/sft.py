@@ -7,13 +7,14 @@ from agentworld.records.progress import Tick
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged
-from agentworld.steps.start import start_of
+from agentworld.steps.start import check_rates, start_of
 from agentworld.storage.pools import read_dataset
 
 
 def plan(task: Task) -> Plan:
     """Trains the parent's model, where there is none as CPT does."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
+    check_rates(start, recipe.sft)
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentworld.errors import InputError
-from agentworld.recipes.train import ModelRecipe
+from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.runner.folders import model_of
 from agentworld.runner.task import Task
@@ -43,6 +43,16 @@ def start_of(task: Task) -> Start:
     if template is not None:
         inputs["chat_template"] = digest_bytes(template.encode())
     return Start(lambda: Parent(base.folder(), base.address, template), inputs)
+
+
+def check_rates(start: Start, recipe: NextTokenRecipe) -> None:
+    """Raises InputError for a new model that would learn nothing, by the rates of a trained one."""
+    if start.parent is None and max(recipe.learning_rate, recipe.muon_learning_rate or 0) < 1e-4:
+        raise InputError(
+            f"{recipe.stage} makes a new model here, which learns nothing by a learning_rate of"
+            f" {recipe.learning_rate:g}; name a model to start from as model.base, or take the"
+            " rates of the recipe demo"
+        )
 
 
 def _template_of(model: ModelRecipe) -> str | None:

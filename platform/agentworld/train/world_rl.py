@@ -47,6 +47,7 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Parent, out: Path, tick: Tick
             out,
             max_completion_tokens=recipe.max_tokens,
             zero_stage=recipe.zero_stage,
+            gradient_checkpointing=recipe.gradient_checkpointing,
         ),
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
         callbacks=[Ticking(tick)],

@@ -95,8 +95,8 @@ def test_a_base_that_changed_under_its_address_is_another_one(
     assert files(again.folder()) == files(model)
 
 
-def test_a_killed_fetch_is_gone_on_from_where_it_was(store, model, digest, address, monkeypatch):
-    system, root = fsspec.core.url_to_fs(address)
+def test_a_killed_fetch_is_gone_on_from_where_it_was(store, digest, address, monkeypatch):
+    system, _ = fsspec.core.url_to_fs(address)
     real, asked = type(system).cat_file, []
 
     def cut_off(self, path, start=None, end=None, **more):
@@ -114,7 +114,7 @@ def test_a_killed_fetch_is_gone_on_from_where_it_was(store, model, digest, addre
     assert asked[num_before:] == [("model.safetensors", piece), ("model.safetensors", 2 * piece)]
 
 
-def test_what_is_changed_while_it_is_fetched_is_refused(store, model, address, monkeypatch):
+def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypatch):
     system, root = fsspec.core.url_to_fs(address)
     real = type(system).cat_file
 
@@ -228,7 +228,7 @@ class TestOfAHub:
     pytestmark = pytest.mark.waits
 
     @pytest.fixture
-    def hub(self, monkeypatch, tmp_path):
+    def hub(self, monkeypatch):
         from fakes import hub
 
         with hub.running() as running:

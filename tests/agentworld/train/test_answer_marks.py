@@ -12,6 +12,7 @@ from agentworld.records.message import Message
 from agentworld.rendering.messages import exchange
 from agentworld.steps.run import run_by_name
 from agentworld.train.encode import Conversation, encode
+from agentworld.train.parent import Parent
 from make import training
 
 pytestmark = pytest.mark.compute
@@ -36,7 +37,7 @@ def model(tiny_model, tmp_path):
 def load():
     from agentworld.train.model import load_model
 
-    return load_model
+    return lambda folder, chat_template=None: load_model(Parent(folder, None, chat_template))
 
 
 def template(model, text):
