@@ -116,13 +116,16 @@ def test_a_template_of_a_known_family_gets_the_marks_that_trl_has_for_it(model, 
     from trl.chat_template_utils import qwen2_5_chat_template, qwen2_5_training_chat_template
 
     loaded = load(template(model, qwen2_5_chat_template))
-    assert loaded.tokenizer.chat_template == qwen2_5_training_chat_template
+    without = re.sub(r"{%-? (end)?generation -?%}", "", qwen2_5_training_chat_template)
+    assert re.sub(r"{%-? (if true|endif) -?%}", "", loaded.tokenizer.chat_template) == re.sub(
+        r"{%-? endif -?%}", "", without
+    )
 
 
 ALL = "{% for m in messages %}{{ m.content }}{% endfor %}"
 WRONG = {
-    "nothing is marked": (ALL + "{% generation %}{% endgeneration %}", "marks '' where the"),
-    "all is marked": ("{% generation %}" + ALL + "{% endgeneration %}", "marks '' where the"),
+    "nothing is marked": (ALL + "{% generation %}{% endgeneration %}", "like the user's"),
+    "all is marked": ("{% generation %}" + ALL + "{% endgeneration %}", "like the user's"),
     "no system is known": (MARKED + "{{ raise_exception('no system') }}", r"\(no system\)"),
     "there is none": ("", "has no chat template"),
 }
