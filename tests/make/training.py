@@ -55,8 +55,9 @@ def training(folder: Path, **stages: dict[str, object]) -> Training:
     (folder / "tiny.yaml").write_text(yaml.safe_dump(recipe))
     data = records.finished_step(folder, "prepare", records.digest("data"))
     cpt = write_pool(data / "cpt.parquet", samples())
+    sft = write_pool(data / "sft.parquet", samples())
     rl = write_pool(data / "rl.parquet", map(one_target, samples()))
-    records.dataset(cpt=cpt, rl=rl).write(data / "dataset.json")
+    records.dataset(cpt=cpt, sft=sft, rl=rl).write(data / "dataset.json")
     return Training(str(folder / "tiny.yaml"), str(folder), str(data))
 
 
