@@ -57,8 +57,9 @@ def agent(
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
     for base in chain.bases:
-        words = [base.world_model, f"from {base.address}" if base.address else None]
-        world = world.add(" ".join(["base", base.artifact, *map(_to_markup, filter(None, words))]))
+        name = f" {_to_markup(base.world_model)}" if base.world_model else ""
+        source = f" from {_to_markup(base.address)}" if base.address else ""
+        world = world.add(f"base {base.artifact}{name}{source}")
     world.add(f"data {chain.data}")
     if live := chain.live:
         gain = live.gain

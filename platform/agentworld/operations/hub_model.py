@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
-from huggingface_hub import HfApi, RepoFile, snapshot_download
+from huggingface_hub import HfApi, RepoFile, constants, snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
     RepositoryNotFoundError,
@@ -43,18 +45,8 @@ class HubModel:
         endpoint = os.environ.get("HF_ENDPOINT") or _HUB
         disable_progress_bars()
         try:
-            entries = HfApi(endpoint).list_repo_tree(
-                self._name, recursive=True, revision=self._commit
-            )
-            files = [each for each in entries if isinstance(each, RepoFile)]
-            snapshot_download(
-                self._name,
-                revision=self._commit,
-                local_dir=folder,
-                endpoint=endpoint,
-                allow_patterns=list(_FILES),
-                ignore_patterns=list(_OTHER_FORMS),
-            )
+            with _reaching_the_hub():
+                files = self._download(endpoint, folder)
         except (RepositoryNotFoundError, RevisionNotFoundError, GatedRepoError) as error:
             raise InputError(
                 f"{endpoint} gives no {self.address} ({_why(error)}); check name and commit, and"
@@ -68,6 +60,19 @@ class HubModel:
         for file in files:
             self._check(file, folder / file.path)
 
+    def _download(self, endpoint: str, folder: Path) -> list[RepoFile]:
+        entries = HfApi(endpoint).list_repo_tree(self._name, recursive=True, revision=self._commit)
+        files = [each for each in entries if isinstance(each, RepoFile)]
+        snapshot_download(
+            self._name,
+            revision=self._commit,
+            local_dir=folder,
+            endpoint=endpoint,
+            allow_patterns=list(_FILES),
+            ignore_patterns=list(_OTHER_FORMS),
+        )
+        return files
+
     def _check(self, file: RepoFile, path: Path) -> None:
         """Raises StoreError for a file with another digest than the hub has for it."""
         if not path.is_file():
@@ -79,6 +84,18 @@ class HubModel:
         if not is_same:
             path.unlink()
             raise StoreError(f"{file.path} of {self.address} came garbled; fetch it again")
+
+
+@contextmanager
+def _reaching_the_hub() -> Iterator[None]:
+    """Although the platform sets HF_HUB_OFFLINE in all that it starts, so that no library reaches
+    for a hub by itself: who pins a hub's model in a recipe asks for it.
+    """
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def _git_digest(path: Path) -> str:

@@ -52,7 +52,7 @@ def _check_distinct(tokenizer: PreTrainedTokenizerFast) -> None:
     """Raises InputError where nothing tells an answer from a question."""
     texts = []
     for role in ("assistant", "user"):
-        last: list[Message] = [{"role": role, "content": _ANSWERS[0]}]  # type: ignore[typeddict-item]
+        last: list[Message] = [{"role": role, "content": _ANSWERS[0]}]
         with suppress(Exception):  # one that refuses two questions in a row does tell them apart
             conversation = [*_CONVERSATION[:2], *last]
             texts.append(tokenizer.apply_chat_template(conversation, tokenize=False))

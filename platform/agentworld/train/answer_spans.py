@@ -58,9 +58,9 @@ def render(
 
 def end_of_answer(tokenizer: PreTrainedTokenizerFast) -> str:
     """What a template writes after an answer, to the first special token."""
-    asked = [Message(role="system", content="system"), Message(role="user", content="question")]
+    system, user = Message(role="system", content="system"), Message(role="user", content="user")
     answer = Message(role="assistant", content="answer")
-    end = _render(tokenizer, [*asked, answer]).rpartition("answer")[2]
+    end = _render(tokenizer, [system, user, answer]).rpartition("answer")[2]
     tokens = "|".join(map(re.escape, tokenizer.all_special_tokens))
     first = re.search(tokens, end) if tokens else None
     return end[: first.end()] if first else end

@@ -148,8 +148,10 @@ def test_an_address_without_files_is_named(store):
 @pytest.mark.parametrize("base", ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B@main"])
 def test_a_hubs_model_without_a_commit_is_refused_with_how_to_pin_it(store, base):
     pinned = re.escape("pin one as Qwen/Qwen3-0.6B@<40 hexadecimal digits of the commit>")
-    with pytest.raises(InputError, match=pinned):
+    with pytest.raises(InputError, match=pinned) as error:
         find_base(base, store)
+    guide = Path(__file__).parents[3] / "docs/guides/training.md"
+    assert f"error: {error.value}".replace("@main,", ",") in guide.read_text()
 
 
 @pytest.mark.parametrize("base", ["/gone", "./gone", "gone"])
@@ -233,16 +235,20 @@ class TestOfAHub:
 
         with hub.running() as running:
             monkeypatch.setenv("HF_ENDPOINT", running.url)
-            monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+            # As the platform's own programs are.
+            monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
             yield running
 
     def test_a_pinned_model_is_fetched_once(self, store, model, digest, hub):
+        from huggingface_hub.constants import is_offline_mode
+
         base = find_base(hub.add("Qwen/Qwen3-0.6B", COMMIT, model), store)
         assert (base.digest, base.address) == (digest, f"Qwen/Qwen3-0.6B@{COMMIT}")
         assert files(base.folder()) == files(model)
         before = len(hub.requests)
         assert find_base(f"Qwen/Qwen3-0.6B@{COMMIT}", store).folder() == base.folder()
         assert len(hub.requests) == before
+        assert is_offline_mode()
 
     def test_what_a_model_is_not_loaded_from_stays_there(self, store, model, digest, hub):
         others = {"pytorch_model.bin": b"pickle", "modeling.py": b"code", "original.pth": b"again"}
