@@ -6,12 +6,12 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe
-from agentworld.recipes.train import ModelRecipe
+from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.runner.task import Task
 from agentworld.steps import rl
-from agentworld.steps.start import start_of
+from agentworld.steps.start import check_rates, start_of
 
 
 def task(base=None, chat_template=None, **folders):
@@ -50,6 +50,15 @@ def test_a_chat_template_counts_by_its_text_wherever_that_is(base, tmp_path):
 def test_a_chat_template_that_is_no_file_is_named(base):
     with pytest.raises(InputError, match=r"no file that can be read: 'gone\.jinja'; give a"):
         start_of(task(str(base), "gone.jinja"))
+
+
+@pytest.mark.parametrize("rates", [{}, {"learning_rate": 9e-5}])
+def test_a_new_model_is_not_trained_by_the_rates_of_a_pretrained_one(base, rates):
+    recipe = NextTokenRecipe(stage="cpt", **rates)
+    with pytest.raises(InputError, match=r"cpt makes a new model here, which learns nothing by a"):
+        check_rates(start_of(task()), recipe)
+    check_rates(start_of(task(str(base))), recipe)
+    check_rates(start_of(task()), recipe.model_copy(update={"muon_learning_rate": 0.02}))
 
 
 def test_without_either_a_new_model_is_made():

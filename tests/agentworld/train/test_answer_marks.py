@@ -108,6 +108,12 @@ def test_a_template_that_hides_its_answers_is_refused_in_one_sentence_before_the
     assert not list(tmp_path.glob("store/steps/cpt/*/checkpoint*"))
 
 
+def test_a_template_of_the_recipe_takes_the_place_of_the_models_own(model, load):
+    loaded = load(template(model, ALL), UNMARKED)
+    assert loaded.tokenizer.chat_template == UNMARKED
+    assert trained(loaded, CHAT, 0) == ["notes.txt<|end|>"]
+
+
 def test_a_template_with_marks_of_its_own_is_taken_however_it_trims_blanks(model, load):
     assert load(template(model, MARKED)).tokenizer.chat_template == MARKED
 
