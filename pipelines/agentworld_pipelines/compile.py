@@ -1,7 +1,7 @@
 """A pipeline as YAML for a cluster."""
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,12 +46,20 @@ def compile_pipeline(
     name: str = "world_model",
     placement: Placement | None = None,
     image: str | None = None,
+    stages: Sequence[str] = (),
 ) -> None:
     """Writes a pipeline, placed on a cluster, with this image or the placement's.
 
-    Raises InputError for a name that no pipeline has, and StoreError.
+    `stages` are those that train a world model, where not all do. Raises InputError for a name that
+    no pipeline has, for stages that are no chain, and StoreError.
     """
     pipeline = _pipeline(name)
+    if stages:
+        if name != "world_model":
+            raise InputError(
+                f"the pipeline {name} trains no stages of a world model; leave them out"
+            )
+        pipeline = partial(world_model, stages=stages)
     where = placement or Placement()
     if image:
         where = where.model_copy(update={"image": image})

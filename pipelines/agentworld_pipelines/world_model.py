@@ -1,17 +1,32 @@
-"""From a live environment to a simulator under its name, if the world model passes its gate."""
+"""From a live environment to a simulator under its name, if the world model passes its gate.
+
+It is trained by all stages or by some: each begins where the one before it ended, and the first at
+the recipe's base, or as a new model.
+"""
 
 # mypy: disable-error-code="untyped-decorator"
+
+from collections.abc import Sequence
 
 from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
+from agentworld.errors import InputError
+from agentworld.steps.stages import STAGES
 from agentworld_pipelines.concluding import concluded
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import placed
 
 
-def world_model(placement: Placement | None = None) -> BaseComponent:
-    """Placed on a cluster, or to run here."""
+def world_model(
+    placement: Placement | None = None, stages: Sequence[str] = STAGES
+) -> BaseComponent:
+    """Placed on a cluster, or to run here; raises InputError for stages that are no chain."""
+    if not stages or list(stages) != [each for each in STAGES if each in stages]:
+        raise InputError(
+            f"{', '.join(stages) or 'nothing'} is no chain of stages; give some of"
+            f" {', '.join(STAGES)}, each once and in this order"
+        )
     step, target = placed(placement), placement.target if placement else ""
 
     @dsl.pipeline(
@@ -24,14 +39,14 @@ def world_model(placement: Placement | None = None) -> BaseComponent:
         with concluded(step, "world_model", **job):
             collected = step("collect", **job).output
             data = step("prepare", **job, collected=collected).output
-            cpt = step("cpt", **job, data=data).output
-            sft = step("sft", **job, data=data, parent=cpt).output
-            rl = step("rl", **job, data=data, parent=sft).output
-            stages = {"cpt": cpt, "sft": sft, "rl": rl}
-            report = step("evaluate", **job, data=data, **stages).output
+            trained: dict[str, object] = {}
+            for stage in stages:
+                parent = {"parent": [*trained.values()][-1]} if trained else {}
+                trained[stage] = step(stage, **job, data=data, **parent).output
+            report = step("evaluate", **job, data=data, **trained).output
             verdict = step("gate", **job, report=report).outputs["Output"]
             with dsl.If(verdict == "passed"):
-                version = step("register", **job, **stages, report=report).output
+                version = step("register", **job, **trained, report=report).output
                 simulator = step("simulate", **job, version=version).output
                 step("deploy", **job, simulator=simulator, place=target)
 

@@ -56,8 +56,11 @@ def agent(
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
-    for base in chain.base:
-        world.add(f"base {base}")
+    before = world
+    for base in chain.bases:
+        name = f" {_to_markup(base.world_model)}" if base.world_model else ""
+        source = f" from {_to_markup(base.address)}" if base.address else ""
+        before = before.add(f"base {base.artifact}{name}{source}")
     world.add(f"data {chain.data}")
     if live := chain.live:
         gain = live.gain

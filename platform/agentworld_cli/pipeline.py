@@ -31,6 +31,12 @@ _Image = Annotated[str, typer.Option(help="The image that the cluster pulls.")]
 _Pipeline = Annotated[
     str, typer.Argument(metavar="PIPELINE", help="world_model, agent or nightly.")
 ]
+_Stages = Annotated[
+    str,
+    typer.Option(
+        metavar="STAGE,...", help="Of cpt,sft,rl, those that train a world model; else all."
+    ),
+]
 _Simulator = Annotated[
     str,
     typer.Option(
@@ -66,13 +72,14 @@ def write(
     name: _Pipeline = _MAIN_JOB,
     placement: _Placement = None,
     image: _Image = "",
+    stages: _Stages = "",
 ) -> None:
     """Write a pipeline for a cluster."""
     from agentworld_pipelines.compile import compile_pipeline
     from agentworld_pipelines.placement import load_placement
 
     where = load_placement(placement) if placement else None
-    compile_pipeline(output, name, where, image or None)
+    compile_pipeline(output, name, where, image or None, stages.split(",") if stages else ())
 
 
 @app.command()
@@ -84,6 +91,7 @@ def run(
     server: _Server = "",
     placement: _Placement = None,
     image: _Image = "",
+    stages: _Stages = "",
     wait: Annotated[bool, typer.Option("--wait", help="Follow a server's run to its end.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -97,7 +105,7 @@ def run(
     from agentworld_pipelines.settings import ServerSettings
 
     if not (server or ServerSettings().url):
-        if pipeline != _MAIN_JOB or simulator:
+        if pipeline != _MAIN_JOB or simulator or stages:
             raise InputError(
                 f"without a server the main job is run: {_MAIN_JOB}, and agent where the gate let"
                 " it pass; name one with --server, or call the pipeline's steps as commands"
@@ -107,7 +115,7 @@ def run(
     from agentworld_pipelines.server import start
 
     arguments, at = _arguments(pipeline, recipe, store, simulator), _connection(server)
-    started = start(at, _uploaded(at, pipeline, placement, image), arguments)
+    started = start(at, _uploaded(at, pipeline, placement, image, stages), arguments)
     if wait:
         started = _followed(at, started)
     if as_json:
@@ -209,12 +217,14 @@ def _connection(server: str) -> "Connection":
     return Connection(settings.model_copy(update={"url": server or settings.url}))
 
 
-def _uploaded(at: "Connection", pipeline: str, placement: Path | None, image: str) -> "Version":
+def _uploaded(
+    at: "Connection", pipeline: str, placement: Path | None, image: str, stages: str = ""
+) -> "Version":
     from agentworld_pipelines.server import upload
 
     with TemporaryDirectory() as folder:
         compiled = Path(folder) / "pipeline.yaml"
-        write(compiled, pipeline, placement=placement, image=image)
+        write(compiled, pipeline, placement=placement, image=image, stages=stages)
         return upload(at, compiled)
 
 

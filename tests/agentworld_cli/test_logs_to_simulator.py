@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from agentworld.records.dataset import DataSet
 from agentworld.records.report import WorldModelReport
-from agentworld.runner.folders import MANIFEST, checkpoint_of
+from agentworld.runner.folders import checkpoint_of
+from agentworld.storage.pools import MANIFEST
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_cli.main import app
 

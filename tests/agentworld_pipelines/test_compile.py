@@ -122,6 +122,12 @@ def test_a_run_is_given_what_is_not_empty_and_nothing_that_its_pipeline_does_not
         arguments_for("agent", given | {"recipe": "dmeo"})
 
 
+@pytest.mark.parametrize("recipe", ["qwen3-0.6b", "qwen3-8b"])
+def test_a_recipe_of_a_pretrained_model_is_one_that_pods_find(recipe):
+    given = {"recipe": recipe, "store": "/store"}
+    assert arguments_for("world_model", given) == given
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_a_component_hands_on_the_arguments_that_its_step_declares(name):
     [function] = ast.parse(inspect.getsource(COMPONENTS[name].python_func)).body

@@ -1,11 +1,13 @@
 import re
 from collections.abc import Iterator
+from itertools import combinations, pairwise
 
 import pytest
 
 import make.pipelines
+from agentworld.errors import InputError
 from agentworld.steps.table import MAIN_JOB, steps_of
-from agentworld_pipelines.compile import PIPELINES
+from agentworld_pipelines.compile import PIPELINES, compile_pipeline
 from make.pipelines import PLACEMENT, Compiled
 
 pytestmark = pytest.mark.compute
@@ -69,6 +71,31 @@ def test_the_pipelines_have_the_steps_and_no_others(pipeline, agent):
 def test_a_step_reads_what_its_predecessors_made(pipeline, agent):
     for compiled, reads in ((pipeline, READS), (agent, OF_AN_AGENT)):
         assert {step: set(read_by(compiled.tasks[step])) for step in reads} == reads
+
+
+CHAINS = [chain for length in (1, 2, 3) for chain in combinations(("cpt", "sft", "rl"), length)]
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids="-".join)
+def test_any_stages_are_a_chain_that_begins_at_the_base(chain):
+    compiled = make.pipelines.compiled("world_model", stages=chain)
+    others = {"cpt", "sft", "rl"} - {*chain}
+    assert set(compiled.containers) == {*READS, "conclude"} - others
+    for before, stage in pairwise(("prepare", *chain)):
+        assert set(read_by(compiled.tasks[stage])) == {"prepare", before}
+    assert set(read_by(compiled.tasks["evaluate"])) == {"prepare", *chain}
+    assert set(read_by(compiled.tasks["register"])) == {"evaluate", *chain}
+
+
+@pytest.mark.parametrize("stages", [("sft", "cpt"), ("cpt", "cpt"), ("pre",)])
+def test_stages_that_are_no_chain_are_refused(tmp_path, stages):
+    with pytest.raises(InputError, match="is no chain of stages; give some of cpt, sft, rl"):
+        compile_pipeline(tmp_path / "pipeline.yaml", stages=stages)
+
+
+def test_other_pipelines_take_no_stages(tmp_path):
+    with pytest.raises(InputError, match="the pipeline agent trains no stages of a world model"):
+        compile_pipeline(tmp_path / "pipeline.yaml", "agent", stages=("sft",))
 
 
 def test_every_step_comes_after_what_it_waits_for():

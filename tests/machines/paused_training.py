@@ -14,16 +14,18 @@ from agentworld.records.progress import Tick, no_tick
 from agentworld.train.distributed import process_group, rank
 from agentworld.train.encode import encode, whole_episode
 from agentworld.train.model import load_model
+from agentworld.train.parent import Parent
 from agentworld.train.trainer import train_rows
 from make import training
+from make.training import TINY
 
-RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=4)
+RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=4)
 """Six steps or so."""
 
 
 def train(parent: Path, out: Path, tick: Tick = no_tick) -> str:
     """Names the weights that it made."""
-    trained = load_model(parent)
+    trained = load_model(Parent(parent))
     rows = list(encode(trained.tokenizer, map(whole_episode, training.samples())))
     train_rows(trained, RECIPE, rows, out, tick)
     trained.save(out / "model")

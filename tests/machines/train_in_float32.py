@@ -24,7 +24,12 @@ _VOCABULARY = 50
 # Of a batch's three rows the second has no target, and long rows are alone in theirs.
 _LENGTHS = (20, 20, 20, 60, 60, 20, 20, 20)
 RECIPE = NextTokenRecipe(
-    stage="cpt", tokens_per_batch=72, epochs=3, learning_rate=1e-2, muon_learning_rate=None
+    stage="cpt",
+    tokens_per_batch=72,
+    epochs=3,
+    learning_rate=1e-2,
+    warmup_share=0.02,
+    gradient_checkpointing=False,
 )
 
 

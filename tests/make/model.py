@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 SPECIAL_TOKENS = ["<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
@@ -18,6 +18,10 @@ RESPONSE_TEMPLATE = {
     "start_anchor": "<|assistant|>",
     "fields": {"content": {"close": "<|end|>", "content_args": {"strip": False}}},
 }
+_QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 _CORPUS = ["echo kolu tane > rimo.txt", "cat rimo.txt", "kolu tane", "[0] ~", "ls", "pwd", "grep"]
 
 
@@ -38,6 +42,40 @@ def tiny_model(
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(folder, max_shard_size=max_shard_size)
+    return folder
+
+
+def tiny_qwen3(folder: Path) -> Path:
+    """Qwen3 with two layers, and a tokenizer and a chat template of its family, without marks."""
+    from trl.chat_template_utils import qwen3_chat_template
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_QWEN_WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([*_CORPUS, "<think>\n\n</think>\n\n"] * 3, trainer)
+    whole = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<|endoftext|>",
+        eos_token="<|endoftext|>",  # as of a base model, whose template ends answers otherwise
+        chat_template=qwen3_chat_template,
+        additional_special_tokens=["<|im_start|>", "<|im_end|>"],
+    )
+    whole.save_pretrained(folder)
+    torch.manual_seed(0)
+    model = Qwen3ForCausalLM(_config(whole, num_layers=2, hidden_size=64))
+    model.generation_config.eos_token_id = whole.eos_token_id
+    model.save_pretrained(folder)
     return folder
 
 

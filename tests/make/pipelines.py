@@ -1,5 +1,6 @@
 """The pipelines as they compile, and a placement that says everything."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -128,11 +129,16 @@ def _retries(policy: Tree | None) -> Tree | None:
     }
 
 
-def compiled(name: str, placement: Placement | None = None, image: str | None = None) -> Compiled:
+def compiled(
+    name: str,
+    placement: Placement | None = None,
+    image: str | None = None,
+    stages: Sequence[str] = (),
+) -> Compiled:
     """A pipeline's file, read."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pipeline.yaml"
-        compile_pipeline(path, name, placement, image)
+        compile_pipeline(path, name, placement, image, stages)
         spec, *platforms = yaml.load_all(path.read_text(encoding="utf-8"), _LOADER)
     platform = platforms[0]["platforms"]["kubernetes"] if platforms else {}
     return Compiled(spec, platform)

@@ -34,8 +34,22 @@ MOST_SECONDS = 400
 RECIPE = f"""
 name: tiny
 model: {{hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_warmup_texts: 50}}
-cpt: {{stage: cpt, tokens_per_batch: 256, epochs: 40, checkpoint_every: {CHECKPOINT_EVERY}}}
-rl: {{num_steps: 8, prompts_per_step: 2, group_size: 2, max_tokens: 4, checkpoint_every: 1}}
+cpt:
+  stage: cpt
+  learning_rate: 3.0e-3
+  muon_learning_rate: 0.02
+  gradient_checkpointing: false
+  tokens_per_batch: 256
+  epochs: 40
+  checkpoint_every: {CHECKPOINT_EVERY}
+rl:
+  learning_rate: 1.0e-4
+  gradient_checkpointing: false
+  num_steps: 8
+  prompts_per_step: 2
+  group_size: 2
+  max_tokens: 4
+  checkpoint_every: 1
 """
 STAND_IN = """
 from pathlib import Path

@@ -9,7 +9,18 @@ from agentworld.records.sample import Sample
 from agentworld.storage.pools import write_pool
 from make import records
 
-_STAGE = {"tokens_per_batch": 256, "epochs": 4, "checkpoint_every": 5}
+TINY = {
+    "learning_rate": 3e-3,
+    "muon_learning_rate": 0.02,
+    "weight_decay": 0.0,
+    "sequence_tokens": None,
+    "gradient_checkpointing": False,
+    "warmup_share": 0.02,
+}
+"""A stage of a new model, as the shipped recipes of one have it."""
+OF_RL = {"learning_rate": 1e-4, "gradient_checkpointing": False}
+"""The same of RL."""
+_STAGE = {**TINY, "tokens_per_batch": 256, "epochs": 4, "checkpoint_every": 5}
 _RECIPE = {
     "name": "tiny",
     "model": {
@@ -22,7 +33,7 @@ _RECIPE = {
     },
     "cpt": {"stage": "cpt", **_STAGE},
     "sft": {"stage": "sft", **_STAGE},
-    "rl": {"num_steps": 2, "prompts_per_step": 2, "group_size": 3, "max_tokens": 4},
+    "rl": {**OF_RL, "num_steps": 2, "prompts_per_step": 2, "group_size": 3, "max_tokens": 4},
 }
 
 
@@ -44,8 +55,9 @@ def training(folder: Path, **stages: dict[str, object]) -> Training:
     (folder / "tiny.yaml").write_text(yaml.safe_dump(recipe))
     data = records.finished_step(folder, "prepare", records.digest("data"))
     cpt = write_pool(data / "cpt.parquet", samples())
+    sft = write_pool(data / "sft.parquet", samples())
     rl = write_pool(data / "rl.parquet", map(one_target, samples()))
-    records.dataset(cpt=cpt, rl=rl).write(data / "dataset.json")
+    records.dataset(cpt=cpt, sft=sft, rl=rl).write(data / "dataset.json")
     return Training(str(folder / "tiny.yaml"), str(folder), str(data))
 
 

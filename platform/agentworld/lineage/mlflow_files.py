@@ -15,7 +15,7 @@ from agentworld.records.file import read_regular
 
 def read_text(uri: str) -> str:
     """A file; raises StoreError for one of this machine that cannot be read as text."""
-    if not _is_here(uri):
+    if not is_here(uri):
         return str(mlflow.artifacts.load_text(uri))
     try:
         return read_regular(Path(local_file_uri_to_path(uri))).decode()
@@ -31,10 +31,10 @@ def download(uri: str, place: str | None, out: Path) -> None:
 
     Raises InputError for what is neither a file nor a folder.
     """
-    if place and _is_here(place) and (folder := Path(local_file_uri_to_path(place))).exists():
+    if place and is_here(place) and (folder := Path(local_file_uri_to_path(place))).exists():
         model_files(folder)
     mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(out))
 
 
-def _is_here(uri: str) -> bool:
+def is_here(uri: str) -> bool:
     return urlsplit(uri).scheme in ("", "file")

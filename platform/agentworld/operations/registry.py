@@ -16,6 +16,7 @@ from agentworld.storage.working_copy import copy_of
 
 if TYPE_CHECKING:
     from agentworld.lineage.mlflow import MlflowRegistry
+    from agentworld.lineage.mlflow_model import MlflowModel
 
 
 class Settings(BaseSettings):
@@ -51,12 +52,22 @@ def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegist
         settings.mlflow_tracking_uri and settings.mlflow_run_id and settings.mlflow_experiment_id
     )
     return MlflowRegistry(
-        settings.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",
+        _address(settings, store),
         # A server keeps files where it was told to, and one with workspaces takes no other place.
         None if settings.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
         task=TaskRun(settings.mlflow_run_id, settings.mlflow_experiment_id) if is_task else None,
         patience_seconds=min(settings.agentworld_mlflow_patience_seconds, most_patience),
     )
+
+
+def registered_model(store: Path, name: str, version: int) -> "MlflowModel":
+    """A version of the registry, whoever registered it; raises InputError and StoreError."""
+    from agentworld.lineage.mlflow_model import MlflowModel
+
+    check_store(store)
+    settings = from_environment(Settings)
+    patience_seconds = settings.agentworld_mlflow_patience_seconds
+    return MlflowModel(_address(settings, store), name, version, patience_seconds)
 
 
 def registry_digest() -> Digest:
@@ -84,6 +95,10 @@ def _check_configured(settings: Settings, store: Path) -> None:
         raise InputError(
             f"{redact(copy.url)} is a bucket, in which no registry can be; set MLFLOW_TRACKING_URI"
         )
+
+
+def _address(settings: Settings, store: Path) -> str:
+    return settings.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}"
 
 
 def _registry_file(store: Path) -> Path:

@@ -1,4 +1,6 @@
-"""The training stages. Class defaults are the vetted settings."""
+"""The training stages. Class defaults are for a pretrained model; those of the tiny model, which is
+made from nothing, stand in its own recipes.
+"""
 
 from typing import Annotated, Literal, Self
 
@@ -11,10 +13,17 @@ _ZeroStage = Annotated[Literal[1, 2, 3] | None, Field(exclude_if=lambda stage: s
 
 
 class ModelRecipe(Record):
-    """Where training starts: a folder with a causal LM, or a new Qwen3 with its own tokenizer."""
+    """Where training starts: a causal LM that is there, or a new Qwen3 with its own tokenizer."""
 
     base: str | None = None
-    """A folder with weights, tokenizer and chat template; then the fields below are unused."""
+    """A model with tokenizer and chat template: a folder, `s3://BUCKET/FOLDER`, a registered
+    version as `models:/NAME/3`, or a hub's model at a commit, as `Qwen/Qwen3-0.6B@<40 hex digits>`.
+    """
+    chat_template: str | None = None
+    """In the place of the base's own: a template's text, or the path of one.
+
+    All other fields are of a new model, and unused with a base.
+    """
     vocabulary_size: int = 704
     hidden_size: int = 128
     intermediate_size: int = 256
@@ -40,16 +49,25 @@ class NextTokenRecipe(Record):
     """Next-token loss: CPT and SFT of a world, imitation by an agent."""
 
     stage: Literal["cpt", "sft", "imitation"]
-    learning_rate: float = 3e-3
-    """Of AdamW: embeddings and norms, or all weights without Muon."""
-    muon_learning_rate: float | None = 0.02
+    learning_rate: float = Field(1e-5, gt=0)
+    """Of AdamW: all weights, or embeddings and norms with Muon."""
+    muon_learning_rate: float | None = None
     """Of Muon for the matrices inside the layers; null uses AdamW for everything."""
-    tokens_per_batch: int = 1536
+    adam_betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = Field(0.01, ge=0)
+    """Of both optimizers."""
+    max_gradient_norm: float = Field(1.0, gt=0)
+    """Longer gradients are shortened to it."""
+    tokens_per_batch: int = Field(8192, gt=0)
     """Padding counts."""
+    sequence_tokens: int | None = Field(8192, gt=0)
+    """What comes later in an episode is cut off; null cuts nothing."""
+    gradient_checkpointing: bool = True
+    """Computes activations again in the backward pass: a third more time for far less memory."""
     compile_layers: bool = False
     """`torch.compile`: costs a minute, then takes a third off each step; needs a C++ compiler."""
     epochs: float = 1.0
-    warmup_share: float = 0.02
+    warmup_share: float = 0.03
     decay_share: float = 0.3
     """Last share of the steps, in which the learning rate falls to a twentieth."""
     reasoning: Literal["off", "recorded-state", "endpoint"] = "off"
@@ -120,11 +138,13 @@ class WorldRlRecipe(GroupRlRecipe):
     """RL of a world on one turn per trajectory (Qwen-AgentWorld section 3.4)."""
 
     stage: Literal["rl"] = "rl"
-    learning_rate: float = 1e-4
+    learning_rate: float = 1e-6
     num_steps: int = 20
     prompts_per_step: int = 16
     group_size: int = 8
-    max_tokens: int = 64
+    max_tokens: int = 1024
+    gradient_checkpointing: bool = True
+    """See `NextTokenRecipe`."""
     zero_stage: _ZeroStage = None
     """What each of several processes has only a part of; see `NextTokenRecipe`."""
     reward: RewardRecipe = RewardRecipe()
@@ -133,11 +153,11 @@ class WorldRlRecipe(GroupRlRecipe):
 class AgentRlRecipe(GroupRlRecipe):
     """RL of an agent in the pinned simulator and nowhere else."""
 
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-6
     num_steps: int = 24
     prompts_per_step: int = 12
     group_size: int = 6
-    max_tokens: int = 24
+    max_tokens: int = 256
 
 
 class AgentRecipe(Record):
@@ -147,8 +167,6 @@ class AgentRecipe(Record):
     name: str = "agent"
     domain: str | None = None
     """The kind of world whose tasks it learns; null is the only one that its simulator has."""
-    imitation: NextTokenRecipe = NextTokenRecipe(
-        stage="imitation", learning_rate=1e-3, muon_learning_rate=None
-    )
+    imitation: NextTokenRecipe = NextTokenRecipe(stage="imitation")
     imitation_episodes: int = Field(3_000, gt=0)
     rl: AgentRlRecipe = AgentRlRecipe()

@@ -77,6 +77,8 @@ class Checkpoint(Record):
     """The stage's resolved recipe."""
     parents: tuple[Digest, ...] = ()
     """Artifacts that training started from."""
+    base: str | None = Field(None, exclude_if=lambda address: address is None)
+    """Where the first of these was fetched from; null for a folder and for a stage of ours."""
     data: Digest | None = None
     """The data set that it was trained on."""
     domains: tuple[str, ...] = ()

@@ -19,8 +19,8 @@ def content_of(name: str, folder: str | None) -> dict[str, Digest]:
 def check_unchanged(checkpoint: Checkpoint, content: Mapping[str, Digest]) -> None:
     """Raises InputError where a folder that the recipe names is another one than before."""
     read = {"reward_model": checkpoint.reward_model, "base": next(iter(checkpoint.parents), None)}
-    for name, digest in content.items():
-        if read[name] != digest:
+    for name in content.keys() & read.keys():
+        if read[name] != content[name]:
             raise InputError(
                 f"the folder of {name} was changed while {checkpoint.stage} read it; train again"
                 " when nobody writes there"

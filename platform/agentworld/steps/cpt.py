@@ -7,18 +7,20 @@ from agentworld.records.progress import Tick
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged
-from agentworld.steps.start import start_of
+from agentworld.steps.start import check_rates, start_of
 from agentworld.storage.pools import read_dataset
 
 
 def plan(task: Task) -> Plan:
     """Trains a new model, or one from the base that the recipe names."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
+    check_rates(start, recipe.cpt)
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():
             from agentworld.train import next_token
-        checkpoint = next_token.run(recipe.cpt, recipe.model, data, start.folder, out, tick)
+        parent = start.parent() if start.parent else None
+        checkpoint = next_token.run(recipe.cpt, recipe.model, data, parent, out, tick)
         check_unchanged(checkpoint, start.inputs)
         return checkpoint.artifact
 

@@ -15,15 +15,15 @@ from agentworld.storage.pools import read_dataset
 def plan(task: Task) -> Plan:
     """Trains the parent's model on the rewards of the recipe."""
     recipe, data, start = task.recipe.rl, task.folders["data"], start_of(task)
-    if start.folder is None:
+    if start.parent is None:
         raise InputError("RL has no model to start from; give --parent, or name model.base")
-    folder = start.folder
+    parent = start.parent
     inputs = {**start.inputs, **content_of("reward_model", recipe.reward.folder)}
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():
             from agentworld.train import world_rl
-        checkpoint = world_rl.run(recipe, data, folder, out, tick)
+        checkpoint = world_rl.run(recipe, data, parent(), out, tick)
         check_unchanged(checkpoint, inputs)
         return checkpoint.artifact
 

@@ -18,6 +18,7 @@ from agentworld.records.progress import Tick
 from agentworld.records.task import Task
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
+from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
 from agentworld.train.rollout import Policy, Rollout, roll_out_all
 from agentworld.train.save import save_checkpoint
@@ -39,7 +40,7 @@ class Practice(NamedTuple):
 
 def run(recipe: AgentRecipe, parent: Path, practice: Practice, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent` in the simulator; writes `out/model`."""
-    language_model = load_model(parent)
+    language_model = load_model(Parent(parent))
     weights = ArtifactManifest.of(parent).digest
     policy = Policy(*language_model, recipe.rl.temperature, recipe.rl.max_tokens, weights)
     tasks = _tasks(recipe.rl, practice.task)
@@ -66,7 +67,7 @@ def run(recipe: AgentRecipe, parent: Path, practice: Practice, out: Path, tick: 
         out,
         stage="agent",
         recipe=recipe,
-        parent=parent,
+        parent=Parent(parent),
         simulator=practice.simulator,
         metrics=_metrics(trainer),
     )

@@ -1,5 +1,6 @@
 """Whether the loss can count what the assistant wrote, and nothing else, with a chat template."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,30 +10,37 @@ from trl.chat_template_utils import get_training_chat_template, has_generation_m
 from agentworld.errors import InputError
 from agentworld.records.message import Message
 from agentworld.rendering.messages import exchange
-from agentworld.train.answer_spans import MARKS
+from agentworld.train.answer_spans import MARKS, end_of_answer, render
 from agentworld.train.chat_template import refused
 from agentworld.train.encode import Conversation, encode
 
 _ANSWERS = ("notes.txt", "three words here")
-_CONVERSATION = [
-    Message(role="system", content="You simulate a Linux shell."),
-    *exchange("ls", _ANSWERS[0]),
-    *exchange("cat it", _ANSWERS[1]),
-]
+_SYSTEM = Message(role="system", content="You simulate a Linux shell.")
+_CONVERSATION = [_SYSTEM, *exchange("ls", _ANSWERS[0]), *exchange("cat it", _ANSWERS[1])]
+_OPENING = re.compile(r"({%-?\s*)generation(\s*-?%})")
+_CLOSING = re.compile(r"({%-?\s*)endgeneration(\s*-?%})")
 
 
 def mark_answers(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """Makes sure that the loss can count the answers alone; raises InputError where it cannot.
 
-    A template without marks gets those that TRL has for its family. For any other, its own
-    rendering says where the answers are.
+    A template of a family that TRL knows is exchanged for TRL's, which writes the history as it
+    writes the last answer. Marks that cover more than an answer and its end are taken out, where
+    the rendering itself says where the answers are.
     """
     if not tokenizer.chat_template:
-        raise InputError(f"{folder} has no chat template; name a model that was tuned for chat")
+        raise InputError(
+            f"{folder} has no chat template; name a model that was tuned for chat, or a template as"
+            " model.chat_template in the recipe"
+        )
     if not has_generation_markers(tokenizer.chat_template):
         with suppress(ValueError):  # of no family that TRL knows
             tokenizer.chat_template = get_training_chat_template(tokenizer)
-    marked = _second_answer(tokenizer, folder)
+    with refused(folder):
+        _check_distinct(tokenizer)
+        if has_generation_markers(tokenizer.chat_template):
+            _take_out_loose_marks(tokenizer)
+        marked = _second_answer(tokenizer)
     if _ANSWERS[1] not in marked or _ANSWERS[0] in marked:
         raise InputError(
             f"{folder} has a chat template that marks {marked[:200]!r} where the assistant wrote"
@@ -40,8 +48,36 @@ def mark_answers(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
         )
 
 
-def _second_answer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> str:
+def _check_distinct(tokenizer: PreTrainedTokenizerFast) -> None:
+    """Raises InputError where nothing tells an answer from a question."""
+    texts = []
+    for role in ("assistant", "user"):
+        last: list[Message] = [{"role": role, "content": _ANSWERS[0]}]
+        with suppress(Exception):  # one that refuses two questions in a row does tell them apart
+            conversation = [*_CONVERSATION[:2], *last]
+            texts.append(tokenizer.apply_chat_template(conversation, tokenize=False))
+    if len(texts) == 2 and texts[0] == texts[1]:
+        raise InputError(
+            "the chat template writes the assistant's messages like the user's, so that no model"
+            " could tell them apart; name another as model.chat_template in the recipe"
+        )
+
+
+def _take_out_loose_marks(tokenizer: PreTrainedTokenizerFast) -> None:
+    template = tokenizer.chat_template
+    if not isinstance(template, str):
+        return
+    if _second_answer(tokenizer) == _ANSWERS[1] + end_of_answer(tokenizer):
+        return
+    # Both keep what a hyphen in a tag does to the blanks around it.
+    tokenizer.chat_template = _CLOSING.sub(r"\1endif\2", _OPENING.sub(r"\1if true\2", template))
+    try:
+        list(render(tokenizer, _CONVERSATION, (0, 1)))
+    except InputError:
+        tokenizer.chat_template = template
+
+
+def _second_answer(tokenizer: PreTrainedTokenizerFast) -> str:
     """What is marked of the conversation's last answer."""
-    with refused(folder):
-        (row,) = encode(tokenizer, [Conversation(_CONVERSATION, targets=(1,))])
-        return str(tokenizer.decode(row.input_ids[row.is_target]))
+    (row,) = encode(tokenizer, [Conversation(_CONVERSATION, targets=(1,))])
+    return str(tokenizer.decode(row.input_ids[row.is_target]))

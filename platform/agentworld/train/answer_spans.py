@@ -1,7 +1,7 @@
 """Where the assistant's answers stand in a conversation, for templates without marks of their own.
 
-A template is asked to render what comes before an answer, with the prompt for one; in the whole
-conversation the answer stands right after that, and ends with what ends an answer.
+A template is asked to render what comes before an answer, with the prompt for one, as an engine
+does; in the whole conversation the answer stands right after that, and ends with what ends one.
 """
 
 import re
@@ -16,57 +16,93 @@ from agentworld.records.message import Message
 MARKS = "{% generation %} and {% endgeneration %}"
 """What a template has around answers that says where they are."""
 
+_THOUGHT_END = "</think>"
+
 
 class Rendered(NamedTuple):
     """A conversation as a model reads it."""
 
     text: str
-    answers: list[tuple[int, int]]
-    """The first character of each of the assistant's answers, and the one after its end token."""
+    answers: tuple[tuple[int, int], ...]
+    """The first character of each answer that was asked for, and the one after its end token."""
 
 
-def render(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> Rendered:
-    """Raises InputError where an answer is not where its prompt ends."""
-    text = _render(tokenizer, messages, prompt=False)
-    end = _end_of_answer(tokenizer)
-    return Rendered(text, list(_answers(tokenizer, messages, text, end)))
+def render(
+    tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], targets: Sequence[int]
+) -> Iterator[Rendered]:
+    """Of a conversation, with the answers at these places among the assistant's.
 
-
-def _answers(
-    tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], text: str, end: str
-) -> Iterator[tuple[int, int]]:
-    for number, message in enumerate(messages):
-        if message["role"] != "assistant":
-            continue
-        prompt = _render(tokenizer, messages[:number], prompt=True)
-        content = message["content"]
-        # Templates trim what they are given, or do not.
-        forms = [each + end for each in (content, content.strip())]
-        rest = text[len(prompt) :]
-        answer = next((each for each in forms if rest.startswith(each)), None)
-        if answer is None or not text.startswith(prompt):
+    Templates that leave out of the history what they write around the last answer, as a thought,
+    are rendered once for each target, up to it: so an engine will see it. Raises InputError where
+    an answer is not where its prompt ends.
+    """
+    places = [place for place, each in enumerate(messages) if each["role"] == "assistant"]
+    places = [places[target] for target in targets]
+    end = end_of_answer(tokenizer)
+    text = _render(tokenizer, messages)
+    spans = [_span(tokenizer, messages, place, text, end) for place in places]
+    if None not in spans:
+        yield Rendered(text, tuple(span for span in spans if span))
+        return
+    for place in places:
+        text = _render(tokenizer, messages[: place + 1])
+        span = _span(tokenizer, messages, place, text, end)
+        if span is None:
             raise InputError(
-                f"the chat template writes message {number}, an answer, elsewhere than right after"
-                f" its prompt; put {MARKS} around the assistant's text in it"
+                f"the chat template writes message {place}, an answer, elsewhere than right after"
+                f" its prompt; put {MARKS} around the assistant's text in it, or name another as"
+                " model.chat_template in the recipe"
             )
-        yield len(prompt), len(prompt) + len(answer)
+        yield Rendered(text, (span,))
 
 
-def _end_of_answer(tokenizer: PreTrainedTokenizerFast) -> str:
+def end_of_answer(tokenizer: PreTrainedTokenizerFast) -> str:
     """What a template writes after an answer, to the first special token."""
-    question = [Message(role="user", content="question")]
+    system, user = Message(role="system", content="system"), Message(role="user", content="user")
     answer = Message(role="assistant", content="answer")
-    text = _render(tokenizer, [*question, answer], prompt=False)
-    end = text.rpartition("answer")[2]
+    end = _render(tokenizer, [system, user, answer]).rpartition("answer")[2]
     tokens = "|".join(map(re.escape, tokenizer.all_special_tokens))
     first = re.search(tokens, end) if tokens else None
     return end[: first.end()] if first else end
 
 
-def _render(
-    tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], *, prompt: bool
-) -> str:
-    text = tokenizer.apply_chat_template(
-        list(messages), tokenize=False, add_generation_prompt=prompt
+def _span(
+    tokenizer: PreTrainedTokenizerFast,
+    messages: Sequence[Message],
+    place: int,
+    text: str,
+    end: str,
+) -> tuple[int, int] | None:
+    """Null where the answer at a place does not stand right after its prompt."""
+    content = messages[place]["content"]
+    # As an engine is told: templates of models that think end the prompt with an empty thought.
+    prompt = _render(
+        tokenizer,
+        messages[:place],
+        add_generation_prompt=True,
+        enable_thinking=_THOUGHT_END in content,
     )
-    return str(text)
+    rest = text[len(prompt) :]
+    answer = next((form for form in _forms(content) if rest.startswith(form + end)), None)
+    if answer is None or not text.startswith(prompt):
+        return None
+    return len(prompt), len(prompt) + len(answer + end)
+
+
+def _forms(content: str) -> Iterator[str]:
+    """A text as templates write it: as it is, without blanks around it, or a thought set apart."""
+    yield content
+    yield content.lstrip("\n")
+    yield content.lstrip()
+    yield content.rstrip()
+    yield content.strip()
+    if _THOUGHT_END in content:
+        thought, _, answer = content.rpartition(_THOUGHT_END)
+        thought = thought.rpartition("<think>")[2].strip("\n")
+        yield f"<think>\n{thought}\n{_THOUGHT_END}\n\n{answer.lstrip(chr(10))}"
+
+
+def _render(
+    tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], **variables: bool
+) -> str:
+    return str(tokenizer.apply_chat_template(list(messages), tokenize=False, **variables))

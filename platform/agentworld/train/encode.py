@@ -1,7 +1,7 @@
 """From samples to token rows: which tokens a model reads, and which it must predict."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from trl.chat_template_utils import has_generation_markers
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import with_thought, world_messages
-from agentworld.train.answer_spans import render
+from agentworld.train.answer_spans import Rendered, render
 
 _ROWS_AT_ONCE = 1_000
 
@@ -47,6 +47,12 @@ def one_turn_each(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversat
         answer = with_thought(thoughts[target], turn.observation)
         messages.append({"role": "assistant", "content": answer})
         yield Conversation(messages, (target,))
+
+
+def fit(rows: Iterable[Row], most_tokens: int | None) -> list[Row]:
+    """Rows cut to a length; one that keeps no target is left out."""
+    cut = [Row(row.input_ids[:most_tokens], row.is_target[:most_tokens]) for row in rows]
+    return [row for row in cut if most_tokens is None or row.is_target.any()]
 
 
 def encode_texts(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[Row]:
@@ -87,16 +93,38 @@ def _rows_by_spans(
     tokenizer: PreTrainedTokenizerFast, conversations: Sequence[Conversation]
 ) -> Iterator[Row]:
     for conversation in conversations:
-        rendered = render(tokenizer, conversation.messages)
-        encoded = tokenizer(
-            rendered.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-        )
-        offsets = np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
-        is_target = np.zeros(len(offsets), dtype=np.bool_)
-        for target in conversation.targets:
-            start, end = rendered.answers[target]
-            is_target |= (offsets[:, 0] >= start) & (offsets[:, 1] <= end)
-        yield Row(np.array(encoded["input_ids"], dtype=np.int32), is_target)
+        for rendered in render(tokenizer, conversation.messages, conversation.targets):
+            yield _row(tokenizer, rendered)
+
+
+def _row(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Row:
+    encoded = tokenizer(
+        rendered.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+    )
+    offsets = np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+    is_target = np.zeros(len(offsets), dtype=np.bool_)
+    is_cut = False
+    for start, end in rendered.answers:
+        is_target |= (offsets[:, 0] >= start) & (offsets[:, 1] <= end)
+        is_cut |= any(((offsets[:, 0] < at) & (offsets[:, 1] > at)).any() for at in (start, end))
+    row = Row(np.array(encoded["input_ids"], dtype=np.int32), is_target)
+    return (_row_of_pieces(tokenizer, rendered) or row) if is_cut else row
+
+
+def _row_of_pieces(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Row | None:
+    """Prompts and answers encoded apart, as an engine has them, where one token would be of both.
+
+    Null for a tokenizer that writes pieces otherwise than the whole.
+    """
+    ends = [0, *(at for span in rendered.answers for at in span), len(rendered.text)]
+    pieces = [rendered.text[start:end] for start, end in pairwise(ends)]
+    ids = tokenizer(pieces, add_special_tokens=False, verbose=False)["input_ids"]
+    if "".join(tokenizer.batch_decode(ids)) != rendered.text:
+        return None
+    is_target = [place % 2 == 1 for place, piece in enumerate(ids) for _ in piece]
+    return Row(
+        np.array([each for piece in ids for each in piece], dtype=np.int32), np.array(is_target)
+    )
 
 
 def _keep_turns(

@@ -13,7 +13,12 @@ from agentworld.train.zero import computing, on_one_device
 
 
 def group_config(
-    recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int, zero_stage: int | None = None
+    recipe: GroupRlRecipe,
+    out: Path,
+    *,
+    max_completion_tokens: int,
+    zero_stage: int | None = None,
+    gradient_checkpointing: bool = False,
 ) -> GRPOConfig:
     """One optimizer step per batch of groups, on policy."""
     algorithm = algorithm_of(recipe.algorithm)
@@ -39,7 +44,7 @@ def group_config(
         seed=recipe.seed,
         report_to=[],
         disable_tqdm=True,
-        gradient_checkpointing=False,
+        gradient_checkpointing=gradient_checkpointing,
         ddp_find_unused_parameters=False,  # each weight has a part in each loss
     )
     return on_one_device(config)

@@ -10,24 +10,25 @@ from agentworld.records.progress import Tick
 from agentworld.records.trajectory import Trajectory
 from agentworld.rendering.messages import agent_messages
 from agentworld.storage.trajectories import read_trajectories
-from agentworld.train.encode import Conversation, encode
+from agentworld.train.encode import Conversation, encode, fit
 from agentworld.train.model import load_model
+from agentworld.train.parent import Parent
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import train_rows
 
 
 def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
-    language_model = load_model(parent)
+    language_model = load_model(Parent(parent))
     conversations = _pursuits(read_trajectories(trajectories), recipe.imitation_episodes)
-    rows = list(encode(language_model.tokenizer, conversations))
+    rows = fit(encode(language_model.tokenizer, conversations), recipe.imitation.sequence_tokens)
     metrics = train_rows(language_model, recipe.imitation, rows, out, tick)
     return save_checkpoint(
         language_model,
         out,
         stage="imitation",
         recipe=recipe,
-        parent=parent,
+        parent=Parent(parent),
         metrics=metrics,
     )
 

@@ -18,6 +18,8 @@ from transformers import (
 from agentworld.errors import InputError
 from agentworld.recipes.train import ModelRecipe
 from agentworld.train.answer_marks import mark_answers
+from agentworld.train.answer_spans import end_of_answer
+from agentworld.train.parent import Parent
 
 _ROPE_THETA = 1_000.0  # enough for a thousand tokens, and sharper for the token before
 _EMBEDDING_SCALE = 0.1  # loud enough to be heard beside what random layers add
@@ -77,14 +79,17 @@ def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> Langua
     return LanguageModel(model, tokenizer)
 
 
-def load_model(folder: Path) -> LanguageModel:
+def load_model(parent: Parent) -> LanguageModel:
     """Reads a folder with safetensors weights; no code of the folder's is run."""
+    folder = parent.folder
     if not any(folder.glob("*.safetensors")):
         raise InputError(f"{folder} holds no safetensors weights; name the folder of a causal LM")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise _unloadable(folder, error) from error
+    if parent.chat_template is not None:
+        tokenizer.chat_template = parent.chat_template
     mark_answers(tokenizer, folder)  # before gigabytes are read
     try:
         model = AutoModelForCausalLM.from_pretrained(
@@ -96,7 +101,19 @@ def load_model(folder: Path) -> LanguageModel:
         )
     except (OSError, ValueError, SafetensorError) as error:
         raise _unloadable(folder, error) from error
+    _end_answers(model, tokenizer)
     return LanguageModel(model, tokenizer)
+
+
+def _end_answers(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Has an engine stop where the chat template ends an answer; a base may name another end."""
+    end = end_of_answer(tokenizer)
+    last = next((each for each in tokenizer.all_special_tokens if end.endswith(each)), None)
+    ends = model.generation_config.eos_token_id
+    ends = ends if isinstance(ends, list) else [ends]
+    token = tokenizer.convert_tokens_to_ids(last) if last else None
+    if token is not None and token not in ends:
+        model.generation_config.eos_token_id = [token, *(each for each in ends if each is not None)]
 
 
 def _unloadable(folder: Path, error: Exception) -> InputError:

@@ -18,10 +18,12 @@ from agentworld.train.encode import (
     Row,
     encode,
     encode_texts,
+    fit,
     one_turn_each,
     whole_episode,
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
+from agentworld.train.parent import Parent
 from agentworld.train.reasoner import REASONERS
 from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
@@ -38,7 +40,7 @@ def run(
     recipe: NextTokenRecipe,
     model: ModelRecipe,
     data: Path,
-    parent: Path | None,
+    parent: Parent | None,
     out: Path,
     tick: Tick,
 ) -> Checkpoint:
@@ -50,7 +52,9 @@ def run(
     language_model = load_model(parent) if parent else new_tiny_model(model, tiny, _texts(samples))
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
-    rows = on_rank_zero(lambda: list(encode(language_model.tokenizer, conversations)))
+    rows = on_rank_zero(
+        lambda: fit(encode(language_model.tokenizer, conversations), recipe.sequence_tokens)
+    )
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
     texts = [] if is_warm else warm_up_rows(language_model, model, tiny)

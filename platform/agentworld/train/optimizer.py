@@ -10,9 +10,8 @@ import torch
 from torch.optim import AdamW, Muon, Optimizer
 from transformers import PreTrainedModel
 
+from agentworld.recipes.train import NextTokenRecipe
 from agentworld.train.muon import BatchedMuon
-
-_ADAM_BETAS = (0.9, 0.95)
 
 
 class MuonAndAdamW(Optimizer):
@@ -40,19 +39,22 @@ class MuonAndAdamW(Optimizer):
         self.param_groups = [group for part in self._parts for group in part.param_groups]
 
 
-def make_optimizer(
-    model: PreTrainedModel, learning_rate: float, muon_learning_rate: float | None
-) -> Optimizer:
+def make_optimizer(model: PreTrainedModel, recipe: NextTokenRecipe) -> Optimizer:
     """AdamW alone where there is no rate for Muon."""
-    if muon_learning_rate is None:
-        return AdamW(model.parameters(), lr=learning_rate, betas=_ADAM_BETAS, weight_decay=0.01)
+    of_adamw: dict[str, Any] = {
+        "lr": recipe.learning_rate,
+        "betas": recipe.adam_betas,
+        "weight_decay": recipe.weight_decay,
+    }
+    if recipe.muon_learning_rate is None:
+        return AdamW(model.parameters(), **of_adamw)
     parts: tuple[list[torch.Tensor], list[torch.Tensor]] = ([], [])
     for name, weight in model.named_parameters():
         parts[".layers." in name and weight.ndim == 2].append(weight)
     rest, inside = parts
     return MuonAndAdamW(
-        BatchedMuon(inside, lr=muon_learning_rate, weight_decay=0.0),
-        AdamW(rest, lr=learning_rate, betas=_ADAM_BETAS, weight_decay=0.0),
+        BatchedMuon(inside, lr=recipe.muon_learning_rate, weight_decay=recipe.weight_decay),
+        AdamW(rest, **of_adamw),
     )
 
 

@@ -13,6 +13,7 @@ from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, Stage
 from agentworld.records.dataset import DataSet
 from agentworld.train.distributed import on_rank_zero
 from agentworld.train.model import LanguageModel
+from agentworld.train.parent import Parent
 from agentworld.train.resume import CHECKPOINTS
 
 MODEL = "model"
@@ -25,7 +26,7 @@ def save_checkpoint(
     *,
     stage: Stage,
     recipe: BaseModel,
-    parent: Path | None = None,
+    parent: Parent | None = None,
     dataset: DataSet | None = None,
     simulator: str | None = None,
     reward_model: str | None = None,
@@ -46,7 +47,8 @@ def save_checkpoint(
             artifact=_digest_of(out / MODEL),
             num_parameters=language_model.num_parameters,
             recipe=json.loads(recipe.model_dump_json()),
-            parents=(_digest_of(parent),) if parent else (),
+            parents=(_digest_of(parent.folder),) if parent else (),
+            base=parent.address if parent else None,
             data=dataset.digest if dataset else None,
             domains=_domains(parent, dataset),
             simulator=simulator,
@@ -60,10 +62,10 @@ def save_checkpoint(
     return on_rank_zero(save)
 
 
-def _domains(parent: Path | None, dataset: DataSet | None) -> tuple[str, ...]:
+def _domains(parent: Parent | None, dataset: DataSet | None) -> tuple[str, ...]:
     """Of the data, and of the checkpoint that training started from, where it is one of ours."""
     names = set(dataset.domains) if dataset else set()
-    record = parent.with_name(RECORD) if parent else None
+    record = parent.folder.with_name(RECORD) if parent else None
     if record and record.is_file():
         names |= set(Checkpoint.read(record).domains)
     return tuple(sorted(names))

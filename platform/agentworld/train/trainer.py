@@ -56,7 +56,7 @@ class NextTokenTrainer(Trainer):
         lengths = [len(row.input_ids) for row in rows]
         batches = TokenBatches(lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed)
         self._batches = ShareOfBatches(batches, rank(), num_ranks())
-        self._rates = (recipe.learning_rate, recipe.muon_learning_rate)
+        self._recipe = recipe
         super().__init__(
             model=language_model.model,
             args=_arguments(recipe, len(batches), out / CHECKPOINTS),
@@ -70,7 +70,7 @@ class NextTokenTrainer(Trainer):
 
     def create_optimizer(self, model: PreTrainedModel | None = None) -> torch.optim.Optimizer:
         """Muon and AdamW."""
-        self.optimizer = make_optimizer(self.model, *self._rates)
+        self.optimizer = make_optimizer(self.model, self._recipe)
         return self.optimizer
 
     def compute_loss(
@@ -130,6 +130,9 @@ def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArgume
             "decay_type": "linear",
         },
         **computing(recipe.zero_stage, in_bfloat16=True),
+        max_grad_norm=recipe.max_gradient_norm,
+        gradient_checkpointing=recipe.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False},
         save_steps=recipe.checkpoint_every,
         save_total_limit=2,
         logging_steps=20,

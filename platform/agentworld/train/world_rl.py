@@ -23,6 +23,7 @@ from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.train.distributed import process_group
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
+from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import Ticking
@@ -30,7 +31,7 @@ from agentworld.train.zero import check_zero
 
 
 @process_group()
-def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
+def run(recipe: WorldRlRecipe, data: Path, parent: Parent, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent`; writes `out/model`. A missing verdict is a hole in its group."""
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
@@ -46,6 +47,7 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) 
             out,
             max_completion_tokens=recipe.max_tokens,
             zero_stage=recipe.zero_stage,
+            gradient_checkpointing=recipe.gradient_checkpointing,
         ),
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
         callbacks=[Ticking(tick)],

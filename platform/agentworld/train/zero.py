@@ -45,6 +45,9 @@ def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
     The trainer has to be made next, for Accelerate is told of DeepSpeed here.
     """
     has_gpu = torch.cuda.is_available()
+    # Older GPUs have no bfloat16, and would emulate it.
+    if has_gpu and not torch.cuda.is_bf16_supported(including_emulation=False):
+        in_bfloat16 = False
     if stage is None or num_ranks() == 1:
         return {"use_cpu": not has_gpu, "bf16": in_bfloat16}
     # With `use_cpu` Accelerate leaves DeepSpeed out, and without it each process on a CPU takes

@@ -13,6 +13,7 @@ from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.progress import Tick
 from agentworld.runner.step import output_of, run_step
 from agentworld.train.resume import newest_checkpoint
+from make.training import TINY
 
 pytestmark = pytest.mark.waits  # as root, for what it mounts
 
@@ -53,7 +54,9 @@ def while_a_checkpoint_is_written(store: Path) -> None:
 
     samples = [records.sample(seed) for seed in range(12)]
     texts = [turn.observation for sample in samples for turn in sample.turns]
-    recipe = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=2)
+    recipe = NextTokenRecipe(
+        **TINY, stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=2
+    )
     small = ModelRecipe(hidden_size=64, num_layers=1)
     attempts: list[list[int]] = []
     kept: list[str | None] = []

@@ -12,6 +12,7 @@ from agentworld.records.message import Message
 from agentworld.rendering.messages import exchange
 from agentworld.steps.run import run_by_name
 from agentworld.train.encode import Conversation, encode
+from agentworld.train.parent import Parent
 from make import training
 
 pytestmark = pytest.mark.compute
@@ -36,7 +37,7 @@ def model(tiny_model, tmp_path):
 def load():
     from agentworld.train.model import load_model
 
-    return load_model
+    return lambda folder, chat_template=None: load_model(Parent(folder, None, chat_template))
 
 
 def template(model, text):
@@ -107,6 +108,12 @@ def test_a_template_that_hides_its_answers_is_refused_in_one_sentence_before_the
     assert not list(tmp_path.glob("store/steps/cpt/*/checkpoint*"))
 
 
+def test_a_template_of_the_recipe_takes_the_place_of_the_models_own(model, load):
+    loaded = load(template(model, ALL), UNMARKED)
+    assert loaded.tokenizer.chat_template == UNMARKED
+    assert trained(loaded, CHAT, 0) == ["notes.txt<|end|>"]
+
+
 def test_a_template_with_marks_of_its_own_is_taken_however_it_trims_blanks(model, load):
     assert load(template(model, MARKED)).tokenizer.chat_template == MARKED
 
@@ -115,13 +122,16 @@ def test_a_template_of_a_known_family_gets_the_marks_that_trl_has_for_it(model, 
     from trl.chat_template_utils import qwen2_5_chat_template, qwen2_5_training_chat_template
 
     loaded = load(template(model, qwen2_5_chat_template))
-    assert loaded.tokenizer.chat_template == qwen2_5_training_chat_template
+    without = re.sub(r"{%-? (end)?generation -?%}", "", qwen2_5_training_chat_template)
+    assert re.sub(r"{%-? (if true|endif) -?%}", "", loaded.tokenizer.chat_template) == re.sub(
+        r"{%-? endif -?%}", "", without
+    )
 
 
 ALL = "{% for m in messages %}{{ m.content }}{% endfor %}"
 WRONG = {
-    "nothing is marked": (ALL + "{% generation %}{% endgeneration %}", "marks '' where the"),
-    "all is marked": ("{% generation %}" + ALL + "{% endgeneration %}", "marks '' where the"),
+    "nothing is marked": (ALL + "{% generation %}{% endgeneration %}", "like the user's"),
+    "all is marked": ("{% generation %}" + ALL + "{% endgeneration %}", "like the user's"),
     "no system is known": (MARKED + "{{ raise_exception('no system') }}", r"\(no system\)"),
     "there is none": ("", "has no chat template"),
 }

@@ -9,13 +9,15 @@ from agentworld.errors import InputError
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
+from agentworld.train.parent import Parent
+from make.training import TINY
 
 if TYPE_CHECKING:
     from agentworld.train.model import LanguageModel
 
 pytestmark = pytest.mark.compute
 
-RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=10)
+RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=512, epochs=10)
 
 
 def test_compiled_layers_learn_what_plain_ones_do(
@@ -30,7 +32,7 @@ def test_compiled_layers_learn_what_plain_ones_do(
     losses = []
     for is_compiled in (False, True):
         recipe = RECIPE.model_copy(update={"compile_layers": is_compiled})
-        trained, out = load_model(tmp_path / "start"), tmp_path / str(is_compiled)
+        trained, out = load_model(Parent(tmp_path / "start")), tmp_path / str(is_compiled)
         losses.append(train_rows(trained, recipe, rows, out, no_tick)["loss"])
     plain, compiled = losses
     assert plain > 0  # a run that is too short tells no loss

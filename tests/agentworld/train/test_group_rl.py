@@ -14,6 +14,7 @@ from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
 from agentworld.storage.pools import write_pool
+from agentworld.train.parent import Parent
 from make import records
 from make.worlds import ScriptedWorld
 
@@ -85,7 +86,7 @@ def test_a_world_of_several_domains_is_rewarded_by_the_rules_of_each(
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, [*logs, *samples[6:]]))
     dataset = records.dataset(rl=pool).model_copy(update={"domains": {"shell": 6, "text": 6}})
     dataset.write(tmp_path / "dataset.json")
-    checkpoint = world_rl.run(WORLD, tmp_path, parent, tmp_path / "out", no_tick)
+    checkpoint = world_rl.run(WORLD, tmp_path, Parent(parent), tmp_path / "out", no_tick)
     assert checkpoint.domains == ("shell", "text")
     assert checkpoint.data == dataset.digest
 
@@ -119,7 +120,7 @@ def test_a_world_is_trained_on_one_turn_of_each_trajectory(
 
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
     records.dataset(rl=pool).write(tmp_path / "dataset.json")
-    made = world_rl.run(WORLD, tmp_path, parent, tmp_path / "out", no_tick)
+    made = world_rl.run(WORLD, tmp_path, Parent(parent), tmp_path / "out", no_tick)
     assert made == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
     assert made.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
     assert made.parents == (ArtifactManifest.of(parent).digest,)

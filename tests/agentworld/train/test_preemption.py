@@ -18,6 +18,7 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.sample import Sample
 from agentworld.storage.pools import write_pool
+from agentworld.train.parent import Parent
 from agentworld.train.resume import newest_checkpoint
 from machines.forked import run_with_ranks, start
 from make import records
@@ -36,7 +37,13 @@ Training = Callable[[Path, Tick], str]
 """Trains in a folder, and names the weights that it made."""
 
 STEPS = 6
-RL = {"num_steps": STEPS, "prompts_per_step": 2, "group_size": 2, "max_tokens": 4}
+RL = {
+    "learning_rate": 1e-4,
+    "num_steps": STEPS,
+    "prompts_per_step": 2,
+    "group_size": 2,
+    "max_tokens": 4,
+}
 WORLD = WorldRlRecipe(**RL, checkpoint_every=4)
 AGENT = AgentRecipe(rl=AgentRlRecipe(**RL, checkpoint_every=4))
 
@@ -61,7 +68,7 @@ def train(
     task_of = partial(live_domain("shell").task, held_out=False)
 
     def of_world(out: Path, tick: Tick) -> str:
-        return world_rl.run(WORLD, tmp_path, parent, out, tick).artifact
+        return world_rl.run(WORLD, tmp_path, Parent(parent), out, tick).artifact
 
     def of_agent(out: Path, tick: Tick) -> str:
         practice = agent_rl.Practice(world, records.digest("s"), task_of)
@@ -136,7 +143,7 @@ def test_a_notice_after_the_last_step_is_let_pass(
         def on_train_end(self, *_: object, **__: object) -> None:
             signal.raise_signal(signal.SIGTERM)
 
-    trained = load_model(parent)
+    trained = load_model(Parent(parent))
     rows = list(encode(trained.tokenizer, map(whole_episode, samples)))
     trainer = NextTokenTrainer(trained, RECIPE, rows, tmp_path / "out", no_tick)
     trainer.add_callback(Late())

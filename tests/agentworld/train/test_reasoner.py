@@ -11,6 +11,7 @@ from agentworld.recipes.train import EndpointRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.sample import Sample
 from agentworld.rendering.parse import parse_observation
+from agentworld.train.parent import Parent
 from agentworld.train.reasoner import REASONERS
 from fakes import endpoint
 from make import records, training
@@ -123,7 +124,7 @@ def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: 
         records.dataset(cpt=pool).write(Path(own.data) / "dataset.json")
         made = Path(run_by_name("cpt", *own))
     assert Checkpoint.read(made / "checkpoint.json").recipe["reasoning"] == reasoning
-    model, tokenizer = load_model(made / "model")
+    model, tokenizer = load_model(Parent(made / "model"))
     sample = with_states(training.samples()[0])
     from agentworld.rendering.messages import world_messages
 

@@ -8,6 +8,8 @@ import pytest
 from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
+from agentworld.train.parent import Parent
+from make.training import TINY
 
 if TYPE_CHECKING:
     from agentworld.train.encode import Row
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.compute
 
-RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=8.0, checkpoint_every=2)
+RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=256, epochs=8.0, checkpoint_every=2)
 
 
 class Killed(Exception):
@@ -32,7 +34,7 @@ def copy_of(language_model: LanguageModel, folder: Path) -> LanguageModel:
     from agentworld.train.model import load_model
 
     language_model.save(folder)
-    return load_model(folder)
+    return load_model(Parent(folder))
 
 
 def test_training_lowers_the_loss(

@@ -59,7 +59,10 @@ def test_a_recipe_that_says_nothing_of_it_keeps_its_digest() -> None:
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
-        ({"stage": "cpt", "zero_stage": 2}, "zero_stage 2 cuts the matrices that Muon takes whole"),
+        (
+            {"stage": "cpt", "zero_stage": 2, "muon_learning_rate": 0.02},
+            "zero_stage 2 cuts the matrices that Muon takes whole",
+        ),
         (
             {"stage": "cpt", "zero_stage": 4, "muon_learning_rate": None},
             "Input should be 1, 2 or 3",

@@ -43,6 +43,16 @@ class StageLink(Record):
         )
 
 
+class BaseLink(Record):
+    """A model that a world model started from."""
+
+    artifact: Digest
+    address: str | None
+    """Where it was fetched from; null for a folder."""
+    world_model: str | None
+    """The version that these weights are registered as, whose own base follows."""
+
+
 class LiveLink(Record):
     """What the agent did live, before and after its RL."""
 
@@ -67,6 +77,8 @@ class AgentChain(Record):
     world_model: str | None
     world_model_artifact: Digest | None
     stages: tuple[StageLink, ...]
+    bases: tuple[BaseLink, ...] = ()
+    """What the world model's first stage started from, and what that did; none for a new model."""
     data: Digest | None
     live: LiveLink | None
     edge: EdgeAudit | None = None
@@ -83,11 +95,6 @@ class AgentChain(Record):
     """Links that nobody made, and nothing contradicts; none in a whole chain either."""
     at: str | None = None
     """The moment of which was asked; null is now. A record is verified as it is now."""
-
-    @property
-    def base(self) -> tuple[Digest, ...]:
-        """What the world model's first stage started from; nothing where that was a new model."""
-        return self.stages[0].parents if self.stages else ()
 
 
 def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> AgentChain:
@@ -119,6 +126,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         world_model=str(version) if version else None,
         world_model_artifact=manifest.artifact if manifest else None,
         stages=tuple(StageLink.of(stage) for stage in stages),
+        bases=tuple(_bases(world_model, sources)),
         data=stages[-1].data if stages else None,
         live=live,
         edge=edge,
@@ -145,6 +153,21 @@ def _world_model(
     if not versions:
         return None, None
     return versions[0], sources.registry.world_model(versions[0])
+
+
+def _bases(world_model: WorldModel | None, sources: Sources) -> Iterator[BaseLink]:
+    """From one world model to the next, until a base is none that is registered here."""
+    while world_model:
+        first, world_model = world_model.stages[0], None
+        for artifact in first.parents:
+            versions = sources.versions(artifact=artifact, kind="world-model")
+            version = versions[0].ref if versions else None
+            world_model = sources.registry.world_model(version) if version else None
+            yield BaseLink(
+                artifact=artifact,
+                address=first.base,
+                world_model=str(version) if version else None,
+            )
 
 
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:

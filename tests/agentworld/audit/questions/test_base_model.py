@@ -9,7 +9,7 @@ import pytest
 import make.ledger
 from agentworld.audit.checks.registration import registration_of
 from agentworld.audit.export.openlineage import events
-from agentworld.audit.questions.agent import audit_agent
+from agentworld.audit.questions.agent import BaseLink, audit_agent
 from agentworld.audit.questions.difference import audit_diff
 from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
@@ -23,9 +23,9 @@ from make import records
 BASE, REWARD, STARTED = (records.digest(name) for name in ("base", "reward", "started"))
 
 
-def world(name: str, base: str) -> WorldModel:
+def world(name: str, base: str, address: str | None = None) -> WorldModel:
     data = records.digest("data")
-    cpt = records.checkpoint("cpt", data=data, parents=[base])
+    cpt = records.checkpoint("cpt", data=data, parents=[base], base=address)
     read = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
     rl = records.checkpoint("rl", artifact=records.digest(name), **read)
     return WorldModel(stages=(cpt, rl), report=records.digest("report"))
@@ -35,10 +35,10 @@ class Told(NamedTuple):
     sources: Sources
     store: Path
 
-    def agent(self, name: str, base: str) -> VersionRef:
+    def agent(self, name: str, base: str, address: str | None = None) -> VersionRef:
         """An agent of a simulator of a world that began with this base."""
         registry, ledger = self.sources.registry, self.sources.ledger
-        registry.register_world_model("world", world(name, base), self.store)
+        registry.register_world_model("world", world(name, base, address), self.store)
         simulator = records.pinned(self.store, artifact=records.digest(name)).digest
         run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
         ledger.close_run(run.id, RunClosing(final_weights=records.digest(f"hero of {name}")))
@@ -53,7 +53,18 @@ def told(tmp_path) -> Told:
 
 
 def test_the_chain_of_an_agent_leads_to_the_base_of_its_world(told):
-    assert audit_agent(told.agent("w", BASE), told.sources).base == (BASE,)
+    chain = audit_agent(told.agent("w", BASE, "s3://models/base"), told.sources)
+    link = BaseLink(artifact=BASE, address="s3://models/base", world_model=None)
+    assert chain.bases == (link,)
+
+
+def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(told):
+    told.agent("first", BASE)
+    chain = audit_agent(told.agent("second", records.digest("first")), told.sources)
+    assert [(each.artifact, each.world_model) for each in chain.bases] == [
+        (records.digest("first"), "world@1"),
+        (BASE, None),
+    ]
 
 
 def test_two_agents_of_worlds_with_different_bases_differ_in_that(told):

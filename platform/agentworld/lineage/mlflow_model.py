@@ -1,0 +1,77 @@
+"""A version of any model that an MLflow has registered, as files to start a training from."""
+
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import mlflow
+from mlflow.entities.model_registry import ModelVersion
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+from mlflow.utils.file_utils import local_file_uri_to_path
+
+from agentworld.errors import NotFound
+from agentworld.lineage.mlflow_aliases import if_there
+from agentworld.lineage.mlflow_files import is_here
+from agentworld.lineage.server import Server
+from agentworld.records.base import digest_json
+from agentworld.records.checkpoint import model_files
+
+
+class MlflowModel:
+    """A kind of BaseSource."""
+
+    def __init__(self, uri: str, name: str, version: int, patience_seconds: float) -> None:
+        self._name = name
+        self._number = str(version)
+        self._server = Server(uri, patience_seconds)
+        self._client = self._server.ask(lambda: mlflow.MlflowClient(uri, uri))
+        self.address = f"models:/{name}/{version}"
+
+    def stamp(self) -> str:
+        """When it was registered, and the names and sizes of its files."""
+        version = self._version()
+        files = self._server.ask(lambda: self._files(version))
+        if not files:
+            raise NotFound(f"{self.address} has no files; register the folder of a whole model")
+        return digest_json([version.source, version.creation_timestamp, files])
+
+    def fetch(self, folder: Path) -> None:
+        """Downloads the files that are not here whole."""
+        version = self._version()
+        for name, size in self._server.ask(lambda: self._files(version)).items():
+            path = folder / name
+            if not path.is_file() or path.stat().st_size != size:
+                self._server.ask(partial(self._download, version, name, folder))
+
+    def _version(self) -> ModelVersion:
+        get = self._client.get_model_version
+        version = self._server.ask(lambda: if_there(lambda: get(self._name, self._number)))
+        if version is None:
+            raise NotFound(f"the registry has no {self.address}; name a version that it has")
+        return version
+
+    def _place(self, version: ModelVersion) -> str:
+        return str(self._client.get_model_version_download_uri(version.name, self._number))
+
+    def _files(self, version: ModelVersion) -> dict[str, int]:
+        """The sizes of all files; raises InputError for what is neither file nor folder."""
+        place = self._place(version)
+        if is_here(place):
+            folder = Path(local_file_uri_to_path(place))
+            return {name: path.stat().st_size for name, path in model_files(folder).items()}
+        repository, files, folders = get_artifact_repository(place), dict[str, int](), [""]
+        while folders:
+            for entry in repository.list_artifacts(folders.pop() or None):
+                if entry.is_dir:
+                    folders.append(entry.path)
+                else:
+                    files[entry.path] = int(entry.file_size)
+        return dict(sorted(files.items()))
+
+    def _download(self, version: ModelVersion, name: str, folder: Path) -> None:
+        uri = f"{self._place(version)}/{name}"
+        # Not in the folder, where a killed process would leave it as one of the model's files.
+        with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
+            file = mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=draft)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).replace(folder / name)

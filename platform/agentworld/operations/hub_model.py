@@ -1,0 +1,108 @@
+"""A model of a hub, at one commit. The hub is the one that HF_ENDPOINT names."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+from huggingface_hub import HfApi, RepoFile, constants, snapshot_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.utils.tqdm import disable_progress_bars
+
+from agentworld.errors import InputError, StoreError
+from agentworld.records.base import digest_file
+
+_HUB = "https://huggingface.co"
+_FILES = (
+    *("*.safetensors", "*.json", "*.jinja", "*.model", "*.tiktoken", "*.txt"),
+    *("LICENSE*", "README*", "NOTICE*"),
+)
+"""What a model is loaded from, and what it may be used for: no pickles, no code."""
+_OTHER_FORMS = ("consolidated*", "original/*", "onnx/*", "openvino/*", "coreml/*")
+"""The same weights once more."""
+
+
+class HubModel:
+    """A kind of BaseSource. A commit never changes, so that the hub is asked once."""
+
+    def __init__(self, name: str, commit: str) -> None:
+        self._name = name
+        self._commit = commit
+        self.address = f"{name}@{commit}"
+
+    def stamp(self) -> str:
+        """The commit."""
+        return self._commit
+
+    def fetch(self, folder: Path) -> None:
+        """Downloads what is not here whole, and compares every file with the hub's digest of it."""
+        endpoint = os.environ.get("HF_ENDPOINT") or _HUB
+        disable_progress_bars()
+        try:
+            with _reaching_the_hub():
+                files = self._download(endpoint, folder)
+        except (RepositoryNotFoundError, RevisionNotFoundError, GatedRepoError) as error:
+            raise InputError(
+                f"{endpoint} gives no {self.address} ({_why(error)}); check name and commit, and"
+                " set HF_TOKEN where the model is not open to all"
+            ) from error
+        except (httpx2.HTTPError, OSError, RuntimeError) as error:
+            raise StoreError(
+                f"{self.address} cannot be fetched from {endpoint} ({_why(error)}); set HF_ENDPOINT"
+                " to a hub that is reached from here, or name a folder or s3://BUCKET/FOLDER"
+            ) from error
+        for file in files:
+            self._check(file, folder / file.path)
+
+    def _download(self, endpoint: str, folder: Path) -> list[RepoFile]:
+        entries = HfApi(endpoint).list_repo_tree(self._name, recursive=True, revision=self._commit)
+        files = [each for each in entries if isinstance(each, RepoFile)]
+        snapshot_download(
+            self._name,
+            revision=self._commit,
+            local_dir=folder,
+            endpoint=endpoint,
+            allow_patterns=list(_FILES),
+            ignore_patterns=list(_OTHER_FORMS),
+        )
+        return files
+
+    def _check(self, file: RepoFile, path: Path) -> None:
+        """Raises StoreError for a file with another digest than the hub has for it."""
+        if not path.is_file():
+            return  # of no use here
+        if file.lfs:
+            is_same = digest_file(path) == f"sha256:{file.lfs.sha256}"
+        else:
+            is_same = _git_digest(path) == file.blob_id
+        if not is_same:
+            path.unlink()
+            raise StoreError(f"{file.path} of {self.address} came garbled; fetch it again")
+
+
+@contextmanager
+def _reaching_the_hub() -> Iterator[None]:
+    """Although the platform sets HF_HUB_OFFLINE in all that it starts, so that no library reaches
+    for a hub by itself: who pins a hub's model in a recipe asks for it.
+    """
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _git_digest(path: Path) -> str:
+    """As git names the file's content."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _why(error: Exception) -> str:
+    return " ".join(str(error.__cause__ or error).split())[:200]

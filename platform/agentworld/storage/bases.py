@@ -1,0 +1,149 @@
+"""The base models of a store: each is fetched once, and kept under the digest of all its files.
+
+    bases/HEX/model/            the files
+    bases/HEX/manifest.json     their digests: HEX is what `sha256sum` says of it
+    bases/addresses/HEX.json    the digest that an address stands for, and its stamp
+    bases/partial/HEX/          what a killed fetch goes on from
+
+The address is asked each time whether it still holds the same; what was fetched is verified before
+it is trained.
+"""
+
+import fcntl
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from agentworld.errors import InputError, StoreError
+from agentworld.records.base import Digest, Record, digest_json
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.storage.disk import Disk
+from agentworld.storage.working_copy import copy_of
+
+_MANIFEST = "manifest.json"
+_MODEL = "model"
+_log = logging.getLogger(__name__)
+
+
+class BaseSource(Protocol):
+    """Where a base model is fetched from."""
+
+    @property
+    def address(self) -> str:
+        """As a recipe writes it, without what is secret."""
+        ...
+
+    def stamp(self) -> str:
+        """Another one where the address holds other files; costs one question or none."""
+        ...
+
+    def fetch(self, folder: Path) -> None:
+        """Brings all files, without those that are there whole from before."""
+        ...
+
+
+class FetchedBase(Record):
+    """What an address stood for when it was fetched."""
+
+    address: str
+    stamp: str
+    artifact: Digest
+
+
+class BaseStore:
+    """In a job's store. Several processes may ask for the same base: one fetches, others wait."""
+
+    def __init__(self, store: Path) -> None:
+        self._root = store / "bases"
+
+    def digest_of(self, source: BaseSource) -> Digest:
+        """The digest over all files of a base, which is fetched where it is not here yet."""
+        stamp = source.stamp()
+        with self._alone(source.address):
+            before = self._fetched(source.address)
+            if before and before.stamp == stamp and self._is_here(before.artifact):
+                return before.artifact
+            digest = self._fetch(source, stamp)
+            if before and before.artifact != digest:
+                _log.warning("%s was %s, and is %s now", source.address, before.artifact, digest)
+            fetched = FetchedBase(address=source.address, stamp=stamp, artifact=digest)
+            path = self._record_of(source.address)
+            fetched.write(path)
+            _put(path)
+        return digest
+
+    def folder_of(self, digest: Digest) -> Path:
+        """The files of a base that was fetched; raises StoreError where they are others by now."""
+        folder = self._root / _hex(digest)
+        _bring(folder)
+        try:
+            ArtifactManifest.read(folder / _MANIFEST).verify(folder / _MODEL)
+        except InputError as error:
+            raise StoreError(
+                f"the base model in {folder} is not as it was fetched ({error}); delete that"
+                " folder, and it is fetched again",
+                retryable=False,
+            ) from error
+        return folder / _MODEL
+
+    def _fetch(self, source: BaseSource, stamp: str) -> Digest:
+        # Of another stamp nothing is gone on from: its files may be others.
+        partial = self._root / "partial" / _hex(digest_json([source.address, stamp]))
+        partial.mkdir(parents=True, exist_ok=True)
+        source.fetch(partial)
+        if source.stamp() != stamp:
+            raise StoreError(
+                f"{source.address} was changed while it was fetched; begin again when nobody writes"
+                " there",
+                retryable=True,
+            )
+        manifest = ArtifactManifest.of(partial)
+        folder = self._root / _hex(manifest.digest)
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in manifest.files:
+            path = folder / _MODEL / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            (partial / name).rename(path)
+        Disk(folder).write(_MANIFEST, manifest.canonical)
+        shutil.rmtree(partial)
+        _put(folder)
+        return manifest.digest
+
+    def _is_here(self, digest: Digest) -> bool:
+        manifest = self._root / _hex(digest) / _MANIFEST
+        _bring(manifest)
+        return manifest.is_file()
+
+    def _fetched(self, address: str) -> FetchedBase | None:
+        path = self._record_of(address)
+        _bring(path)
+        return FetchedBase.read(path) if path.is_file() else None
+
+    def _record_of(self, address: str) -> Path:
+        return self._root / "addresses" / f"{_hex(digest_json(address))}.json"
+
+    @contextmanager
+    def _alone(self, address: str) -> Iterator[None]:
+        lock = self._record_of(address).with_suffix(".lock")
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _hex(digest: Digest) -> str:
+    return digest.removeprefix("sha256:")
+
+
+def _bring(path: Path) -> None:
+    """Has what the store's bucket has there, where it is in one."""
+    if copy := copy_of(path):
+        copy.bring(path)
+
+
+def _put(path: Path) -> None:
+    if copy := copy_of(path):
+        copy.put(path)

@@ -1,0 +1,66 @@
+"""A model's folder in an object store, or wherever else fsspec reaches."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fsspec.core import url_to_fs
+
+from agentworld.errors import InputError, NotFound, StoreError
+from agentworld.records.base import digest_json
+from agentworld.storage.address import redact
+from agentworld.storage.folder import translated
+
+_PIECE_BYTES = 8 << 20
+_OF_CONTENT = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
+_OF_TIME = ("LastModified", "mtime", "last_modified", "updated", "created")
+"""What drivers tell of an object that is another one after it was written to."""
+
+
+class RemoteModel:
+    """A kind of BaseSource. A file is gone on with where a killed fetch left it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        self.address = redact(self._url)
+
+    def stamp(self) -> str:
+        """The names, sizes, checksums and times of all objects."""
+        with translated(self.address):
+            objects = self._list()
+        if not objects:
+            raise NotFound(f"{self.address} holds no files; name the folder of a whole model")
+        fields = ("size", *_OF_CONTENT, *_OF_TIME)
+        return digest_json(
+            {
+                name: [str(info[field]) for field in fields if field in info]
+                for name, info in objects.items()
+            }
+        )
+
+    def fetch(self, folder: Path) -> None:
+        """Copies the objects that are not here whole."""
+        with translated(self.address):
+            for name, info in self._list().items():
+                if not (folder / name).resolve().is_relative_to(folder.resolve()):
+                    raise InputError(f"{self.address} has an object {name!r}; take it away")
+                self._copy(name, int(str(info["size"])), folder / name)
+
+    def _list(self) -> dict[str, Mapping[str, object]]:
+        system, root = url_to_fs(self._url, use_listings_cache=False)
+        objects = system.find(root, detail=True)
+        return {path.removeprefix(f"{root}/"): info for path, info in objects.items()}
+
+    def _copy(self, name: str, size: int, path: Path) -> None:
+        if path.is_file() and path.stat().st_size == size:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.draft")
+        system, root = url_to_fs(self._url, use_listings_cache=False)
+        with draft.open("ab") as copy:
+            while copy.tell() < size:
+                end = min(size, copy.tell() + _PIECE_BYTES)
+                piece = system.cat_file(f"{root}/{name}", start=copy.tell(), end=end)
+                if not piece:
+                    raise StoreError(f"{self.address} ends {name} too early; begin again")
+                copy.write(piece)
+        draft.replace(path)

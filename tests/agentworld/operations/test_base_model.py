@@ -1,0 +1,284 @@
+"""A base model by each kind of address: fetched once, verified, and noticed where it changed."""
+
+import re
+import shutil
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from agentworld.errors import InputError, NotFound, StoreError
+from agentworld.lineage.base import WorldModel
+from agentworld.operations.base_model import find_base
+from agentworld.operations.registry import open_registry
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.storage.working_copy import open_copy
+from make import records
+
+COMMIT = "0123456789" * 4
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    folder = tmp_path / "model"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "deep/tokenizer.json").write_text('{"words": []}')
+    (folder / "model.safetensors").write_bytes(b"weights" * 3_000_000)  # of several pieces
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def digest(model) -> str:
+    return ArtifactManifest.of(model).digest
+
+
+@pytest.fixture
+def address(tmp_path, model) -> str:
+    """In fsspec's memory."""
+    url = f"memory://{tmp_path.name}/base"
+    put(url, model)
+    return url
+
+
+def put(url: str, model: Path) -> None:
+    system, root = fsspec.core.url_to_fs(url)
+    for name, content in files(model).items():
+        system.pipe_file(f"{root}/{name}", content)
+
+
+def fetched(store: Path, base: str) -> Path:
+    return find_base(base, store).folder()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_folder_is_read_where_it_is(store, model, digest):
+    base = find_base(str(model), store)
+    assert (base.digest, base.address, base.folder()) == (digest, None, model)
+    assert not store.exists()
+
+
+def test_an_address_is_fetched_once_under_the_digest_that_a_folder_has(
+    store, model, digest, address
+):
+    base = find_base(address, store)
+    assert (base.digest, base.address) == (digest, address)
+    assert files(base.folder()) == files(model)
+    assert base.folder() == store / "bases" / digest.removeprefix("sha256:") / "model"
+    kept = (base.folder() / "model.safetensors").stat().st_mtime_ns
+    assert find_base(address, store).digest == digest
+    assert (base.folder() / "model.safetensors").stat().st_mtime_ns == kept
+    assert not list((store / "bases/partial").iterdir())
+
+
+def test_a_base_that_changed_under_its_address_is_another_one(
+    store, digest, address, model, caplog
+):
+    find_base(address, store)
+    (model / "config.json").write_text("[]")
+    put(address, model)
+    again = find_base(address, store)
+    assert again.digest == ArtifactManifest.of(model).digest
+    assert f"{address} was {digest}, and is {again.digest} now" in caplog.text
+    assert files(again.folder()) == files(model)
+
+
+def test_a_killed_fetch_is_gone_on_from_where_it_was(store, digest, address, monkeypatch):
+    system, _ = fsspec.core.url_to_fs(address)
+    real, asked = type(system).cat_file, []
+
+    def cut_off(self, path, start=None, end=None, **more):
+        asked.append((path.rpartition("/")[2], start))
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        return real(self, path, start, end, **more)
+
+    monkeypatch.setattr(type(system), "cat_file", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        find_base(address, store)
+    num_before, piece = len(asked), 8 << 20
+    assert asked[-1] == ("model.safetensors", piece)
+    assert find_base(address, store).digest == digest
+    assert asked[num_before:] == [("model.safetensors", piece), ("model.safetensors", 2 * piece)]
+
+
+def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypatch):
+    system, root = fsspec.core.url_to_fs(address)
+    real = type(system).cat_file
+
+    def changed(self, path, *place, **more):
+        content = real(self, path, *place, **more)
+        if path.endswith("model.safetensors"):
+            system.pipe(f"{root}/config.json", b"[]")
+        return content
+
+    monkeypatch.setattr(type(system), "cat_file", changed)
+    with pytest.raises(StoreError, match="was changed while it was fetched; begin again"):
+        find_base(address, store)
+
+
+def test_a_fetched_file_that_was_changed_is_noticed_before_it_is_trained(store, address):
+    base = find_base(address, store)
+    (base.folder() / "config.json").write_text("[]")
+    with pytest.raises(StoreError, match=r"config\.json is not the file of the manifest") as error:
+        base.folder()
+    folder = re.search(r"delete that folder", str(error.value))
+    assert folder
+    shutil.rmtree(store / "bases" / base.digest.removeprefix("sha256:"))
+    assert find_base(address, store).folder().is_dir()
+
+
+def test_an_address_without_files_is_named(store):
+    with pytest.raises(NotFound, match="memory://nothing/here holds no files"):
+        find_base("memory://nothing/here", store)
+
+
+@pytest.mark.parametrize("base", ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B@main"])
+def test_a_hubs_model_without_a_commit_is_refused_with_how_to_pin_it(store, base):
+    pinned = re.escape("pin one as Qwen/Qwen3-0.6B@<40 hexadecimal digits of the commit>")
+    with pytest.raises(InputError, match=pinned) as error:
+        find_base(base, store)
+    guide = Path(__file__).parents[3] / "docs/guides/training.md"
+    assert f"error: {error.value}".replace("@main,", ",") in guide.read_text()
+
+
+@pytest.mark.parametrize("base", ["/gone", "./gone", "gone"])
+def test_a_folder_that_is_missing_is_named(store, base):
+    with pytest.raises(InputError, match=f"there is no folder {Path(base)}; name the folder"):
+        find_base(base, store)
+
+
+def test_an_alias_of_a_version_is_refused(store):
+    with pytest.raises(InputError, match="an alias may be moved; write models:/NAME/NUMBER"):
+        find_base("models:/world@best", store)
+
+
+@pytest.mark.waits
+def test_a_folder_in_a_bucket_is_fetched(store, model, digest, bucket, tmp_path):
+    url = f"{bucket}/{tmp_path.name}/base"
+    put(url, model)
+    base = find_base(url, store)
+    assert base.digest == digest
+    put(url, model)  # the same once more: another time, and so another look
+    assert find_base(url, store).digest == digest
+
+
+@pytest.mark.waits
+def test_a_store_in_a_bucket_has_a_base_for_all_its_machines(address, digest, bucket, tmp_path):
+    url = f"{bucket}/{tmp_path.name}/store"
+    mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
+    find_base(address, mine.root)
+    base = find_base(address, yours.root)
+    assert base.digest == digest
+    assert ArtifactManifest.of(base.folder()).digest == digest
+
+
+class TestRegistered:
+    """Of a real MLflow, in a file."""
+
+    pytestmark = pytest.mark.compute
+
+    @pytest.fixture(scope="class")
+    def store(self, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("registered") / "store"
+        open_registry(folder)  # makes the database, which takes seconds
+        return folder
+
+    def test_a_world_model_of_this_project_is_a_base_by_either_name(self, store, model, digest):
+        checkpoint = records.checkpoint("sft").model_copy(update={"artifact": digest})
+        what = WorldModel(stages=(checkpoint,), report=records.digest("report"))
+        open_registry(store).register_world_model("agentworld-text", what, model)
+        for base in ("models:/agentworld-text/1", "agentworld-text@1"):
+            found = find_base(base, store)
+            assert (found.digest, found.address) == (digest, "models:/agentworld-text/1")
+            assert files(found.folder()) == files(model)
+
+    def test_so_is_a_version_that_others_registered(self, store, model, digest):
+        import mlflow
+
+        uri = f"sqlite:///{store.resolve() / 'mlflow.db'}"
+        client = mlflow.MlflowClient(uri, uri)
+        experiment = client.create_experiment("other", (store / "files").resolve().as_uri())
+        run = client.create_run(experiment)
+        client.log_artifacts(run.info.run_id, str(model), "weights")
+        client.create_registered_model("team.models")
+        source = f"{run.info.artifact_uri}/weights"
+        client.create_model_version("team.models", source, run.info.run_id)
+        found = find_base("models:/team.models/1", store)
+        assert (found.digest, files(found.folder())) == (digest, files(model))
+
+    def test_one_that_is_not_there_is_named(self, store):
+        with pytest.raises(NotFound, match=r"the registry has no models:/world/7"):
+            find_base("models:/world/7", store)
+
+
+class TestOfAHub:
+    """On loopback, asked by huggingface_hub itself."""
+
+    pytestmark = pytest.mark.waits
+
+    @pytest.fixture
+    def hub(self, monkeypatch):
+        from fakes import hub
+
+        with hub.running() as running:
+            monkeypatch.setenv("HF_ENDPOINT", running.url)
+            # As the platform's own programs are.
+            monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+            yield running
+
+    def test_a_pinned_model_is_fetched_once(self, store, model, digest, hub):
+        from huggingface_hub.constants import is_offline_mode
+
+        base = find_base(hub.add("Qwen/Qwen3-0.6B", COMMIT, model), store)
+        assert (base.digest, base.address) == (digest, f"Qwen/Qwen3-0.6B@{COMMIT}")
+        assert files(base.folder()) == files(model)
+        before = len(hub.requests)
+        assert find_base(f"Qwen/Qwen3-0.6B@{COMMIT}", store).folder() == base.folder()
+        assert len(hub.requests) == before
+        assert is_offline_mode()
+
+    def test_what_a_model_is_not_loaded_from_stays_there(self, store, model, digest, hub):
+        others = {"pytorch_model.bin": b"pickle", "modeling.py": b"code", "original.pth": b"again"}
+        assert find_base(hub.add("a/b", COMMIT, model, **others), store).digest == digest
+
+    def test_a_fetch_that_broke_off_goes_on(self, store, model, digest, hub):
+        address = hub.add("a/b", COMMIT, model)
+        hub.broken.add("model.safetensors")
+        with pytest.raises(StoreError, match=f"a/b@{COMMIT} cannot be fetched from {hub.url}"):
+            find_base(address, store)
+        hub.broken.clear()
+        hub.requests.clear()
+        assert find_base(address, store).digest == digest
+        assert hub.downloads() == ["model.safetensors"]
+
+    @pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
+    def test_bytes_that_are_not_the_hubs_are_refused(self, store, model, digest, hub, file):
+        address = hub.add("a/b", COMMIT, model)
+        hub.garbled.add(file)
+        with pytest.raises(StoreError, match=f"{file} of a/b@{COMMIT} came garbled"):
+            find_base(address, store)
+        hub.garbled.clear()
+        assert find_base(address, store).digest == digest
+
+    def test_a_commit_that_is_not_there_is_refused(self, store, hub):
+        with pytest.raises(InputError, match=f"{hub.url} gives no a/b@{COMMIT}"):
+            find_base(f"a/b@{COMMIT}", store)
+
+    def test_a_hub_that_cannot_be_reached_is_named(self, store, monkeypatch):
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+        monkeypatch.setattr("time.sleep", lambda _: None)  # its client tries again and again
+        with pytest.raises(StoreError, match="set HF_ENDPOINT to a hub that is reached from here"):
+            find_base(f"a/b@{COMMIT}", store)

@@ -1,0 +1,73 @@
+"""The recipes of pretrained models, on two layers with random weights of the same family."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.runner.folders import checkpoint_of, model_of
+from agentworld.steps.run import run_by_name
+from make import training
+
+pytestmark = pytest.mark.compute
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory) -> Path:
+    import make.model
+
+    return make.model.tiny_qwen3(tmp_path_factory.mktemp("qwen3") / "model")
+
+
+@pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-8b"])
+def test_cpt_and_sft_of_the_recipe_train_from_the_base(name, base, tmp_path):
+    given = training.training(tmp_path / "store")
+    settings = yaml.safe_load(recipe_path(name).read_text())
+    settings["model"]["base"] = str(base)
+    Path(given.recipe).write_text(yaml.safe_dump(settings))
+    cpt = Path(run_by_name("cpt", *given))
+    sft = Path(run_by_name("sft", *given, str(cpt)))
+    first, second = checkpoint_of(cpt), checkpoint_of(sft)
+    assert first.parents == (ArtifactManifest.of(base).digest,)
+    assert second.parents == (first.artifact,)
+    assert second.recipe["learning_rate"] == settings["sft"]["learning_rate"]
+    # Qwen's base ends elsewhere than its chat template does.
+    generation = json.loads((model_of(sft) / "generation_config.json").read_text())
+    tokens = json.loads((model_of(sft) / "tokenizer.json").read_text())["added_tokens"]
+    ends = {each["content"]: each["id"] for each in tokens}
+    assert generation["eos_token_id"] == [ends["<|im_end|>"], ends["<|endoftext|>"]]
+
+
+@pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-8b"])
+def test_a_base_of_a_hub_is_pinned_and_trained_by_the_defaults(name):
+    recipe = load_recipe(recipe_path(name))
+    assert recipe.model.base is not None
+    assert len(recipe.model.base.partition("@")[2]) == 40
+    for stage in (recipe.cpt, recipe.sft):
+        assert stage.muon_learning_rate is None
+        assert stage.learning_rate <= 2e-5
+        assert stage.gradient_checkpointing
+
+
+OF_A_NEW_MODEL = {
+    "learning_rate": 3e-3,
+    "muon_learning_rate": 0.02,
+    "adam_betas": (0.9, 0.95),
+    "weight_decay": 0.0,
+    "max_gradient_norm": 1.0,
+    "sequence_tokens": None,
+    "gradient_checkpointing": False,
+    "warmup_share": 0.02,
+}
+
+
+@pytest.mark.parametrize("name", ["smoke", "demo", "long"])
+def test_the_tiny_models_recipes_say_what_they_were_tuned_with(name):
+    recipe = load_recipe(recipe_path(name))
+    for stage in (recipe.cpt, recipe.sft):
+        assert stage.model_dump(include=set(OF_A_NEW_MODEL)) == OF_A_NEW_MODEL
+    assert recipe.rl.learning_rate == 1e-4
+    assert not recipe.rl.gradient_checkpointing

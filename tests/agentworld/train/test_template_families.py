@@ -1,0 +1,218 @@
+"""Chat templates in the style of many families: what is trained is what the world showed, byte for
+byte, and the token that ends it; what cannot be marked so is refused.
+"""
+
+# ruff: noqa: RUF001  DeepSeek's tokens are written with other bars
+
+from pathlib import Path
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.records.message import Message
+from agentworld.rendering.messages import exchange, with_thought
+from agentworld.rendering.parse import parse_observation
+
+pytestmark = pytest.mark.compute
+
+SPECIAL = (
+    "<pad> <s> </s> [INST] [/INST] <|im_start|> <|im_end|> <|start_header_id|> <|end_header_id|>"
+    " <|eot_id|> <start_of_turn> <end_of_turn> <|system|> <|user|> <|assistant|> <|end|>"
+    " <｜User｜> <｜Assistant｜> <｜end▁of▁sentence｜>"
+).split()
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+HEADER = "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n"
+LLAMA_3 = (
+    f"{{{{ bos_token }}}}{{% for m in messages %}}{HEADER}{{{{ m.content | trim }}}}<|eot_id|>"
+    "{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n"
+    "{% endif %}"
+)
+# The system's message goes into the first question, and questions and answers take turns.
+MERGED = (
+    "{{ bos_token }}{% set start = messages[0].content + '\n\n' %}{% for m in messages[1:] %}"
+    "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('take turns') }}"
+    "{% endif %}{% if m.role == 'user' %}"
+)
+MISTRAL = (
+    MERGED + "[INST]{% if loop.first %}{{ start }}{% endif %}{{ m.content }}[/INST]"
+    "{% else %}{{ m.content }}</s>{% endif %}{% endfor %}"
+)
+BLANK_BEFORE = MISTRAL.replace("{% else %}", "{% else %}{{ ' ' }}")
+GEMMA = (
+    MERGED + "<start_of_turn>user\n{% if loop.first %}{{ start }}{% endif %}{{ m.content | trim }}"
+    "<end_of_turn>\n{% else %}<start_of_turn>model\n{{ m.content | trim }}<end_of_turn>\n"
+    "{% endif %}{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+)
+# Thoughts are in the last answer alone, and an empty one ends the prompt of who shall not think.
+QWEN_3 = (
+    "{% for m in messages %}{% set text = m.content.split('</think>')[-1].lstrip('\n') %}"
+    "{% set thought = '<think>' in m.content and"
+    " m.content.split('</think>')[0].split('<think>')[-1].strip('\n') or '' %}"
+    "<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and loop.last %}"
+    "{{ '<think>\n' + thought + '\n</think>\n\n' + text }}"
+    "{% elif m.role == 'assistant' %}{{ text }}{% else %}{{ m.content }}{% endif %}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
+    "{% endif %}"
+)
+PHI = (
+    "{% for m in messages %}{{ '<|' + m.role + '|>' }}\n{{ m.content }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+DEEPSEEK = (
+    "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}<｜User｜>{{ m.content }}"
+    "{% elif m.role == 'assistant' %}<｜Assistant｜>{{ m.content.split('</think>')[-1] }}"
+    "<｜end▁of▁sentence｜>{% else %}{{ m.content }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<｜Assistant｜>{% endif %}"
+)
+MARKED_TOO_MUCH = (
+    "{%- for m in messages %}\n  {%- if m.role == 'assistant' %}{%- generation %}<|im_start|>"
+    "assistant\n{{ m.content }}<|im_end|>\n{%- endgeneration %}{%- else %}<|im_start|>"
+    "{{ m.role }}\n{{ m.content }}<|im_end|>{%- endif %}{%- endfor %}"
+    "{%- if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+FAMILIES = {
+    "chatml": (CHATML, "<|im_end|>"),
+    "llama 3": (LLAMA_3, "<|eot_id|>"),
+    "mistral": (MISTRAL, "</s>"),
+    "gemma": (GEMMA, "<end_of_turn>"),
+    "qwen 3": (QWEN_3, "<|im_end|>"),
+    "phi": (PHI, "<|end|>"),
+    "deepseek": (DEEPSEEK, "<｜end▁of▁sentence｜>"),
+    "marks too much": (MARKED_TOO_MUCH, "<|im_end|>"),
+}
+TRIMS = ("llama 3", "gemma")
+DROPS_FIRST_LINE_BREAKS = ("qwen 3",)
+OBSERVATIONS = (
+    "notes.txt",
+    " two words \n",
+    "\n\nafter empty lines",
+    "grün: 日本\n",
+    "",
+    "notes.txt",
+)
+CHAT = [
+    Message(role="system", content="You simulate."),
+    *(each for text in OBSERVATIONS for each in exchange("ls", text)),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Of a tokenizer with words of line breaks alone, as Qwen's has."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(["\n\n\nafter", "\n\nafter", "notes.txt"] * 9, trainer)
+    whole = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+    )
+    whole.add_special_tokens({"additional_special_tokens": SPECIAL[3:]})
+    folder = tmp_path_factory.mktemp("tokenizer")
+    whole.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def marked(folder):
+    """The tokenizer with a template, as a training has it."""
+    from transformers import AutoTokenizer
+
+    from agentworld.train.answer_marks import mark_answers
+
+    def marked(template):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer.chat_template = template
+        mark_answers(tokenizer, folder)
+        return tokenizer
+
+    return marked
+
+
+def trained(tokenizer, messages, targets):
+    """What is trained of each target."""
+    from agentworld.train.encode import Conversation, encode
+
+    texts = []
+    for target in targets:
+        rows = list(encode(tokenizer, [Conversation(messages, (target,))]))
+        texts += [tokenizer.decode(row.input_ids[row.is_target]) for row in rows]
+    return texts
+
+
+def shown(family, text):
+    if family in TRIMS:
+        return text.strip()
+    return text.lstrip("\n") if family in DROPS_FIRST_LINE_BREAKS else text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_trained_is_the_observation_and_its_end(marked, family):
+    template, end = FAMILIES[family]
+    texts = trained(marked(template), CHAT, range(len(OBSERVATIONS)))
+    assert texts == [shown(family, text) + end for text in OBSERVATIONS]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_targets_of_an_episode_are_trained_once(marked, family):
+    from agentworld.train.encode import Conversation, encode
+
+    template, end = FAMILIES[family]
+    tokenizer = marked(template)
+    rows = list(encode(tokenizer, [Conversation(CHAT, tuple(range(len(OBSERVATIONS))))]))
+    text = "".join(tokenizer.decode(row.input_ids[row.is_target]) for row in rows)
+    assert text == "".join(shown(family, text) + end for text in OBSERVATIONS)
+
+
+@pytest.mark.parametrize("family", ["chatml", "qwen 3"])
+def test_a_thought_is_trained_with_its_answer(marked, family):
+    template, end = FAMILIES[family]
+    messages = [*CHAT[:3], *exchange("cat", with_thought("it has a line", "one line"))]
+    (text,) = trained(marked(template), messages, [1])
+    assert text.startswith("<think>")
+    assert "it has a line" in text
+    assert parse_observation(text.removesuffix(end)) == "one line"
+
+
+def test_the_template_of_qwen_3_itself_is_trained_after_its_empty_thought(marked):
+    from trl.chat_template_utils import qwen3_chat_template
+
+    tokenizer = marked(qwen3_chat_template)
+    texts = trained(tokenizer, CHAT, range(len(OBSERVATIONS)))
+    assert texts == [text.lstrip("\n") + "<|im_end|>" for text in OBSERVATIONS]
+    served = tokenizer.apply_chat_template(
+        CHAT[:2], tokenize=False, add_generation_prompt=True, enable_thinking=False
+    )
+    assert served.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+
+
+def test_the_template_that_a_model_is_saved_with_needs_no_marks(marked):
+    tokenizer = marked(MARKED_TOO_MUCH)
+    assert "generation %}" not in tokenizer.chat_template
+    assert tokenizer.apply_chat_template(CHAT, tokenize=False).count("<|im_end|>") == len(CHAT)
+
+
+PLAIN = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
+REFUSED = {
+    "no distinction": (PLAIN, "like the user's, so that no model could tell them apart"),
+    "a blank before": (BLANK_BEFORE, "elsewhere than right after its prompt"),
+    "no prompt": (CHATML.partition("{% if add")[0], "elsewhere than right after its prompt"),
+    "no system": ("{{ raise_exception('no system') }}", r"\(no system\)"),
+}
+
+
+@pytest.mark.parametrize(("template", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_marked_is_refused_in_one_sentence(marked, template, words):
+    with pytest.raises(InputError, match=words) as error:
+        marked(template)
+    assert "\n" not in str(error.value)
