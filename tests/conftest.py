@@ -40,6 +40,17 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def statements_once() -> Iterator[None]:
+    """Of two ledgers, one takes what was compiled for the other."""
+    from agentworld.ledger import database
+    from make import statements_once
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "connect", statements_once.connect)
+        yield
+
+
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory) -> Path:
     """The folder of a random Qwen3 with tokenizer and chat template; do not write into it."""
