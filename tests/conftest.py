@@ -15,6 +15,7 @@ _OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
 # No example is kept: two lanes run side by side, and none is to see the other.
 settings.register_profile("patient", deadline=None, database=None)
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
 settings.load_profile("patient")
 
 # Where a test's own request names no limit: a machine with both cores busy may take longer than
