@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Self
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -27,7 +26,7 @@ class Stores(BaseSettings):
     """A folder: `simulator` with the service's own keys, `steps` with those that close runs."""
 
     @classmethod
-    def of(cls, folder: Path) -> Self:
+    def of(cls, folder: Path) -> "Stores":
         """What AGENTWORLD_LEDGER_URL and so on name, and files in the folder for the rest.
 
         Raises InputError for the working copy of a bucket where no ledger is named.
@@ -46,7 +45,7 @@ class Stores(BaseSettings):
         }
         keys = Path(settings.pop("keys", whole / "keys"))
         # Checked by nobody, for all are texts: to read the environment anew takes a millisecond.
-        return cls.model_construct(**(urls | settings), keys=keys)
+        return Stores.model_construct(None, **(urls | settings), keys=keys)
 
     @classmethod
     def objects_url_of(cls, folder: Path) -> str:
@@ -61,5 +60,5 @@ class Stores(BaseSettings):
     @classmethod
     def from_environment(cls) -> dict[str, str]:
         """What the environment names."""
-        named = {name: os.environ.get(_PREFIX + name.upper()) for name in Stores.model_fields}
-        return {name: value for name, value in named.items() if value}
+        values = {name: os.environ.get(_PREFIX + name.upper()) for name in Stores.model_fields}
+        return {name: value for name, value in values.items() if value}
