@@ -15,6 +15,7 @@ _OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
 # No example is kept: two lanes run side by side, and none is to see the other.
 settings.register_profile("patient", deadline=None, database=None)
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
 settings.load_profile("patient")
 
 # Where a test's own request names no limit: a machine with both cores busy may take longer than
@@ -38,6 +39,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def statements_once() -> Iterator[None]:
+    """Of two ledgers, one takes what was compiled for the other."""
+    from agentworld.ledger import database
+    from make import statements_once
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "connect", statements_once.connect)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 import make.console
 from make.console import Told
+from make.template import copied
 
 
 @pytest.fixture(scope="session")
@@ -31,4 +32,4 @@ def acme(app) -> TestClient:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Told:
-    return make.console.library(tmp_path)
+    return copied(make.console.library, tmp_path)

@@ -17,7 +17,9 @@ from lanes.process import ROOT, LaneProcess, lanes_folder
 from lanes.results import LaneResults
 from lanes.summary import Summary, slowest
 
-FAST = ("-m", "not compute and not waits", "-n", "2", "--dist", "worksteal")
+# A fast test that does not end in five minutes fails, and says where it stood.
+_DEADLINE = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
+FAST = ("-m", "not compute and not waits", "-n", "2", "--dist", "worksteal", *_DEADLINE)
 LANES = ("compute", "waits")
 RESULTS = ROOT / ".bench/tests.jsonl"
 """The results of the last run, for `make flake`."""

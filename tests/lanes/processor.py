@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 # In /proc/PID/stat after the name: utime, stime, cutime, cstime.
@@ -24,20 +25,38 @@ class Meter:
         return seconds
 
 
-def tree_seconds(pid: int | str = "self") -> float:
-    """Of a process, of its ended children that it waited for, and of all that run under it.
+def tree_seconds() -> float:
+    """Of this process, of its ended children that it waited for, and of all that run under it.
 
     Three times in each test: hence no Path, which would take four times as long.
     """
-    process = f"/proc/{pid}"
+    ended = (*getrusage(RUSAGE_SELF)[:2], *getrusage(RUSAGE_CHILDREN)[:2])
+    return sum(ended) + (_running_children("self") if _has_children() else 0.0)
+
+
+def _has_children() -> bool:
+    """Asked first, for most tests have none and a process may have many threads."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _running_children(pid: int | str) -> float:
     seconds = 0.0
     with suppress(FileNotFoundError, ProcessLookupError):
-        times = _read(f"{process}/stat").rpartition(b")")[2].split()[_TIMES]
-        seconds += sum(map(int, times)) / _TICKS
-        for thread in os.listdir(f"{process}/task"):
-            for child in _read(f"{process}/task/{thread}/children").split():
-                seconds += tree_seconds(int(child))
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            for child in _read(f"/proc/{pid}/task/{thread}/children").split():
+                seconds += _seconds_of(int(child)) + _running_children(int(child))
     return seconds
+
+
+def _seconds_of(pid: int) -> float:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        times = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[_TIMES]
+        return sum(map(int, times)) / _TICKS
+    return 0.0
 
 
 def _read(file: str) -> bytes:

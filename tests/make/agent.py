@@ -24,6 +24,7 @@ from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
 from make.statement import file
+from make.template import copied
 
 NAME, STARTED = "shell-agent", records.digest("imitated")
 
@@ -84,6 +85,14 @@ def registered(
     store: Path, registry: Registry | None = None, made: str = "trained", name: str = NAME
 ) -> Made:
     """By the simulator of the store, in a run of two steps."""
+    if registry is None:
+        return copied(_registered, store, made=made, name=name)
+    return _registered(store, registry, made, name)
+
+
+def _registered(
+    store: Path, registry: Registry | None = None, made: str = "trained", name: str = NAME
+) -> Made:
     registry, simulator = registry or MemoryRegistry(), records.pinned(store)
     ledger, weights = make.service.ledger(store), records.digest(made)
     opening = RunOpening(agent=name, starting_weights=STARTED)

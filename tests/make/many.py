@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import make.ledger
 from agentworld.access import Access
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import AgentworldError, NotFound
@@ -80,7 +81,7 @@ class Parts(NamedTuple):
 
 def parts(folder: Path, catalogue: Catalog, access: Access = ACCESS, kind=Ledger) -> Parts:
     """Of one replica; all replicas of a folder share its ledger."""
-    ledger = kind(f"sqlite:///{folder / 'ledger.db'}")
+    ledger = kind(make.ledger.laid(f"sqlite:///{folder / 'ledger.db'}"))
     keys, steps = (folder / "keys" / whose for whose in (SIMULATOR_KEYS, STEP_KEYS))
     signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
     ensure_signer(steps)

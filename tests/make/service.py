@@ -48,6 +48,8 @@ from make import records
 ACCESS = LocalAccess(RunTokens(b"a secret of the tests"))
 """Everybody is let in."""
 
+_END_SECONDS = 60
+
 OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("starting"))
 SIMULATOR = records.manifest().digest
 
@@ -137,9 +139,13 @@ class PromptServer(uvicorn.Server):
     async def shutdown(self, *_sockets: object, **_same: object) -> None:
         for listener in self.servers:
             listener.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
+        shut, deadline = set(), time.monotonic() + _END_SECONDS
         while self.server_state.connections or self.server_state.tasks:
+            # Also of those that came as the listener closed: their clients may keep them open.
+            for connection in self.server_state.connections - shut:
+                connection.shutdown()
+                shut.add(connection)
+            assert time.monotonic() < deadline, "a request has no end"
             await asyncio.sleep(0.01)
         await self.lifespan.shutdown()
 
@@ -154,7 +160,7 @@ def listening(
     port = free_port()
     guard = guard_of(app.state.app_state, limits)
     server = kind(listening_server(app, guard, LOOPBACK, port).config)
-    thread = threading.Thread(target=server.run)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
@@ -163,7 +169,8 @@ def listening(
         yield f"http://{LOOPBACK}:{port}"
     finally:
         server.should_exit = True
-        thread.join()
+        thread.join(2 * _END_SECONDS)
+        assert not thread.is_alive(), "the service does not end"
 
 
 def run(url: str) -> str:

@@ -25,6 +25,7 @@ from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
 from make.statement import registered
+from make.template import copied
 
 STARTED = records.digest("imitated")
 DATA, EARLY_DATA = records.digest("data"), records.digest("early data")
@@ -51,6 +52,12 @@ class Story(NamedTuple):
 
 def story(store: Path, registry: Registry | None = None, *, signed: bool = True) -> Story:
     """A world model, its simulator, a run of two steps, and the agent that it made."""
+    if registry is None:
+        return copied(_story, store, signed=signed)
+    return _story(store, registry, signed=signed)
+
+
+def _story(store: Path, registry: Registry | None = None, *, signed: bool) -> Story:
     registry = registry or MemoryRegistry()
     ledger = Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     signer = ensure_signer(store / "keys/steps")
@@ -119,7 +126,7 @@ def _registered(
 
 def _model(folder: Path) -> Digest:
     folder.mkdir()
-    (folder / "model.safetensors").write_text(str(folder))  # of each story its own
+    (folder / "model.safetensors").write_text(str(folder))  # of each story that is built its own
     return ArtifactManifest.of(folder).digest
 
 

@@ -11,9 +11,8 @@ from functools import cache
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, Engine, column, inspect, select, table
 
 from agentworld.errors import Conflict
 from agentworld.ledger.database import translated
@@ -27,6 +26,9 @@ _LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lo
 
 # Alembic keeps the migration that it works on in its module.
 _ALEMBIC = threading.Lock()
+
+# What Alembic writes; to ask it for that takes as long as all else of opening a ledger.
+_VERSION = table("alembic_version", column("version_num"))
 
 
 def migrate(engine: Engine) -> None:
@@ -75,7 +77,9 @@ def _check(connection: Connection, revisions: ScriptDirectory) -> None:
 
 
 def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    if not inspect(connection).has_table(_VERSION.name):
+        return None
+    return connection.scalars(select(_VERSION)).one_or_none()
 
 
 def _url(engine: Engine) -> str:

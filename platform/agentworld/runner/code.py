@@ -32,12 +32,15 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
     A domain is loaded by its name, so that no import leads to it. Its environments count where the
     step can open any. Raises InputError for a domain that is not there.
     """
-    modules = _reached_from(f"{_PACKAGE.name}.steps.{step}")
+    added = _added_packages()  # asked once, for it reads what is installed
+    reached: dict[str, Path | None] = {}
+    _reach(f"{_PACKAGE.name}.steps.{step}", reached, added)
     kinds = domain_modules(domains)
-    if _LIVE in modules:
+    if _LIVE in reached.values():
         kinds += live_domain_modules(domains)
     for module in kinds:
-        modules |= _reached_from(module)
+        _reach(module, reached, added)
+    modules = set(filter(None, reached.values()))
     folders = {file.parent for file in modules if (file.parent / "__init__.py").is_file()}
     texts = {text for folder in folders for text in folder.iterdir() if text.suffix in _PROSE}
     files = sorted(modules | texts)
@@ -56,17 +59,16 @@ def commit() -> str:
     return completion.stdout.strip() or "unknown"
 
 
-def _reached_from(module: str) -> set[Path]:
-    files: dict[str, Path] = {}
-    added = _added_packages()  # asked once, for it reads what is installed
+def _reach(module: str, reached: dict[str, Path | None], added: Set[str]) -> None:
+    """Adds the file of a module and of all that it imports, by their names; null of others'."""
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        file = _file_of(name, added)
-        if file is not None and name not in files:
-            files[name] = file
-            waiting += _imports_of(file, name) if file != _OWN else ()
-    return set(files.values())
+        if name in reached:
+            continue
+        file = reached[name] = _file_of(name, added)
+        if file and file != _OWN:
+            waiting += _imports_of(file, name)
 
 
 def _file_of(module: str, added: Set[str]) -> Path | None:

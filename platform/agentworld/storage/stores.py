@@ -1,19 +1,21 @@
 """Where a service keeps what it answers: the same names for the service and for who reads it."""
 
+import os
 from pathlib import Path
-from typing import Self
 
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
 from agentworld.storage.address import redact
 from agentworld.storage.working_copy import copy_of, there
 
+_PREFIX = "AGENTWORLD_"
+
 
 class Stores(BaseSettings):
     """Where a service keeps what it answers, and the keys that it signs with."""
 
-    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True)
 
     ledger_url: str
     objects_url: str
@@ -24,7 +26,7 @@ class Stores(BaseSettings):
     """A folder: `simulator` with the service's own keys, `steps` with those that close runs."""
 
     @classmethod
-    def of(cls, folder: Path) -> Self:
+    def of(cls, folder: Path) -> "Stores":
         """What AGENTWORLD_LEDGER_URL and so on name, and files in the folder for the rest.
 
         Raises InputError for the working copy of a bucket where no ledger is named.
@@ -36,13 +38,14 @@ class Stores(BaseSettings):
                 f"{redact(copy.url)} is a bucket, in which no ledger can be; set"
                 " AGENTWORLD_LEDGER_URL"
             )
-        files = {
+        urls = {
             "ledger_url": f"sqlite:///{whole / 'ledger.db'}",
             "objects_url": there(str(whole / "objects")),
             "mirror_url": there(str(whole / "mirror")),
-            "keys": str(whole / "keys"),
         }
-        return cls.model_validate(files | settings)
+        keys = Path(settings.pop("keys", whole / "keys"))
+        # Checked by nobody, for all are texts: to read the environment anew takes a millisecond.
+        return Stores.model_construct(None, **(urls | settings), keys=keys)
 
     @classmethod
     def objects_url_of(cls, folder: Path) -> str:
@@ -57,4 +60,5 @@ class Stores(BaseSettings):
     @classmethod
     def from_environment(cls) -> dict[str, str]:
         """What the environment names."""
-        return EnvSettingsSource(cls)()
+        values = {name: os.environ.get(_PREFIX + name.upper()) for name in Stores.model_fields}
+        return {name: value for name, value in values.items() if value}

@@ -22,7 +22,7 @@ def test_two_stores_have_two_secrets(tmp_path):
 
 
 def test_of_many_that_make_it_at_once_one_wins_and_leaves_no_other_file(tmp_path):
-    path, found, begin = tmp_path / "keys" / "run-tokens", [], threading.Barrier(16)
+    path, found, begin = tmp_path / "keys" / "run-tokens", [], threading.Barrier(16, timeout=60)
 
     def make():
         begin.wait()

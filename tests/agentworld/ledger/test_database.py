@@ -51,7 +51,7 @@ def test_what_sqlite_commits_survives_a_power_cut(tmp_path):
 def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
     # Without a second try about one in fifteen of these files refuses somebody.
     for file in range(60):
-        together = Barrier(8)
+        together = Barrier(8, timeout=60)
 
         def opens(_, url=f"sqlite:///{tmp_path}/{file}.db", together=together):
             engine = connect(url)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from agentworld.runner.code import code_digest, commit
@@ -12,8 +14,9 @@ def test_every_step_has_code_of_its_own():
 def test_a_step_reaches_the_code_that_it_calls_and_the_texts_beside_it():
     from agentworld.runner import code
 
-    reached = code._reached_from("agentworld.steps.prepare")
-    names = {path.relative_to(code._PACKAGE).as_posix() for path in reached}
+    reached: dict[str, Path | None] = {}
+    code._reach("agentworld.steps.prepare", reached, set())
+    names = {path.relative_to(code._PACKAGE).as_posix() for path in reached.values() if path}
     assert {"steps/prepare.py", "records/sample.py", "errors.py"} <= names
     assert "steps/cpt.py" not in names
 

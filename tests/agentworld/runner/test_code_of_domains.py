@@ -13,16 +13,27 @@ from agentworld.errors import InputError
 from agentworld.runner import code
 from agentworld.runner.step import folder_of
 
+_parse = code._imports_of.__wrapped__
+_parsed: dict[tuple[str, str, str], frozenset[str]] = {}
+
+
+def imports_of(file, module):
+    """By the text of a file, so that what no test changes is parsed once for all of them."""
+    key = file.read_text(), file.name, module
+    if key not in _parsed:
+        _parsed[key] = _parse(file, module)
+    return _parsed[key]
+
 
 def forget():
-    for function in (code.code_digest, code._imports_of):
-        function.cache_clear()
+    code.code_digest.cache_clear()
 
 
 @pytest.fixture(autouse=True)
-def caches():
+def caches(monkeypatch):
     """What was read of the code is forgotten before a test and after it."""
     forget()
+    monkeypatch.setattr(code, "_imports_of", imports_of)
     yield
     forget()
 

@@ -61,7 +61,7 @@ def test_no_signer_is_made_where_none_was_asked_for(tmp_path):
 
 @pytest.mark.parametrize("turn", range(10))
 def test_of_many_that_make_a_signer_at_once_all_get_the_same(tmp_path, turn):
-    folder, start = tmp_path / str(turn), threading.Barrier(8)
+    folder, start = tmp_path / str(turn), threading.Barrier(8, timeout=60)
 
     def make_one(_: int) -> str:
         start.wait()

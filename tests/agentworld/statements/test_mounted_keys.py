@@ -6,11 +6,12 @@ from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
 from agentworld.signing.keys import SIGNER, ensure_signer, new_signer, public_pem
 from agentworld.statements.mounted_keys import MountedKeys, told_keys
+from make.ledger import laid
 
 
 @pytest.fixture
 def told(tmp_path):
-    return Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").signing_keys
+    return Ledger(laid(f"sqlite:///{tmp_path / 'ledger.db'}")).signing_keys
 
 
 @pytest.fixture

@@ -5,12 +5,17 @@ from agentworld.audit.checks.agent_uses import agent_use_problems, agent_uses, i
 from agentworld.audit.checks.store import verify_agent, verify_everything
 from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
+from make.template import copied
 
 
 @pytest.fixture
 def made(tmp_path):
     """In use as `production`, and as nothing else any more."""
-    made = make.agent.registered(tmp_path)
+    return copied(in_production, tmp_path)
+
+
+def in_production(store):
+    made = make.agent.registered(store)
     made.use()
     made.use("trial")
     made.statement_signer.end_agent_use(made.ref.name, "trial", "ada", None)

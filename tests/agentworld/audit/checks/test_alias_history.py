@@ -20,6 +20,7 @@ from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
+from make.template import copied
 
 FIRST, SECOND, THIRD = map(records.digest, ("first", "second", "third"))
 
@@ -59,14 +60,19 @@ class Scene(NamedTuple):
 @pytest.fixture
 def scene(tmp_path):
     """A name that was given before moves were signed, and moved twice since; and another one."""
-    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
-    scene = Scene(tmp_path, ledger)
+    scene = copied(moved, tmp_path)
+    yield scene
+    scene.ledger.close()
+
+
+def moved(store):
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
+    scene = Scene(store, ledger)
     ledger.aliases.set("stable", FIRST, "ada")
     scene.move("stable", SECOND, canary=Canary(simulator=FIRST, percent=10))
     scene.move("stable", THIRD)
     scene.move("other", FIRST)
-    yield scene
-    ledger.close()
+    return scene
 
 
 def test_a_history_that_nobody_touched_has_no_problems_also_through_a_rotation(scene):

@@ -21,6 +21,7 @@ from agentworld.signing.keys import STEP_KEYS, current_key, ensure_signer, rotat
 from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.stores import Stores
 from make import records
+from make.template import copied
 
 STARTED, MADE = records.digest("started"), records.digest("made")
 
@@ -63,6 +64,10 @@ async def train(service: make.service.Service, *, sign: bool, again: bool) -> Si
 
 
 def scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
+    return copied(trained, store, sign=sign, again=again)
+
+
+def trained(store: Path, *, sign: bool, again: bool) -> Scene:
     service = make.service.service(store)
     edge = asyncio.run(train(service, sign=sign, again=again))
     made = records.checkpoint(

@@ -14,6 +14,7 @@ from agentworld.records.alias import AliasMove
 from agentworld.records.episode import new_name
 from agentworld.statements.alias_moves import AliasMoveSigner
 from make.story import Story, story
+from make.template import copied
 
 DEEP = "[" * 200_000
 LARGEST = 2**63 - 1
@@ -23,7 +24,11 @@ NO_TEXT = "CAST(x'61ff62' AS TEXT)"
 @pytest.fixture
 def told(tmp_path) -> Story:
     """With a name, and a world model whose files were changed."""
-    told = story(tmp_path)
+    return copied(named, tmp_path)
+
+
+def named(store) -> Story:
+    told = story(store)
     statement_signer = make.service.log_signer(told.store, told.simulator).statement_signer
     ledger = told.sources.ledger
     move = AliasMove(simulator=told.simulator, by="ada")

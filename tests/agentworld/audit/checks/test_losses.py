@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+import make.ledger
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.missing_rows import missing
 from agentworld.audit.checks.run import verify_run
@@ -70,8 +71,17 @@ class Place:
 
 
 @pytest.fixture
-def place(scene):
+def place(first_place, tmp_path):
     """Backups of before a run, a move and an erasure (`older`), and of some while later (`old`)."""
+    make.ledger.copy_store(first_place.scene.folder, tmp_path)
+    return Place(first_place.scene._replace(folder=tmp_path))
+
+
+@pytest.fixture(scope="module")
+def first_place(first_scene, tmp_path_factory):
+    """What the tests restore copies of."""
+    scene = first_scene._replace(folder=tmp_path_factory.mktemp("place"))
+    make.ledger.copy_store(first_scene.folder, scene.folder)
     place = Place(scene)
     place.statement_signer.keep_up()
     place.back_up("older")

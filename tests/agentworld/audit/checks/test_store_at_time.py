@@ -17,6 +17,7 @@ from agentworld.records.declaration import Restore
 from make import records
 from make.agent import Made
 from make.story import moment
+from make.template import copied
 
 
 class Told(NamedTuple):
@@ -42,14 +43,18 @@ NOBODYS = "INSERT INTO aliases (alias, simulator, set_by, at) VALUES ('stable', 
 
 @pytest.fixture
 def told(tmp_path) -> Told:
-    made = make.agent.registered(tmp_path)
+    return copied(used_twice, tmp_path)
+
+
+def used_twice(store) -> Told:
+    made = make.agent.registered(store)
     made.use()
-    set_alias("stable", made.simulator.digest, tmp_path, "ada")
+    set_alias("stable", made.simulator.digest, store, "ada")
     then = moment()
-    other = make.agent.registered(tmp_path, made.registry, "other")
+    other = make.agent.registered(store, made.registry, "other")
     other.use()
-    following = records.pinned(tmp_path, context_tokens=512)
-    set_alias("stable", following.digest, tmp_path, "ada")
+    following = records.pinned(store, context_tokens=512)
+    set_alias("stable", following.digest, store, "ada")
     return Told(made, other, then)
 
 

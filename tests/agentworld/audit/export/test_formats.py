@@ -19,6 +19,7 @@ from agentworld.audit.export.formats import Form, _row, lines_of
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent
+from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
 from agentworld.records.declaration import Restore
@@ -98,7 +99,7 @@ def declared(tmp_path_factory) -> tuple[Sources, dict[str, datetime]]:
     """A store with a statement of every kind, and moments after each of them."""
     store = tmp_path_factory.mktemp("declared")
     moments = {"nothing": moment()}
-    made = make.agent.registered(store)
+    made = make.agent.registered(store, MemoryRegistry())  # after the first moment
     moments["an edge"] = moment()
     set_alias("stable", made.simulator.digest, store, "ada")
     moments["a move"] = moment()

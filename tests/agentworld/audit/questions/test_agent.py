@@ -23,6 +23,7 @@ from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 from make import records
+from make.template import copied
 
 SIMULATOR = records.manifest().digest
 STARTED, MADE = records.digest("imitated"), records.digest("trained")
@@ -60,6 +61,22 @@ def story(
     world_model: WorldModel | None = None,
 ) -> Story:
     """A simulator trains an agent; `claimed` and `made` let the trainer's word differ."""
+    told = {"served": served, "claimed": claimed, "made": made}
+    return (
+        copied(_story, store, **told)
+        if world_model is None
+        else _story(store, **told, world_model=world_model)
+    )
+
+
+def _story(
+    store: Path,
+    *,
+    served: Digest,
+    claimed: Digest,
+    made: Digest,
+    world_model: WorldModel | None = None,
+) -> Story:
     registry, ledger = MemoryRegistry(), Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     what = world_model or WorldModel(stages=stages(), report=records.digest("report"))
     registry.register_world_model("agentworld-shell", what, store)

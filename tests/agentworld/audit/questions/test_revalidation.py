@@ -20,6 +20,7 @@ from agentworld.signing.declaration import attested
 from agentworld.signing.keys import ensure_signer
 from make import records
 from make.special import exchange
+from make.template import copied
 from waiting import outcome
 
 OLD, NEXT, LAST = records.digest("old"), records.digest("next"), records.digest("last")
@@ -89,7 +90,11 @@ def test_the_move_that_is_told_leads_to_what_the_name_means_and_away_from_the_ol
 @pytest.fixture
 def made(tmp_path):
     """An agent in use; the name that its simulator has moves on."""
-    made = make.agent.registered(tmp_path)
+    return copied(moved_on_from, tmp_path)
+
+
+def moved_on_from(store):
+    made = make.agent.registered(store)
     made.use()
     made.moved("stable", made.simulator.digest, NEXT)
     return made

@@ -1,0 +1,84 @@
+"""A store that each process builds once, copied for each test, whose own its copy is."""
+
+import io
+import pickle
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar, cast
+
+from agentworld.ledger import Ledger
+from agentworld.storage.objects import ObjectStore, WriteOnce
+
+_LEDGER = "ledger.db"
+
+T = TypeVar("T")
+
+
+def copied(build: Callable[..., T], store: Path, **arguments: object) -> T:
+    """What a function builds in an empty folder, and returns of it.
+
+    What it returns names the copy, its ledger, objects and mirror. It takes a fifth of a second
+    to build what takes some milliseconds to copy.
+    """
+    return cast(T, _template(build, **arguments).copied(store))
+
+
+@cache
+def _template(build: Callable[..., object], **arguments: object) -> "_Template":
+    return _Template(build, arguments)
+
+
+class _Template:
+    def __init__(self, build: Callable[..., object], arguments: dict[str, object]) -> None:
+        self._home = TemporaryDirectory()  # it goes when the process ends
+        self._folder = Path(self._home.name).resolve() / "store"
+        self._folder.mkdir()
+        pickled = io.BytesIO()
+        _Pickler(pickled, self._folder).dump(build(self._folder, **arguments))
+        self._pickled = pickled.getvalue()
+        assert bytes(self._folder) not in self._pickled, "a text names the store; make it a path"
+        _end_writing(self._folder / _LEDGER)
+
+    def copied(self, store: Path) -> object:
+        shutil.copytree(self._folder, store, dirs_exist_ok=True)
+        return _Unpickler(io.BytesIO(self._pickled), store.resolve()).load()
+
+
+class _Pickler(pickle.Pickler):
+    """Notes what lies in the store by its place there."""
+
+    def __init__(self, file: io.BytesIO, store: Path) -> None:
+        super().__init__(file)
+        self._store = store
+
+    def persistent_id(self, obj: object) -> tuple[str, str] | None:
+        if isinstance(obj, Path) and obj.is_relative_to(self._store):
+            return "path", str(obj.relative_to(self._store))
+        if isinstance(obj, Ledger):
+            obj.close()
+            return "ledger", "objects" if obj.objects else ""
+        return ("mirror", "mirror") if isinstance(obj, WriteOnce) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, store: Path) -> None:
+        super().__init__(file)
+        self._store = store
+
+    def persistent_load(self, pid: tuple[str, str]) -> object:
+        kind, place = pid
+        if kind == "ledger":
+            objects = ObjectStore(str(self._store / place)) if place else None
+            return Ledger(f"sqlite:///{self._store / _LEDGER}", objects)
+        path = self._store / place
+        return WriteOnce(str(path)) if kind == "mirror" else path
+
+
+def _end_writing(ledger: Path) -> None:
+    with closing(sqlite3.connect(ledger)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
