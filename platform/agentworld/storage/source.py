@@ -35,7 +35,10 @@ _LINES = Kinds[Callable[[str], Iterator[bytes]]](
     group="agentworld.sources",
     what="source of recordings",
     attribute="read_lines",
-    modules={"mlflow": "agentworld.lineage.traces"},
+    modules={
+        "ledger": "agentworld.operations.recorded_episodes",
+        "mlflow": "agentworld.lineage.traces",
+    },
 )
 """By the start of an address: what reads the lines of what comes after `:`."""
 UNREADABLE = (OSError, EOFError, zlib.error)

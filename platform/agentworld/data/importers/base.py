@@ -76,6 +76,7 @@ _KINDS = Kinds[Importer](
         "chat": "agentworld.data.importers.chat",
         "claude_code": "agentworld.data.importers.claude_code",
         "inspect": "agentworld.data.importers.inspect",
+        "ledger": "agentworld.data.importers.ledger",
         "messages": "agentworld.data.importers.messages",
         "mini_swe_agent": "agentworld.data.importers.mini_swe_agent",
         "mlflow": "agentworld.data.importers.mlflow_traces",
