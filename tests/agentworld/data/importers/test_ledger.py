@@ -91,8 +91,6 @@ def change_report_and_receipt(folder, agent):
     return "is not the one of"
 
 
-
-
 @pytest.mark.parametrize(
     "change",
     [change_an_episode, take_the_file_away, change_the_report, change_report_and_receipt],
@@ -122,7 +120,12 @@ def test_an_exported_run_is_refused_episode_by_episode(agent, tmp_path):
 
 def test_an_exported_run_gives_no_episode_as_a_table_of_steps_either(agent, tmp_path):
     export_run(agent.agent.run, agent.ledger, tmp_path / "run", None)
-    options = {"action": "action", "observation": "observation", "episode": "episode"}
+    options = {
+        "action": "action",
+        "observation": "observation",
+        "episode": "episode",
+        "alignment": "same row",
+    }
     with pytest.raises(InputError, match="a cell is bytes and no text"):
         imported(tmp_path / "run", tmp_path / "out", format="steps", options=options)
 
