@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 from agentworld_cli.main import app
 
-_LINE = re.compile(r"(?:(?P<name>\w+)=\$\()?(?P<words>[^|)&]+?)(?P<head> \| head -1)?\)?(?P<at> &)?")
+_LINE = re.compile(
+    r"(?:(?P<name>\w+)=\$\()?(?P<words>[^|)&]+?)(?P<head> \| head -1)?\)?(?P<at> &)?"
+)
 
 
 def blocks(text: str, language: str) -> list[str]:

@@ -79,9 +79,7 @@ def _log(number: int) -> dict[str, object]:
         call = {"name": "prices", "arguments": json.dumps({"items": items})}
         calls = [{"id": f"call-{turn}", "type": "function", "function": call}]
         messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-        messages.append(
-            {"role": "tool", "tool_call_id": f"call-{turn}", "content": answer(items)}
-        )
+        messages.append({"role": "tool", "tool_call_id": f"call-{turn}", "content": answer(items)})
     tools = [{"type": "function", "function": _TOOL}]
     return {"task_id": f"task-{number // _PER_TASK}", "tools": tools, "messages": messages}
 

@@ -63,13 +63,13 @@ def test_what_nobody_signed_comes_in_and_is_counted(agent, tmp_path):
     assert notes["live episode of a validation that nobody signed"] == 3
 
 
-def change_an_episode(folder, agent):
+def change_an_episode(folder, _agent):
     other = EPISODES[0].model_copy(update={"seed": 99})
     write_trajectories(folder / LIVE, [other, *EPISODES[1:]])
     return "it is not the file of the report"
 
 
-def take_the_file_away(folder, agent):
+def take_the_file_away(folder, _agent):
     (folder / LIVE).unlink()
     return "it is not the file of the report"
 
