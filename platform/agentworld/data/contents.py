@@ -12,10 +12,10 @@ _MOST_RECENT = 1 << 16
 
 
 class Contents:
-    """A set of trajectories by what happened in them, whoever wrote it down.
+    """A set of texts, or of trajectories by what happened in them, whoever wrote it down.
 
     The newest keys are in a Python set, of some 4 MiB at most, all others in a sorted array. While
-    the one is merged into the other there are two arrays. Two different trajectories count as one
+    the one is merged into the other there are two arrays. Two different texts count as one
     with a chance of 2 to the power of -64 for each pair.
     """
 
@@ -25,7 +25,14 @@ class Contents:
 
     def add(self, trajectory: Trajectory) -> bool:
         """Adds one; false where it was there."""
-        return self.add_key(_key(trajectory))
+        texts = [trajectory.domain, trajectory.initial_state]
+        for turn in trajectory.turns:
+            texts += turn.action, turn.observation
+        return self.add_key(_key(texts))
+
+    def add_text(self, text: str) -> bool:
+        """The same of a text."""
+        return self.add_key(_key([text]))
 
     def add_key(self, key: int) -> bool:
         """The same of a number below 2 to the power of 64."""
@@ -49,18 +56,11 @@ class Contents:
         return place < len(self._sorted) and int(self._sorted[place]) == key
 
 
-def _key(trajectory: Trajectory) -> int:
-    texts = [trajectory.domain, trajectory.initial_state]
-    for turn in trajectory.turns:
-        texts += turn.action, turn.observation
-    return int.from_bytes(_digest(texts), "big")
-
-
-def _digest(texts: Iterable[str]) -> bytes:
-    """Each with its length, so that no two lists of texts run together."""
+def _key(texts: Iterable[str]) -> int:
+    """Of each with its length, so that no two lists of texts run together."""
     digest = hashlib.blake2b(digest_size=8)
     for text in texts:
-        data = text.encode()
+        data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)
-    return digest.digest()
+    return int.from_bytes(digest.digest(), "big")

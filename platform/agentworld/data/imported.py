@@ -116,7 +116,7 @@ def _import(
                 if item.trajectory and item.trajectory.held_out and not state.has_marks:
                     raise _Marked
                 if tally.add(file, item if state.has_marks else _dealt(recipe, item)):
-                    where = {"file": number, "records": count, **tally.written()}
+                    where = {"file": number, "records": count, **tally.position()}
                     state.model_copy(update=where).save(out)
             progress.show(number + 1)
         return tally.finish()
@@ -178,7 +178,7 @@ class _Tally:
                 return True
         return False
 
-    def written(self) -> dict[str, object]:
+    def position(self) -> dict[str, object]:
         """How far it is; holds where no trajectory waits for its chunk."""
         self._quarantine.flush()
         size = os.fstat(self._quarantine.fileno()).st_size

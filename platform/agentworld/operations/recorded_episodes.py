@@ -44,11 +44,11 @@ def read_lines(address: str) -> Iterator[bytes]:
     for step in steps:
         own = [each for each in signed if each.step == step.folder.name]
         for line in _live(store, step, own):
-            yield _written(line)
-    yield from map(_written, lines)
+            yield _to_bytes(line)
+    yield from map(_to_bytes, lines)
 
 
-def _written(line: LedgerLine) -> bytes:
+def _to_bytes(line: LedgerLine) -> bytes:
     return line.model_dump_json().encode() + b"\n"
 
 

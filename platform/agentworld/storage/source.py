@@ -200,8 +200,8 @@ def files_of(source: str) -> list[SourceFile]:
         if filesystem.isfile(path):
             sizes = {path: filesystem.size(path)}
         else:
-            listed = filesystem.find(path, detail=True)
-            sizes = {name: listed[name].get("size") for name in sorted(listed)}
+            details = filesystem.find(path, detail=True)
+            sizes = {name: details[name].get("size") for name in sorted(details)}
         paths = [*sizes]
         addresses = [filesystem.unstrip_protocol(each) for each in paths]
     except (OSError, ValueError, ImportError) as error:

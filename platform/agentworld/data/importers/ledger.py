@@ -95,8 +95,8 @@ def _exported(file: SourceFile) -> Iterator[Imported]:
         if problem:
             yield Imported("", problem=problem)
         else:
-            place, answered = f"run {run} episode {episode}", f"it was answered by {simulator}"
-            yield Imported(place, problem=f"{answered}: {_WHY}", notes={SIMULATED: 1})
+            problem = f"it was answered by {simulator}: {_WHY}"
+            yield Imported(f"run {run} episode {episode}", problem=problem, notes={SIMULATED: 1})
 
 
 def _episode(row: Row) -> tuple[JsonValue, JsonValue, JsonValue, str]:
