@@ -91,9 +91,9 @@ def _imported(row: Row) -> Imported:
 
 def _exported(file: SourceFile) -> Iterator[Imported]:
     """One problem for each episode; its steps stand together."""
-    for (episode, run, simulator, problem), _ in groupby(table_rows(file, _COLUMNS), _episode):
-        if problem:
-            yield Imported("", problem=problem)
+    for (episode, run, simulator, damage), _ in groupby(table_rows(file, _COLUMNS), _episode):
+        if damage:
+            yield Imported("", problem=damage)
         else:
             problem = f"it was answered by {simulator}: {_WHY}"
             yield Imported(f"run {run} episode {episode}", problem=problem, notes={SIMULATED: 1})

@@ -14,7 +14,7 @@ NUM_LEFT = {"steps": 2, **dict.fromkeys(GROUPED, 1)}
 
 
 def test_every_form_is_in_the_table():
-    assert FORMS == _KINDS.names
+    assert _KINDS.names == FORMS
 
 
 def read(tmp_path, form, data, name="log.jsonl"):
