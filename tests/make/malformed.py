@@ -59,6 +59,11 @@ RECORDS: dict[str, list[object]] = {
             ]
         }
     ],
+    "asciinema": [
+        {"version": 2, "width": 80, "height": 24},
+        [1.0, "i", "a\r"],
+        [2.0, "o", SEEN],
+    ],
     "atif": [
         {
             "schema_version": "ATIF-v1.7",
@@ -146,6 +151,7 @@ RECORDS: dict[str, list[object]] = {
 """By form, the rows that are one episode."""
 
 OPTIONS: dict[str, dict[str, str]] = {
+    "asciinema": {"typed_by": "agent"},
     "chat": {"prefix": "Observation: "},
     "steps": {
         "action": "action",

@@ -39,8 +39,17 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
         modules |= _reached_from(module)
     folders = {file.parent for file in modules if (file.parent / "__init__.py").is_file()}
     texts = {text for folder in folders for text in folder.iterdir() if text.suffix in _PROSE}
-    files = sorted(modules | texts)
-    return digest_json({_name_of(path): digest_file(path) for path in files})
+    return _digest_of(modules | texts)
+
+
+@cache
+def module_digest(module: str) -> Digest:
+    """Over the source files that a module reaches: of what a step loads by its name."""
+    return _digest_of(_reached_from(module))
+
+
+def _digest_of(files: Set[Path]) -> Digest:
+    return digest_json({_name_of(path): digest_file(path) for path in sorted(files)})
 
 
 def commit() -> str:

@@ -72,6 +72,7 @@ _KINDS = Kinds[Importer](
     attribute="IMPORTER",
     modules={
         "anthropic": "agentworld.data.importers.anthropic",
+        "asciinema": "agentworld.data.importers.asciinema",
         "atif": "agentworld.data.importers.atif",
         "chat": "agentworld.data.importers.chat",
         "claude_code": "agentworld.data.importers.claude_code",
@@ -92,6 +93,11 @@ _KINDS = Kinds[Importer](
 def importer_of(name: str) -> Importer:
     """The importer of a form; raises InputError where there is none."""
     return _KINDS.find(name)
+
+
+def module_of(name: str) -> str:
+    """The module of a form's importer; raises InputError where there is none."""
+    return _KINDS.module_of(name)
 
 
 def form_of(files: Sequence[SourceFile]) -> str:

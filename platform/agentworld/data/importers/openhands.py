@@ -83,8 +83,11 @@ def _of_one_episode(file: SourceFile) -> list[SourceFile]:
     """The files of its folder of events for the first of them, none for the others."""
     if not _EVENT_FILE.fullmatch(file.name):
         return [file]
-    files = _event_files(file.address.rpartition("/")[0])
-    return [file, *files[1:]] if files and files[0].address == file.address else []
+    folder = file.address.rpartition("/")[0]
+    if _event_files(folder)[0].address == file.address:
+        _event_files.cache_clear()  # an earlier import may have listed it
+    first, *others = _event_files(folder)
+    return [file, *others] if first.address == file.address else []
 
 
 @lru_cache(1)

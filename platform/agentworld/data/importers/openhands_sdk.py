@@ -49,8 +49,9 @@ class SdkEvent(BaseModel):
 
 def is_of_sdk(value: JsonValue) -> bool:
     """Whether it is one such event."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    return isinstance(kind, str) and "role" not in value and bool(_KIND.fullmatch(kind))
+    fields = value if isinstance(value, dict) else {}
+    kind = fields.get("kind")
+    return isinstance(kind, str) and "role" not in fields and bool(_KIND.fullmatch(kind))
 
 
 def tools_of_system(events: Mapping[str, SdkEvent]) -> JsonValue:
