@@ -97,7 +97,7 @@ test: programs check ## everything, as root: the fast tests, then two lanes side
 test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and what `make test` leaves out
 	$(MAKE) tamper MODE=garbage
 
-# The second takes 25 GB of the disk, for a while.
+# The second takes 10 GB of the disk, for a while.
 test-logs-long: setup-test ## the guide's path with 2,000 logs, and the memory of an import of 10 GB of text
 	NUM_LOGS=2000 $(PYTHON) -m pytest tests/agentworld_cli/test_logs_to_simulator.py
 	IMPORT_MB="1000 10000" $(PYTHON) -m pytest tests/agentworld/data/test_import_memory.py

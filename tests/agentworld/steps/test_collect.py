@@ -49,7 +49,5 @@ def test_trajectories_that_were_changed_are_taken_in_anew(tmp_path, taken):
 def test_what_another_importer_reads_is_taken_in_anew(tmp_path, taken, monkeypatch):
     file = recorded(tmp_path / "log.jsonl", 1, 2)
     first = taken(file)
-    monkeypatch.setattr(
-        "agentworld.steps.collect.module_digest", lambda module: records.digest(module)
-    )
+    monkeypatch.setattr("agentworld.steps.collect.module_digest", records.digest)
     assert taken(file) != first
