@@ -3,25 +3,31 @@
 import json
 
 SEEN = "SEEN"
+_AGENT = {"role": "assistant"}
 _CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
-_ASKED = {"role": "assistant", "content": None, "tool_calls": [_CALL]}
+_ASKED = {**_AGENT, "content": None, "tool_calls": [_CALL]}
 _ANSWER = {"role": "tool", "tool_call_id": "c", "content": SEEN}
 _USE = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}
 _RESULT = {"type": "tool_result", "tool_use_id": "c", "content": SEEN}
+_ATIF_AGENT = {"name": "a", "version": "1"}
+_ATIF_CALL = {"tool_call_id": "c", "function_name": "f", "arguments": {"a": 1}}
+_ATIF_SHOWN = {"results": [{"source_call_id": "c", "content": SEEN}]}
+_ATIF_STEP = {"step_id": 1, "source": "agent", "message": "", "observation": _ATIF_SHOWN}
+_ATIF_STEP |= {"tool_calls": [_ATIF_CALL]}
+_INSPECT_CALL = {"id": "c", "function": "f", "arguments": {"a": 1}}
+_INSPECT_ASKED = {**_AGENT, "content": "", "tool_calls": [_INSPECT_CALL]}
+_SAMPLE = {"id": "a", "epoch": 1, "input": "Go.", "target": ""}
+_SAMPLE |= {"messages": [_INSPECT_ASKED, _ANSWER]}
 _TIME = "2026-01-01T00:00:00Z"
-_SPAN = {
-    "name": "f",
-    "context": {"trace_id": 7, "span_id": 8},
-    "parent": {"trace_id": None, "span_id": None},
-    "start_time": 1,
-    "end_time": 2,
-    "attributes": {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": "f",
-        "gen_ai.tool.args": '{"a":1}',
-        "gen_ai.output": SEEN,
-    },
+_GEN_AI = {
+    "operation.name": "execute_tool",
+    "tool.name": "f",
+    "tool.args": '{"a":1}',
+    "output": SEEN,
 }
+_SPAN = {"name": "f", "context": {"trace_id": 7, "span_id": 8}, "start_time": 1, "end_time": 2}
+_SPAN |= {"parent": {"trace_id": None, "span_id": None}}
+_SPAN |= {"attributes": {f"gen_ai.{name}": value for name, value in _GEN_AI.items()}}
 _MLFLOW_SPAN = {
     "trace_id": "lsL/j1nWp520Nf7Kr/KaOw==",
     "span_id": "XCVRdF5UPks=",
@@ -54,7 +60,7 @@ RECORDS: dict[str, list[object]] = {
     "anthropic": [
         {
             "messages": [
-                {"role": "assistant", "content": [_USE]},
+                {**_AGENT, "content": [_USE]},
                 {"role": "user", "content": [_RESULT]},
             ]
         }
@@ -64,56 +70,18 @@ RECORDS: dict[str, list[object]] = {
         [1.0, "i", "a\r"],
         [2.0, "o", SEEN],
     ],
-    "atif": [
-        {
-            "schema_version": "ATIF-v1.7",
-            "agent": {"name": "a", "version": "1"},
-            "steps": [
-                {
-                    "step_id": 1,
-                    "source": "agent",
-                    "message": "",
-                    "tool_calls": [
-                        {"tool_call_id": "c", "function_name": "f", "arguments": {"a": 1}}
-                    ],
-                    "observation": {"results": [{"source_call_id": "c", "content": SEEN}]},
-                }
-            ],
-        }
-    ],
+    "atif": [{"schema_version": "ATIF-v1.7", "agent": _ATIF_AGENT, "steps": [_ATIF_STEP]}],
     "chat": [
         {
             "messages": [
                 {"role": "user", "content": "Begin."},
-                {"role": "assistant", "content": "Action: a"},
+                {**_AGENT, "content": "Action: a"},
                 {"role": "user", "content": f"Observation: {SEEN}"},
             ]
         }
     ],
     "claude_code": [_session(1, "assistant", _USE), _session(2, "user", _RESULT)],
-    "inspect": [
-        {
-            "version": 2,
-            "status": "success",
-            "eval": {"task": "t", "model": "m"},
-            "samples": [
-                {
-                    "id": "a",
-                    "epoch": 1,
-                    "input": "Go.",
-                    "target": "",
-                    "messages": [
-                        {
-                            "role": "assistant",
-                            "content": "",
-                            "tool_calls": [{"id": "c", "function": "f", "arguments": {"a": 1}}],
-                        },
-                        {"role": "tool", "tool_call_id": "c", "content": SEEN},
-                    ],
-                }
-            ],
-        }
-    ],
+    "inspect": [{"status": "success", "eval": {"task": "t", "model": "m"}, "samples": [_SAMPLE]}],
     "ledger": [{"kind": "ledger", "place": "line 1", "trajectory": _TRAJECTORY}],
     "messages": [{"messages": [_ASKED, _ANSWER]}],
     "mini_swe_agent": [
@@ -121,7 +89,7 @@ RECORDS: dict[str, list[object]] = {
             "trajectory_format": "mini-swe-agent-1",
             "info": {},
             "messages": [
-                {"role": "assistant", "content": "```bash\nls\n```"},
+                {**_AGENT, "content": "```bash\nls\n```"},
                 {
                     "role": "user",
                     "content": f"<returncode>0</returncode>\n<output>\n{SEEN}</output>",
