@@ -40,7 +40,7 @@ export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
 .PHONY: help setup setup-test peers programs demo manifests verify golden check \
-	test-fast test test-long flake test-cluster test-cel test-recordings \
+	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
 	bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-data faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
@@ -95,8 +95,13 @@ test-fast: setup-test ## the tests of a minute, with a quarter of the examples t
 test: programs check ## everything, as root: the fast tests, then two lanes side by side
 	PYTHONPATH=tests $(PYTHON) -m lanes.main
 
-test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel ## the long campaigns, and what `make test` leaves out
+test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and what `make test` leaves out
 	$(MAKE) tamper MODE=garbage
+
+# The second takes 10 GB of the disk, for a while.
+test-logs-long: setup-test ## the guide's path with 2,000 logs, and the memory of an import of 10 GB of text
+	NUM_LOGS=2000 $(PYTHON) -m pytest tests/agentworld_cli/test_logs_to_simulator.py
+	IMPORT_MB="1000 10000" $(PYTHON) -m pytest tests/agentworld/data/test_import_memory.py
 
 flake: programs ## looks for tests that fail now and then: each short one N times, beside a busy core; ROUNDS=1 is a third of it
 	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)

@@ -17,10 +17,12 @@ from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.collected import Collected
 from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.runner.progress import watched_by
 from agentworld.steps.run import run_by_name
 from agentworld.storage.trajectories import read_collected
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_json
+from agentworld_cli.views import show_progress
 
 _MOST_OF_TEXT = 200
 
@@ -57,7 +59,7 @@ def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> No
         path = Path(folder) / "recipe.yaml"
         tree = whole.model_copy(update={"collect": collect}).model_dump(mode="json")
         path.write_text(yaml.safe_dump(tree, sort_keys=False))
-        with redirect_stdout(sys.stderr):
+        with show_progress("import") as tick, watched_by(tick), redirect_stdout(sys.stderr):
             result = run_by_name("collect", str(path), store)
     _show(result, as_json=as_json)
 

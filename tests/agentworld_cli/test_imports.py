@@ -107,3 +107,13 @@ def test_a_bad_record_is_explained_too(tmp_path, logs):
     assert lines[1].startswith("  no episode: it has no list of messages")
     parts = json.loads(run(tmp_path, str(logs), "--explain", "2", "--json"))
     assert (parts["parts"], bool(parts["problem"])) == ([], True)
+
+
+def test_an_import_says_how_far_it_is_to_who_watches_and_not_where_its_result_stands(
+    tmp_path, logs
+):
+    words = ["data", "import", str(logs), "--store", str(tmp_path / "store")]
+    result = CliRunner().invoke(app, words)
+    assert "import" in result.stderr
+    assert "finished" in result.stderr
+    assert "finished" not in result.stdout

@@ -1,153 +1,141 @@
-"""A team's first path: logs of a bash tool and a checkpoint in, a pinned simulator out."""
+"""A team's first path: logs and a checkpoint in, a pinned simulator out, as the guide says it."""
 
-import json
-import sqlite3
+import os
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
+from agentworld.engine.process import free_port
 from agentworld.records.dataset import DataSet
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import checkpoint_of
 from agentworld.storage.pools import MANIFEST
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_cli.main import app
+from make import guide, shop
 
 pytestmark = [pytest.mark.compute, pytest.mark.ordered]
 
-NUM_LOGS = 60
-WORDS = "amber birch cedar delta ember fjord grove haven".split()
+GUIDE = Path(__file__).parents[2] / "docs/guides/from-logs.md"
+NUM_LOGS = int(os.environ.get("NUM_LOGS", "600"))
+"""`make test-long` takes 2,000."""
 
 
-class Place(NamedTuple):
-    """Where the path is walked."""
+class Walked(NamedTuple):
+    """What the guide's commands did."""
 
-    logs: Path
-    recipe: Path
-    store: Path
+    folder: Path
+    shell: guide.Shell
 
-    def run(self, *words: str) -> str:
-        """A command's last line of output, with this recipe and this store."""
-        options = ["--store", str(self.store)]
-        if words[:2] != ("data", "import") and words[1] not in ("list", "show"):
-            options += ["--recipe", str(self.recipe)]
-        result = CliRunner().invoke(app, [*words, *options])
-        assert result.exit_code == 0, result.output or result.exception
-        return result.stdout.strip()
+    def value(self, name: str) -> Path:
+        """The folder that a variable of the guide names."""
+        return self.folder / self.shell.values[name]
+
+
+def lay_out(folder: Path, num_logs: int) -> list[str]:
+    """Writes the guide's files, the logs and the checkpoint; the guide's commands."""
+    text = GUIDE.read_text().replace("8123", str(free_port()))
+    (folder / "mine.yaml").write_text(guide.blocks(text, "yaml")[0])
+    (folder / "play.py").write_text(guide.blocks(text, "python")[0])
+    (folder / "logs.jsonl").write_text("".join(shop.logs(num_logs)))
+    shop.checkpoint(folder / "base")
+    shop.checkpoint(folder / "my-agent")
+    return [line for block in guide.blocks(text, "sh") for line in block.splitlines()]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, tiny_model) -> Place:
+def walked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("path")
-    logs = folder / "logs.jsonl"
-    logs.write_text("".join(json.dumps(_chat(number)) + "\n" for number in range(NUM_LOGS)))
-    stage = {"epochs": 1, "tokens_per_batch": 2048, "learning_rate": 1e-4}
-    recipe = {
-        "name": "mine",
-        "model": {"base": str(tiny_model)},
-        "prepare": {"cpt_share": 0.3, "sft_share": 0.6},
-        "sft": {"stage": "sft", "muon_learning_rate": None, **stage},
-        "evaluate": {"num_episodes": 4, "num_free_running": 1, "num_resamples": 200},
-        "simulate": {"sampling": {"max_tokens": 24}},
-    }
-    (folder / "mine.yaml").write_text(yaml.safe_dump(recipe))
-    return Place(logs, folder / "mine.yaml", folder / "store")
+    lines = lay_out(folder, NUM_LOGS)
+    with pytest.MonkeyPatch.context() as patch, guide.shell() as shell:
+        patch.chdir(folder)
+        for line in lines:
+            shell.run(line)
+        yield Walked(folder, shell)
 
 
-def _chat(number: int) -> dict[str, object]:
-    """A session of a tool that counts, with what an agent and a user write around it."""
-    messages: list[dict[str, object]] = [
-        {"role": "system", "content": "You have a database."},
-        {"role": "user", "content": "Count the words."},
-    ]
-    with sqlite3.connect(":memory:") as database:
-        for place, word in enumerate(WORDS[number % 5 : number % 5 + 3]):
-            query = f"select length('{word}') + {number}"
-            arguments = json.dumps({"query": query})
-            call = {"id": f"c{place}", "function": {"name": "sql", "arguments": arguments}}
-            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-            (row,) = database.execute(query).fetchall()
-            messages.append({"role": "tool", "tool_call_id": f"c{place}", "content": f"{row[0]}\n"})
-    return {"task_id": f"task-{number // 2}", "messages": messages}
-
-
-@pytest.fixture(scope="module")
-def folders() -> dict[str, str]:
-    return {}
-
-
-def test_logs_are_imported(place, folders):
-    lines = place.run("data", "import", str(place.logs)).splitlines()
+def test_logs_become_a_data_set(walked):
+    lines = walked.shell.said["data import"].splitlines()
     assert lines[1] == "  form messages, domain text"
     assert lines[-1].startswith("next: agentworld data prepare --collected ")
-    folders["collected"] = lines[0]
-
-
-def test_they_become_a_data_set(place, folders):
-    folders["data"] = place.run("data", "prepare", "--collected", folders["collected"])
-    data = DataSet.read(Path(folders["data"]) / MANIFEST)
+    data = DataSet.read(walked.value("data") / MANIFEST)
     assert data.domains == {"text": NUM_LOGS}
 
 
-def test_sft_begins_at_the_checkpoint_of_the_recipe(place, folders):
-    folders["sft"] = place.run("train", "sft", "--data", folders["data"])
-    checkpoint = checkpoint_of(Path(folders["sft"]))
+def test_the_tools_with_their_schemas_are_in_the_prompt_that_is_trained(walked):
+    from agentworld.rendering.messages import system_text
+    from agentworld.storage.pools import read_dataset, read_pool
+
+    folder = walked.value("data")
+    sample = next(read_pool(folder, read_dataset(folder), "sft"))
+    schema = '"inputSchema":{"properties":{"items":{"type":"array"}},"type":"object"}'
+    assert schema in system_text(sample.prompt)
+
+
+def test_sft_begins_at_the_checkpoint_of_the_recipe(walked):
+    checkpoint = checkpoint_of(walked.value("sft"))
     (base,) = checkpoint.parents
     assert base.startswith("sha256:")
     assert (checkpoint.stage, checkpoint.domains) == ("sft", ("text",))
 
 
-def test_one_stage_alone_is_evaluated_beside_the_baselines(place, folders):
-    words = ["--data", folders["data"], "--sft", folders["sft"]]
-    folders["report"] = place.run("evaluate", "stages", *words)
-    report = WorldModelReport.read(Path(folders["report"]) / "report.json")
+def test_the_model_beats_what_only_looks_things_up(walked):
+    report = WorldModelReport.read(walked.value("report") / "report.json")
     assert report.stages.keys() == {"sft"}
-    assert report.baselines.keys() == {"copy", "repeat", "frequent", "nearest"}
-    assert report.stages["sft"].leads.keys() == report.baselines.keys()
+    assert {"copy", "nearest"} <= report.baselines.keys()
     assert report.rl_gain is None
     assert report.lead
+    assert report.lead.low > 0
     assert report.stages["sft"].free_running
 
 
-def test_it_is_registered_listed_and_shown(place, folders):
-    words = ["--report", folders["report"], "--sft", folders["sft"]]
-    folders["version"] = place.run("world-model", "register", *words)
-    (line,) = place.run("world-model", "list").splitlines()
-    artifact = checkpoint_of(Path(folders["sft"])).artifact
+def test_it_is_registered_listed_and_shown(walked, monkeypatch):
+    monkeypatch.chdir(walked.folder)
+    assert walked.shell.values["version"]
+    listed = CliRunner().invoke(app, ["world-model", "list", "--store", "my-store"])
+    artifact = checkpoint_of(walked.value("sft")).artifact
+    (line,) = listed.stdout.splitlines()
     assert line.split()[0] == "agentworld-text@1"
     assert line.endswith(artifact)
-    first, stage, *_ = place.run("world-model", "show", "agentworld-text@1").splitlines()
+    words = ["world-model", "show", "agentworld-text@1", "--store", "my-store"]
+    first, stage, *_ = CliRunner().invoke(app, words).stdout.splitlines()
     assert first == "agentworld-text@1, domain text"
     assert stage.startswith(f"  sft  {artifact[:19]}  from sha256:")
-    listed = json.loads(place.run("world-model", "list", "--json"))
-    assert [each["tags"]["artifact"] for each in listed] == [artifact]
-    shown = json.loads(place.run("world-model", "show", "agentworld-text@1", "--json"))
-    assert [each["stage"] for each in shown["stages"]] == ["sft"]
 
 
-def test_it_is_pinned_as_a_simulator(place, folders):
-    pinned = json.loads(place.run("simulator", "pin", folders["version"], "--json"))
-    again = json.loads(place.run("simulator", "pin", "agentworld-text@1", "--json"))
-    assert pinned == again
-    simulator = PinnedSimulator.read(Path(pinned["folder"]))
-    assert (simulator.digest, *simulator.manifest.domains) == (pinned["simulator"], "text")
-    assert pinned["answers"]["num"] > 0
-    assert pinned["validated"] == (pinned["problems"] == [])
+def test_it_is_pinned_as_a_simulator_and_answers_as_the_world_did(walked):
+    simulator = PinnedSimulator.read(walked.value("simulator"))
+    assert [*simulator.manifest.domains] == ["text"]
+    seen = (walked.folder / "seen.txt").read_text()
+    items = ["bolt", "gear", "lamp"], ["rope", "bell", "saw"]
+    assert seen == "".join(shop.answer(each) + "\n" for each in items)
+
+
+def test_the_audit_leads_from_the_agent_to_the_base_and_to_the_logs(walked):
+    chain = walked.shell.said["audit agent"]
+    simulator = PinnedSimulator.read(walked.value("simulator"))
+    (base,) = checkpoint_of(walked.value("sft")).parents
+    assert f"run {walked.shell.values['run']}: 1 episode, 2 steps served" in chain
+    assert f"simulator {simulator.digest}" in chain
+    assert f"base {base}" in chain
+    assert f"data {checkpoint_of(walked.value('sft')).data}" in chain
+    assert "broken" not in chain
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("evaluate", "stages", "--data", "DATA"), "no stage is given"),
-        (("world-model", "register", "--report", "REPORT"), "no stage is given"),
+        (("evaluate", "stages", "--data", "data"), "no stage is given"),
+        (("world-model", "register", "--report", "report"), "no stage is given"),
     ],
 )
-def test_a_step_without_a_stage_is_refused(place, folders, words, problem):
-    known = {"DATA": folders["data"], "REPORT": folders["report"]}
-    options = ["--store", str(place.store), "--recipe", str(place.recipe)]
-    result = CliRunner().invoke(app, [*(known.get(word, word) for word in words), *options])
+def test_a_step_without_a_stage_is_refused(walked, monkeypatch, words, problem):
+    monkeypatch.chdir(walked.folder)
+    *command, name = words
+    folder = str(walked.value(name))
+    options = ["--store", "my-store", "--recipe", "mine.yaml"]
+    result = CliRunner().invoke(app, [*command, folder, *options])
     assert result.exit_code == 1
     assert problem in str(result.exception)

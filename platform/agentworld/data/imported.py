@@ -5,6 +5,7 @@ out stay so. Where none is marked, a share of the tasks is held out, each by its
 one more episode changes the fate of no other task.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import NamedTuple, TextIO
 
 from pydantic import ValidationError
 
+from agentworld.data.contents import Contents
 from agentworld.data.hash_uniform import hash_uniform
+from agentworld.data.import_state import ImportState, forget_state, load_state
 from agentworld.data.importers import Imported, Importer, form_of, importer_of
 from agentworld.data.importers.base import ImportOptions
 from agentworld.errors import InputError
@@ -22,12 +25,14 @@ from agentworld.records.collected import Collected
 from agentworld.records.progress import Tick
 from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
 from agentworld.records.trajectory import Trajectory
-from agentworld.storage.source import SourceFile, digest_of, files_of
-from agentworld.storage.trajectories import MANIFEST, write_trajectories
+from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
+from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 
 COPY = "copy of another episode"
 NO_TURN = "record without a turn"
 _PER_CHUNK = 1_000
+_MOST_CHARACTERS = 1 << 24
+"""Of a chunk's turns, but for the last one's: a chunk is held in memory."""
 _DOMAIN = "text"
 
 
@@ -60,21 +65,26 @@ def open_recordings(recipe: CollectRecipe) -> Recordings:
 def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick: Tick) -> Digest:
     """Fills a folder with the episodes of a source of this content, and a quarantine.
 
-    Returns the digest of their manifest. Raises InputError where there is no episode, or where the
-    source has another content by now.
+    Goes on where an import of the same into this folder was killed, and makes the same. Returns the
+    digest of their manifest. Raises InputError where there is no episode, or where the source has
+    another content by now.
     """
     source = recipe.trajectories or ""
     recordings = open_recordings(recipe)
     out.mkdir(parents=True, exist_ok=True)
+    state = load_state(out, recipe, content)
     try:
-        collected = _import(recipe, recordings, out, tick, has_marks=False)
+        collected = _import(recipe, recordings, state, out, tick)
     except _Marked:
-        collected = _import(recipe, recordings, out, tick, has_marks=True)
+        beginning = ImportState(recipe=recipe.digest, content=content, has_marks=True)
+        collected = _import(recipe, recordings, beginning, out, tick)
     if digest_of(source) != content:
+        forget_state(out)
         raise InputError(f"{source} was changed while it was read; let it rest and try again")
     if not collected.chunks:
         raise InputError(_nothing(source, recordings.form, out))
     collected.write(out / MANIFEST)
+    forget_state(out)
     return collected.digest
 
 
@@ -83,19 +93,31 @@ class _Marked(Exception):
 
 
 def _import(
-    recipe: CollectRecipe, recordings: Recordings, out: Path, tick: Tick, *, has_marks: bool
+    recipe: CollectRecipe, recordings: Recordings, state: ImportState, out: Path, tick: Tick
 ) -> Collected:
     """Raises _Marked where an episode is marked as held out, and none was thought to be."""
-    with (out / QUARANTINE).open("w") as quarantine:
-        tally = _Tally(out, recordings, quarantine)
-        for number, file in enumerate(recordings.files):
-            for item in recordings.read(file):
+    files = recordings.files
+    progress = ReadProgress(files, tick)
+    with (out / QUARANTINE).open("a", encoding="utf-8") as quarantine:
+        quarantine.truncate(state.quarantine_bytes)
+        tally = _Tally(out, recordings, quarantine, state.collected)
+        for number, file in enumerate(files):
+            if number < state.file:
+                continue
+            skip = state.records if number == state.file else 0
+            items = recordings.read(progress.metered(number))
+            for count, item in enumerate(items, 1):
+                progress.show(number)
+                if count <= skip:
+                    continue
                 if item.problem and recipe.strict:
                     raise InputError(f"{file.name} {item.place} is no episode: {item.problem}")
-                if item.trajectory and item.trajectory.held_out and not has_marks:
+                if item.trajectory and item.trajectory.held_out and not state.has_marks:
                     raise _Marked
-                tally.add(file, item if has_marks else _dealt(recipe, item))
-            tick(number + 1, len(recordings.files))
+                if tally.add(file, item if state.has_marks else _dealt(recipe, item)):
+                    where = {"file": number, "records": count, **tally.position()}
+                    state.model_copy(update=where).save(out)
+            progress.show(number + 1)
         return tally.finish()
 
 
@@ -111,21 +133,32 @@ def _dealt(recipe: CollectRecipe, item: Imported) -> Imported:
 class _Tally:
     """Writes chunks and the quarantine, and counts what is in them."""
 
-    def __init__(self, out: Path, recordings: Recordings, quarantine: TextIO) -> None:
+    def __init__(
+        self, out: Path, recordings: Recordings, quarantine: TextIO, before: Collected
+    ) -> None:
+        """`before` is what was written already."""
         self._out = out
         self._recordings = recordings
         self._quarantine = quarantine
-        self._quarantined = Counter[str]()
+        self._quarantined = Counter(before.quarantined)
         self._chunk: list[Trajectory] = []
-        self._chunks: dict[str, Digest] = {}
-        self._notes = Counter[str]()
-        self._episodes = Counter[bool]()
-        self._transitions = Counter[bool]()
-        self._domains: set[str] = set()
-        self._contents: set[int] = set()
+        self._num_characters = 0
+        self._chunks = dict(before.chunks)
+        self._notes = Counter(before.notes)
+        self._episodes = Counter(
+            {False: before.num_trajectories, True: before.num_held_out_trajectories}
+        )
+        self._transitions = Counter(
+            {False: before.num_transitions, True: before.num_held_out_transitions}
+        )
+        self._domains = set(before.domains)
+        self._contents = Contents()
+        for name in self._chunks:
+            for trajectory in read_trajectories(out / name):
+                self._contents.add(trajectory)
 
-    def add(self, file: SourceFile, item: Imported) -> None:
-        """Takes in what became of one record."""
+    def add(self, file: SourceFile, item: Imported) -> bool:
+        """Takes in what became of one record; true where all that was taken in is written now."""
         self._notes.update(item.notes)
         trajectory = item.trajectory
         if trajectory is None:
@@ -135,18 +168,30 @@ class _Tally:
         elif not trajectory.turns:
             self._notes[NO_TURN] += 1
         else:
-            self._notes[COPY] += self._is_copy(trajectory)
+            self._notes[COPY] += not self._contents.add(trajectory)
             self._domains.add(trajectory.domain)
             self._episodes[trajectory.held_out] += 1
             self._transitions[trajectory.held_out] += len(trajectory.turns)
             self._chunk.append(trajectory)
-            if len(self._chunk) == _PER_CHUNK:
+            self._num_characters += _num_characters(trajectory)
+            if len(self._chunk) == _PER_CHUNK or self._num_characters > _MOST_CHARACTERS:
                 self._write_chunk()
+                return True
+        return False
+
+    def position(self) -> dict[str, object]:
+        """How far it is; holds where no trajectory waits for its chunk."""
+        self._quarantine.flush()
+        size = os.fstat(self._quarantine.fileno()).st_size
+        return {"quarantine_bytes": size, "collected": self._collected()}
 
     def finish(self) -> Collected:
         """The manifest of what was added."""
         if self._chunk:
             self._write_chunk()
+        return self._collected()
+
+    def _collected(self) -> Collected:
         return Collected(
             chunks=self._chunks,
             domains=tuple(sorted(self._domains)),
@@ -165,16 +210,11 @@ class _Tally:
         name = f"recorded-{len(self._chunks):05d}.jsonl"
         write_trajectories(self._out / name, self._chunk)
         self._chunks[name] = digest_file(self._out / name)
-        self._chunk = []
+        self._chunk, self._num_characters = [], 0
 
-    def _is_copy(self, trajectory: Trajectory) -> bool:
-        """Whether another record holds the same turns, whoever wrote it down."""
-        turns = [(turn.action, turn.observation) for turn in trajectory.turns]
-        key = hash((trajectory.domain, trajectory.initial_state, tuple(turns)))
-        if key in self._contents:
-            return True
-        self._contents.add(key)
-        return False
+
+def _num_characters(trajectory: Trajectory) -> int:
+    return sum(len(turn.action) + len(turn.observation) for turn in trajectory.turns)
 
 
 def _nothing(source: str, form: str, out: Path) -> str:

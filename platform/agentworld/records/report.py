@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from agentworld.errors import InputError
-from agentworld.records.base import MOST_RECORD_BYTES, Digest, Record, first_problem
+from agentworld.records.base import MOST_RECORD_BYTES, Digest, Record, Sparse, first_problem
 from agentworld.records.file import input_errors, read_regular
 from agentworld.records.validation import Answers, Validation, ValidationRule
 
@@ -161,6 +161,8 @@ class AgentReport(Record):
     """Actions that ran in the live environment to make this report."""
     live_disagreements: int = Field(0, ge=0, exclude_if=lambda num: num == 0)
     """Live episodes that the transcript calls a success and the state does not; they failed."""
+    live_episodes: Sparse[dict[str, Digest]] = {}
+    """The files of the live episodes beside the report, by name: whoever signs it signs them."""
 
     @property
     def scores(self) -> dict[str, AgentScore]:

@@ -43,8 +43,19 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
     modules = set(filter(None, reached.values()))
     folders = {file.parent for file in modules if (file.parent / "__init__.py").is_file()}
     texts = {text for folder in folders for text in folder.iterdir() if text.suffix in _PROSE}
-    files = sorted(modules | texts)
-    return digest_json({_name_of(path): digest_file(path) for path in files})
+    return _digest_of(modules | texts)
+
+
+@cache
+def module_digest(module: str) -> Digest:
+    """Over the source files that a module reaches: of what a step loads by its name."""
+    reached: dict[str, Path | None] = {}
+    _reach(module, reached, _added_packages())
+    return _digest_of(set(filter(None, reached.values())))
+
+
+def _digest_of(files: Set[Path]) -> Digest:
+    return digest_json({_name_of(path): digest_file(path) for path in sorted(files)})
 
 
 def commit() -> str:

@@ -1,12 +1,15 @@
 """How far a step is, in a small file that whoever started the job can watch."""
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Record
+from agentworld.records.progress import Tick, no_tick
 from agentworld.runner.remote import keep, prune
 
 State = Literal["running", "reused", "finished", "failed", "skipped"]
@@ -30,6 +33,19 @@ class StepProgress(Record):
     """What is wrong and what to do."""
 
 
+_watcher: ContextVar[Tick] = ContextVar("watcher", default=no_tick)
+
+
+@contextmanager
+def watched_by(tick: Tick) -> Iterator[None]:
+    """Steps of this process that are done in the block say how far they are to a tick too."""
+    token = _watcher.set(tick)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
 class ProgressFile:
     """Writes a step's progress, at most twice a second."""
 
@@ -47,6 +63,7 @@ class ProgressFile:
         """Says how far the work is."""
         if time.monotonic() - self._last_write >= _SECONDS_BETWEEN_WRITES:
             self._write(self._last.model_copy(update={"done": done, "total": total}))
+            _watcher.get()(done, total)
 
     def finish(self, state: Literal["reused", "finished"], folder: Path, seconds: float) -> None:
         """Says that the step's folder is there."""

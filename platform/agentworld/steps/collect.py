@@ -4,16 +4,18 @@ from pathlib import Path
 
 from agentworld.data.collect import collect
 from agentworld.data.explore import collected_domain
-from agentworld.data.imported import import_trajectories
+from agentworld.data.imported import import_trajectories, open_recordings
+from agentworld.data.importers.base import module_of
 from agentworld.domains.live import live_domain
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
+from agentworld.runner.code import module_digest
 from agentworld.runner.task import Plan, Task
 from agentworld.storage.source import digest_of
 
 
 def plan(task: Task) -> Plan:
-    """Recordings count by their content and not by where they are."""
+    """Recordings count by their content and not by where they are, and so does what reads them."""
     part = task.recipe.collect
     if part.trajectories is None:
         domain = collected_domain(part)
@@ -24,8 +26,9 @@ def plan(task: Task) -> Plan:
         )
 
     content = digest_of(part.trajectories)
+    importer = module_digest(module_of(open_recordings(part).form))
 
     def work(out: Path, tick: Tick) -> Digest:
         return import_trajectories(part, content, out, tick)
 
-    return Plan(work, {"trajectories": content})
+    return Plan(work, {"trajectories": content, "importer": importer})

@@ -29,7 +29,7 @@ from agentworld.operations.serving import reached
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.operations.statements import hand_in, sign
 from agentworld.recipes import Recipe
-from agentworld.records.base import Digest, now
+from agentworld.records.base import Digest, digest_file, now
 from agentworld.records.progress import Tick, one_after_another, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
@@ -117,6 +117,7 @@ def plan(task: Task) -> Plan:
             live_gain=gain(episodes_of[_TRAINED].live, episodes_of[_IMITATED].live, part),
             live_steps=live.num_steps,
             live_disagreements=live.num_disagreements,
+            live_episodes={name: digest_file(out / name) for name in map(_live_file, episodes_of)},
         )
         report.write(out / REPORT)
         digests = {"artifact": task.digests["agent"], "imitated": task.digests["imitated"]}
@@ -230,9 +231,13 @@ def _try(
 
     episodes = asyncio.run(play_in_both())
     write_trajectories(
-        out / f"{agent.name}-live.jsonl", _trajectories(domain, episodes.live, agent.weights)
+        out / _live_file(agent.name), _trajectories(domain, episodes.live, agent.weights)
     )
     return episodes
+
+
+def _live_file(agent: str) -> str:
+    return f"{agent}-live.jsonl"
 
 
 def _trajectories(

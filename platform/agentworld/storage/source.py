@@ -9,8 +9,9 @@ import hashlib
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
@@ -20,6 +21,7 @@ from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import open_regular
+from agentworld.records.progress import Tick
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -35,11 +37,21 @@ _LINES = Kinds[Callable[[str], Iterator[bytes]]](
     group="agentworld.sources",
     what="source of recordings",
     attribute="read_lines",
-    modules={"mlflow": "agentworld.lineage.traces"},
+    modules={
+        "ledger": "agentworld.operations.recorded_episodes",
+        "mlflow": "agentworld.lineage.traces",
+    },
 )
 """By the start of an address: what reads the lines of what comes after `:`."""
 UNREADABLE = (OSError, EOFError, zlib.error)
 """What reading a file that is not there, or is damaged, raises."""
+
+
+class Meter:
+    """Counts the bytes that are read of a file."""
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
 
 
 class SourceFile(NamedTuple):
@@ -48,6 +60,10 @@ class SourceFile(NamedTuple):
     address: str
     name: str
     """Relative to the source, as a quarantine names it."""
+    size: int = 0
+    """In bytes, as it lies there; 0 where nobody knows."""
+    meter: Meter | None = None
+    """Counts what is read of it."""
 
     @property
     def suffix(self) -> str:
@@ -62,7 +78,8 @@ class SourceFile(NamedTuple):
         """Its bytes without their compression; raises UNREADABLE, also while they are read."""
         suffix = "" if _kind_of(self.address) else Path(self.name).suffix
         compression = _COMPRESSIONS.get(suffix.lower())
-        with self._open_as_it_is() as file:
+        with self._open_as_it_is() as whole:
+            file = cast(BinaryIO, _Metered(whole, self.meter)) if self.meter else whole
             if compression == "gzip":
                 yield gzip.GzipFile(fileobj=file)
             elif compression:
@@ -97,6 +114,60 @@ class SourceFile(NamedTuple):
         return cast(AbstractContextManager[BinaryIO], fsspec.open(self.address, "rb"))
 
 
+class _Metered(io.RawIOBase):
+    """A file whose reading is counted."""
+
+    def __init__(self, file: BinaryIO, meter: Meter) -> None:
+        self._file = file
+        self._meter = meter
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        target = memoryview(buffer)
+        data = self._file.read(len(target))
+        target[: len(data)] = data
+        self._meter.num_bytes += len(data)
+        return len(data)
+
+
+class ReadProgress:
+    """How many bytes of a source's files are read, or files, where nobody knows their sizes.
+
+    Readers look at the start of a file first and then read it again: no file counts for more than
+    its size.
+    """
+
+    def __init__(self, files: Sequence[SourceFile], tick: Tick) -> None:
+        self._files = [file._replace(meter=Meter()) for file in files]
+        self._before = [0, *accumulate(file.size for file in files)]
+        self._tick = tick
+
+    def metered(self, number: int) -> SourceFile:
+        """A file, which tells what is read of it."""
+        return self._files[number]
+
+    def show(self, number: int) -> None:
+        """All files before this one are read, and this one as far as it tells."""
+        total = self._before[-1]
+        if not total:
+            self._tick(number, len(self._files))
+            return
+        file = self._files[number] if number < len(self._files) else None
+        part = min(file.size, file.meter.num_bytes) if file and file.meter else 0
+        self._tick(self._before[number] + part, total)
+
+
 class _Lines(io.RawIOBase):
     """Lines that come one after another, as a file."""
 
@@ -126,13 +197,19 @@ def files_of(source: str) -> list[SourceFile]:
         return [SourceFile(source, source)]
     try:
         filesystem, path = fsspec.core.url_to_fs(source)
-        paths = [path] if filesystem.isfile(path) else sorted(filesystem.find(path))
+        if filesystem.isfile(path):
+            sizes = {path: filesystem.size(path)}
+        else:
+            details = filesystem.find(path, detail=True)
+            sizes = {name: details[name].get("size") for name in sorted(details)}
+        paths = [*sizes]
         addresses = [filesystem.unstrip_protocol(each) for each in paths]
     except (OSError, ValueError, ImportError) as error:
         raise InputError(f"cannot read {source}: {error}; check the address") from error
     root = path.rpartition("/")[0] if paths == [path] else path.rstrip("/")
     names = [each.removeprefix(root + "/") for each in paths]
-    files = [SourceFile(*each) for each in zip(addresses, names, strict=True)]
+    whole = zip(addresses, names, (size or 0 for size in sizes.values()), strict=True)
+    files = [SourceFile(*each) for each in whole]
     recordings = [each for each in files if paths == [path] or _may_be_recording(each.name)]
     if not recordings:
         raise InputError(f"{source} holds no recordings; name a file, or a folder of them")

@@ -1,10 +1,11 @@
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from agentworld.records.progress import share_of, side_by_side
 from agentworld.runner import progress as module
-from agentworld.runner.progress import ProgressFile, forget_progress, read_progress
+from agentworld.runner.progress import ProgressFile, forget_progress, read_progress, watched_by
 
 
 def test_progress_before_a_step_is_nothing(tmp_path):
@@ -69,3 +70,13 @@ def test_parts_in_threads_write_one_after_the_other(tmp_path, monkeypatch):
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda part: [part(done, 200) for done in range(1, 201)], parts))
     assert read_progress(tmp_path, "evaluate").done == 1000
+
+
+def test_who_watches_sees_what_a_step_of_this_process_says(tmp_path, monkeypatch):
+    clock = itertools.count(1)
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    file, seen = ProgressFile(tmp_path, "collect"), []
+    with watched_by(lambda done, total: seen.append((done, total))):
+        file.tick(1, 3)
+    file.tick(2, 3)
+    assert seen == [(1, 3)]

@@ -44,3 +44,10 @@ def test_trajectories_that_were_changed_are_taken_in_anew(tmp_path, taken):
     second = taken(recorded(file, 1, 2, 3))
     assert second != first
     assert output_of(str(second)) != output_of(str(first))
+
+
+def test_what_another_importer_reads_is_taken_in_anew(tmp_path, taken, monkeypatch):
+    file = recorded(tmp_path / "log.jsonl", 1, 2)
+    first = taken(file)
+    monkeypatch.setattr("agentworld.steps.collect.module_digest", records.digest)
+    assert taken(file) != first

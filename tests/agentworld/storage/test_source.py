@@ -1,12 +1,13 @@
 """Which files a source has, and the digest of their content."""
 
 import os
+import random
 
 import fsspec
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.storage.source import digest_of, files_of
+from agentworld.storage.source import Meter, ReadProgress, digest_of, files_of
 
 
 def test_a_folders_files_come_in_the_order_of_their_names_without_what_lies_beside(tmp_path):
@@ -58,3 +59,60 @@ def test_a_pipe_blocks_nobody(tmp_path):
     os.mkfifo(tmp_path / "a.jsonl")
     with pytest.raises(InputError, match=r"holds no recordings|cannot read a\.jsonl"):
         digest_of(str(tmp_path))
+
+
+def ticks_of(source):
+    """What is told while the lines of all files are read."""
+    ticks = []
+    files = files_of(str(source))
+    progress = ReadProgress(files, lambda done, total: ticks.append((done, total)))
+    for number in range(len(files)):
+        with progress.metered(number).open() as stream:
+            stream.read(10)
+        with progress.metered(number).open() as stream:
+            for _line in stream:
+                progress.show(number)
+        progress.show(number + 1)
+    return ticks
+
+
+@pytest.mark.parametrize(("suffix", "steps"), [("", 3), (".gz", 3), (".zst", 3), (".bz2", 1)])
+def test_progress_is_in_bytes_of_the_files_as_they_lie_there(tmp_path, suffix, steps):
+    rng = random.Random(0)
+    for name in "ab":
+        text = "".join(f"{rng.random()}\n" for _ in range(50_000)).encode()
+        write_compressed(tmp_path / f"{name}.jsonl{suffix}", text)
+    total = sum(path.stat().st_size for path in tmp_path.iterdir())
+    ticks = ticks_of(tmp_path)
+    assert {each for _, each in ticks} == {total}
+    done = [each for each, _ in ticks]
+    assert done == sorted(done)
+    assert done[-1] == total
+    assert len({each for each in done if each <= total / 2}) >= steps
+
+
+def write_compressed(path, data):
+    kind = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(path.suffix)
+    if kind is None:
+        path.write_bytes(data)
+        return
+    import pyarrow
+
+    with pyarrow.CompressedOutputStream(str(path), kind) as file:
+        file.write(data)
+
+
+def test_where_no_size_is_known_progress_is_in_files(tmp_path):
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "b.jsonl").touch()
+    assert ticks_of(tmp_path) == [(1, 2), (2, 2)]
+
+
+def test_a_file_whose_reading_is_counted_can_be_read_anywhere(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b"0123456789")
+    (file,) = files_of(str(tmp_path))
+    meter = Meter()
+    with file._replace(meter=meter).open() as stream:
+        stream.seek(-3, os.SEEK_END)
+        assert (stream.tell(), stream.read()) == (7, b"789")
+    assert meter.num_bytes == 3

@@ -72,10 +72,12 @@ _KINDS = Kinds[Importer](
     attribute="IMPORTER",
     modules={
         "anthropic": "agentworld.data.importers.anthropic",
+        "asciinema": "agentworld.data.importers.asciinema",
         "atif": "agentworld.data.importers.atif",
         "chat": "agentworld.data.importers.chat",
         "claude_code": "agentworld.data.importers.claude_code",
         "inspect": "agentworld.data.importers.inspect",
+        "ledger": "agentworld.data.importers.ledger",
         "messages": "agentworld.data.importers.messages",
         "mini_swe_agent": "agentworld.data.importers.mini_swe_agent",
         "mlflow": "agentworld.data.importers.mlflow_traces",
@@ -91,6 +93,11 @@ _KINDS = Kinds[Importer](
 def importer_of(name: str) -> Importer:
     """The importer of a form; raises InputError where there is none."""
     return _KINDS.find(name)
+
+
+def module_of(name: str) -> str:
+    """The module of a form's importer; raises InputError where there is none."""
+    return _KINDS.module_of(name)
 
 
 def form_of(files: Sequence[SourceFile]) -> str:

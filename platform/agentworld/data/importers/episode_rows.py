@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from agentworld.data.contents import Contents
 from agentworld.data.importers.paths import text_at
 from agentworld.data.importers.rows import Row
 from agentworld.errors import InputError
@@ -25,7 +26,7 @@ def episode_rows(rows: Iterable[Row], path: str) -> Iterator[EpisodeRows]:
     A row that cannot be read may be of the episode before it or of the one after it: neither is
     known to be whole, and both have a problem.
     """
-    group, damage, earlier = EpisodeRows("", "", []), "", set[int]()
+    group, damage, earlier = EpisodeRows("", "", []), "", Contents()
     for row in rows:
         name, problem = _name(row, path)
         if problem:
@@ -50,9 +51,8 @@ def _name(row: Row, path: str) -> tuple[str, str]:
         return "", str(error)
 
 
-def _repetition(name: str, path: str, earlier: set[int]) -> str:
-    """What is wrong where the name stood before: hashes of the names bound the memory."""
-    if hash(name) in earlier:
+def _repetition(name: str, path: str, earlier: Contents) -> str:
+    """What is wrong where the name stood before: 8 bytes of each name are in memory."""
+    if not earlier.add_text(name):
         return f"{path}: rows of {name[:_MOST_OF_NAME]!r} stand apart; sort the table by {path}"
-    earlier.add(hash(name))
     return ""

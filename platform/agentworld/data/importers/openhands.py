@@ -1,11 +1,14 @@
-"""Events of OpenHands, in the layouts of 2024 and 2025.
+"""Events of OpenHands, in the layouts of 2024 and 2025, and of its SDK (V1).
 
 A row is a list of events or an object with one; in an array or lines of single events, the file is
-one episode. In the layout of 2024 an action and its observation may be a list of two.
+one episode. In the layout of 2024 an action and its observation may be a list of two. The SDK keeps
+an event a file: those of a folder `events` are one episode.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import chain
 
 from pydantic import JsonValue, TypeAdapter
 
@@ -17,12 +20,19 @@ from agentworld.data.importers.base import (
 )
 from agentworld.data.importers.events import Episode
 from agentworld.data.importers.openhands_events import HARNESS, WORLD, OpenHandsEvent, events_of
+from agentworld.data.importers.openhands_sdk import (
+    SdkEvent,
+    is_of_sdk,
+    sdk_events_of,
+    tools_of_system,
+)
 from agentworld.data.importers.paths import first_text, list_in, text_at
 from agentworld.data.importers.rows import Row, rows_of
 from agentworld.data.importers.tools import tools_of
-from agentworld.storage.source import SourceFile
+from agentworld.storage.source import SourceFile, files_of
 
 _LISTS = ("history", "trajectory", "events")
+_EVENT_FILE = re.compile(r"(.*/)?events/event-\d+(-[^/]*)?\.json")
 _TASKS = ("instance_id", "instance.instance_id", "task_id")
 _MODEL = "metadata.llm_config.model"
 
@@ -38,6 +48,7 @@ class OpenHandsOptions(ImportOptions):
 
 
 _BY_PLACE = TypeAdapter(dict[str, OpenHandsEvent])
+_SDK_BY_PLACE = TypeAdapter(dict[str, SdkEvent])
 
 
 class OpenHands:
@@ -56,7 +67,7 @@ class OpenHands:
         """A row is an episode; rows that are single events are together one."""
         settings = OpenHandsOptions.model_validate(options.model_dump())
         convert, parts = partial(_episode, options=settings), list[JsonValue]()
-        for row in rows_of(file):
+        for row in chain.from_iterable(map(rows_of, _of_one_episode(file))):
             if not row.problem and _is_part(row):
                 parts.append(row.value)
             else:
@@ -68,11 +79,30 @@ class OpenHands:
 IMPORTER: Importer = OpenHands()
 
 
+def _of_one_episode(file: SourceFile) -> list[SourceFile]:
+    """The files of its folder of events for the first of them, none for the others."""
+    if not _EVENT_FILE.fullmatch(file.name):
+        return [file]
+    folder = file.address.rpartition("/")[0]
+    if _event_files(folder)[0].address == file.address:
+        _event_files.cache_clear()  # an earlier import may have listed it
+    first, *others = _event_files(folder)
+    return [file, *others] if first.address == file.address else []
+
+
+@lru_cache(1)
+def _event_files(folder: str) -> list[SourceFile]:
+    files = files_of(folder)
+    return [each for each in files if _EVENT_FILE.fullmatch(f"events/{each.name}")]
+
+
 def _flat(values: Sequence[JsonValue]) -> list[JsonValue]:
     return [each for value in values for each in (value if isinstance(value, list) else [value])]
 
 
 def _is_of_openhands(value: JsonValue) -> bool:
+    if is_of_sdk(value):
+        return True
     if not isinstance(value, dict) or "role" in value:
         return False
     kinds = [value[name] for name in ("action", "observation") if name in value]
@@ -87,11 +117,17 @@ def _is_part(row: Row) -> bool:
 
 
 def _is_event(value: JsonValue) -> bool:
+    if is_of_sdk(value):
+        return True
     return isinstance(value, dict) and ("action" in value or "observation" in value)
 
 
 def _episode(value: JsonValue, options: OpenHandsOptions) -> Episode:
     path, values = list_in(value, options.events, _LISTS, "events")
+    if values and is_of_sdk(values[0]):
+        return _sdk_episode(
+            value, _SDK_BY_PLACE.validate_python(dict(_places(values, path))), options
+        )
     events = _BY_PLACE.validate_python(dict(_places(values, path)))
     systems = [each.arguments for each in events.values() if each.action == "system"]
     tools, problems = tools_of(systems[0].get("tools") if systems else None)
@@ -101,6 +137,19 @@ def _episode(value: JsonValue, options: OpenHandsOptions) -> Episode:
         or first_text(value, [_MODEL])
         or next(filter(None, models), "openhands"),
         events=[*problems, *events_of(events)],
+        tools=tools,
+        task_id=text_at(value, options.task) if options.task else _task(value),
+        licence=options.licence,
+    )
+
+
+def _sdk_episode(
+    value: JsonValue, events: Mapping[str, SdkEvent], options: OpenHandsOptions
+) -> Episode:
+    tools, problems = tools_of(tools_of_system(events))
+    return Episode(
+        source=options.source or first_text(value, [_MODEL]) or "openhands",
+        events=[*problems, *sdk_events_of(events)],
         tools=tools,
         task_id=text_at(value, options.task) if options.task else _task(value),
         licence=options.licence,

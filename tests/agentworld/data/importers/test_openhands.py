@@ -270,3 +270,122 @@ def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
     if isinstance(value, list) and value:
         assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, value)))
     importer_of(FORM).claims(value)
+
+
+def sdk_call(number, tool="terminal", **arguments):
+    """As the SDK of V1 writes it, with what the agent wrote and what the harness made of it."""
+    return {
+        "kind": "ActionEvent",
+        "id": f"a{number}",
+        "source": "agent",
+        "timestamp": f"2025-12-01T10:00:{number:02}",
+        "thought": [{"type": "text", "text": "I look."}],
+        "tool_name": tool,
+        "tool_call_id": f"call_{number}",
+        "tool_call": {"id": f"call_{number}", "name": tool, "arguments": json.dumps(arguments)},
+        "action": {"kind": "TerminalAction", "reset": False, "timeout": None, **arguments},
+    }
+
+
+def sdk_result(number, content, tool="terminal", **fields):
+    return {
+        "kind": "ObservationEvent",
+        "id": f"o{number}",
+        "source": "environment",
+        "timestamp": f"2025-12-01T10:01:{number:02}",
+        "tool_name": tool,
+        "tool_call_id": f"call_{number}",
+        "action_id": f"a{number}",
+        "observation": {"kind": "TerminalObservation", "is_error": False, **content},
+        **fields,
+    }
+
+
+def text(words):
+    return {"content": [{"type": "text", "text": words}]}
+
+
+SDK = [
+    {
+        "kind": "SystemPromptEvent",
+        "id": "s",
+        "tools": [{"title": "terminal", "description": "A shell.", "action_type": "x"}],
+    },
+    {"kind": "MessageEvent", "id": "m", "source": "user", "llm_message": {"role": "user"}},
+    sdk_call(1, command="ls"),
+    sdk_call(2, command="pwd"),
+    sdk_result(2, text("/w")),
+    sdk_result(1, text("a.py")),
+    sdk_call(3, command="rm -r /"),
+    {"kind": "UserRejectObservation", "id": "r", "tool_name": "terminal", "tool_call_id": "call_3"},
+    sdk_call(4, path="x"),
+    {"kind": "AgentErrorEvent", "id": "e", "tool_name": "terminal", "tool_call_id": "call_4"},
+    sdk_call(5, "finish", message="Done."),
+    sdk_result(5, text("Done."), "finish"),
+    {"kind": "ConversationStateUpdateEvent", "id": "c", "key": "x", "value": 1},
+]
+
+
+def test_the_sdk_names_kinds_and_pairs_by_the_ids_of_calls(tmp_path):
+    record = logs.one(FORM, tmp_path, row(*SDK))
+    assert logs.turns(record) == [
+        ('{"name":"terminal","arguments":{"command":"ls"}}', "a.py"),
+        ('{"name":"terminal","arguments":{"command":"pwd"}}', "/w"),
+    ]
+    assert record.trajectory.turns[0].time == "2025-12-01T10:01:01"
+    assert [(tool.name, tool.description) for tool in record.trajectory.tools] == [
+        ("terminal", "A shell.")
+    ]
+    assert record.notes == {
+        "what the agent wrote beside its calls": 5,
+        "call without a result": 2,
+        "event: SystemPromptEvent": 1,
+        "event: MessageEvent": 1,
+        "event: UserRejectObservation of terminal": 1,
+        "event: AgentErrorEvent of terminal": 1,
+        "event: ActionEvent of finish": 1,
+        "event: ObservationEvent of finish": 1,
+        "event: ConversationStateUpdateEvent": 1,
+    }
+
+
+def test_without_the_call_an_action_of_the_sdk_is_as_the_harness_has_it(tmp_path):
+    event = sdk_call(1, command="ls") | {"tool_call": None}
+    record = logs.one(FORM, tmp_path, row(event, sdk_result(1, {"output": "a.py"})))
+    assert logs.turns(record) == [
+        ('{"name":"terminal","arguments":{"command":"ls","reset":false}}', "a.py")
+    ]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.json"])
+def test_a_file_of_single_events_of_the_sdk_is_one_episode(tmp_path, name):
+    rows = SDK if name == "log.jsonl" else [json.dumps(SDK)]
+    record = logs.one(FORM, tmp_path, *rows, name=name)
+    assert len(record.trajectory.turns) == 2
+
+
+def test_a_folder_of_the_sdks_event_files_is_one_episode(tmp_path):
+    for name in ("first", "second"):
+        folder = tmp_path / name / "events"
+        folder.mkdir(parents=True)
+        for number, event in enumerate(SDK):
+            (folder / f"event-{number:05}-{event['id']}.json").write_text(json.dumps(event))
+    importer = importer_of(FORM)
+    files = files_of(str(tmp_path))
+    assert form_of(files) == FORM
+    records = [item for file in files for item in importer.read(file, importer.options(), "text")]
+    assert [len(each.trajectory.turns) for each in records] == [2, 2]
+
+
+def test_what_the_sdks_harness_cut_or_wrote_says_so(tmp_path):
+    shown = "[Tool 'f' executed.]\nx\n<response clipped> of 9"
+    record = logs.one(FORM, tmp_path, row(sdk_call(1, "f"), sdk_result(1, text(shown), "f")))
+    (turn,) = record.trajectory.turns
+    assert turn.is_cut
+    assert [each.what for each in turn.spans] == ["harness", "cut"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=logs.damaged([row(*SDK), SDK]))
+def test_no_damage_of_the_sdks_events_is_a_traceback_or_a_loss(tmp_path, value):
+    assert logs.none_is_lost(logs.read(FORM, tmp_path, value, name="log.json"))

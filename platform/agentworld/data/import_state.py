@@ -1,0 +1,58 @@
+"""How far an import is, so that one that was killed goes on.
+
+It is written after each chunk of trajectories: everything before it is on the disk, and nothing
+that came after it counts.
+"""
+
+from pathlib import Path
+
+from agentworld.errors import InputError
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.base import Digest, Record, digest_file
+from agentworld.records.collected import Collected
+
+_FILE = "import.json"
+
+
+class ImportState(Record):
+    """What was imported of a source."""
+
+    recipe: Digest
+    content: Digest
+    """Of the source."""
+    has_marks: bool = False
+    """Episodes are marked as held out."""
+    file: int = 0
+    """The number of the file that comes next, or goes on."""
+    records: int = 0
+    """How many of its records are done."""
+    quarantine_bytes: int = 0
+    """How long the quarantine was."""
+    collected: Collected = Collected(chunks={})
+    """All that was done, as the manifest of an import that ended here."""
+
+    def save(self, out: Path) -> None:
+        """Writes it beside the chunks."""
+        self.write(out / _FILE)
+
+
+def load_state(out: Path, recipe: CollectRecipe, content: Digest) -> ImportState:
+    """How far the import of a source of this content into a folder is.
+
+    At its beginning, where the folder is of another import, or its chunks are not those that were
+    written.
+    """
+    beginning = ImportState(recipe=recipe.digest, content=content)
+    try:
+        state = ImportState.read(out / _FILE)
+    except InputError:
+        return beginning
+    chunks = state.collected.chunks.items()
+    is_whole = all((out / name).is_file() and digest_file(out / name) == d for name, d in chunks)
+    is_same = (state.recipe, state.content) == (beginning.recipe, beginning.content)
+    return state if is_same and is_whole else beginning
+
+
+def forget_state(out: Path) -> None:
+    """When the manifest is there."""
+    (out / _FILE).unlink(missing_ok=True)

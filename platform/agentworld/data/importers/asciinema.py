@@ -1,0 +1,146 @@
+"""Recordings of asciinema (asciicast 2 and 3) whose input an agent typed.
+
+Most of them show a person's terminal, and hold no input at all: nobody can tell then what was an
+action. So they are read only where they hold input, and where it is said that an agent typed it.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, Field, JsonValue
+
+from agentworld.data.importers.base import Imported, Importer, ImportOptions, convert_record
+from agentworld.data.importers.events import Episode, Event
+from agentworld.data.importers.rows import rows_of
+from agentworld.domains.base import Action
+from agentworld.errors import InputError
+from agentworld.storage.source import SourceFile
+
+_RELATIVE = 3
+_ENDS = ("\r", "\n", "\x03", "\x04", "\x1a")
+"""What sends a line, or interrupts, ends or stops a program."""
+
+
+class AsciinemaOptions(ImportOptions):
+    """Who typed."""
+
+    typed_by: Literal["", "agent"] = ""
+    """`agent`: the input is the agent's. Without it nothing is read."""
+
+
+class _Header(BaseModel):
+    version: Literal[2, 3]
+    timestamp: float | None = Field(None, ge=0, lt=1e12)
+    title: str | None = None
+
+
+class _Part(NamedTuple):
+    """One line of a recording after its header."""
+
+    place: str
+    time: float
+    code: str
+    text: str
+
+
+class Asciinema:
+    """See `Importer`."""
+
+    options = AsciinemaOptions
+
+    def claims(self, value: JsonValue) -> bool:
+        """Where the row is the header of a recording, of any version."""
+        fields = value if isinstance(value, dict) else {}
+        return fields.get("version") in (1, 2, 3) and not {"width", "term"}.isdisjoint(fields)
+
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+        """A header begins a recording; what cannot be read in one is a problem beside it."""
+        settings = AsciinemaOptions.model_validate(options.model_dump())
+        place, header, rows = "", None, list[tuple[str, JsonValue]]()
+        for row in rows_of(file):
+            if row.problem:
+                yield Imported(row.place, problem=row.problem)
+            elif isinstance(row.value, dict):
+                if place:
+                    convert = partial(_episode, header, rows, settings)
+                    yield convert_record(place, convert, domain)
+                place, header, rows = row.place or "the file", row.value, []
+            elif place:
+                rows.append((row.place, row.value))
+            else:
+                yield Imported(row.place, problem="it stands before the header of a recording")
+        if place:
+            yield convert_record(place, partial(_episode, header, rows, settings), domain)
+
+
+IMPORTER: Importer = Asciinema()
+
+
+def _episode(
+    header: JsonValue, rows: Sequence[tuple[str, JsonValue]], options: AsciinemaOptions
+) -> Episode:
+    recording = _Header.model_validate(header)
+    parts = list(_parts(recording, rows))
+    if not any(part.code == "i" for part in parts):
+        raise InputError("it holds no input, so that nobody can tell an action; record it with it")
+    if not options.typed_by:
+        raise InputError("who typed is not said; give --set typed_by=agent where the agent did")
+    return Episode(
+        source=options.source or "asciinema",
+        events=list(_events(parts)),
+        task_id=recording.title or "",
+        licence=options.licence,
+    )
+
+
+def _parts(header: _Header, rows: Sequence[tuple[str, JsonValue]]) -> Iterator[_Part]:
+    """The lines with the seconds since the recording began, or since the epoch."""
+    begin = elapsed = header.timestamp or 0.0
+    for place, row in rows:
+        match row:
+            case [int() | float() as time, str(code), str(text)] if abs(time) < 1e12:
+                elapsed = (elapsed if header.version == _RELATIVE else begin) + time
+                yield _Part(place, elapsed, code, text)
+            case _:
+                raise InputError(f"{place}: it is no event of a time, a code and a text")
+
+
+def _events(parts: Sequence[_Part]) -> Iterator[Event]:
+    """What is typed up to a line's end is an action.
+
+    What is shown from its first key until the first key of the next one is its observation: the
+    terminal echoes keys.
+    """
+    keys, output = list[_Part](), list[_Part]()
+    is_typing = has_acted = False
+    for part in parts:
+        if part.code == "i":
+            if not is_typing:
+                yield from _screen(output, has_acted=has_acted)
+                output = []
+            keys.append(part)
+            is_typing = not part.text.endswith(_ENDS)
+            if not is_typing:
+                yield _typed(keys)
+                keys, has_acted = [], True
+        elif part.code == "o":
+            output.append(part)
+        else:
+            yield Event(part.place, "left out", part.text, reason=f"event: {part.code[:20]}")
+    yield from _screen(output, has_acted=has_acted)
+    if keys:
+        text = "".join(key.text for key in keys)
+        yield Event(keys[0].place, "left out", text, reason="input without a line's end")
+
+
+def _typed(keys: Sequence[_Part]) -> Event:
+    text = "".join(key.text for key in keys).rstrip("\r\n")
+    return Event(keys[0].place, "action", action=Action(text), time=str(keys[-1].time))
+
+
+def _screen(parts: Sequence[_Part], *, has_acted: bool) -> Iterator[Event]:
+    if parts:
+        text = "".join(part.text for part in parts)
+        role: Literal["observation", "start"] = "observation" if has_acted else "start"
+        yield Event(parts[0].place, role, text, time=str(parts[-1].time))

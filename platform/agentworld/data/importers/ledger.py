@@ -1,0 +1,104 @@
+"""What a store of this project recorded: live episodes of its validations, and runs of simulators.
+
+What a simulator showed is a model's own word. A world model that learns from it learns from itself,
+so that none of it is imported, however it comes here: from a ledger, or from an exported run.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Literal
+
+from pydantic import JsonValue, ValidationError
+
+from agentworld.data.importers.base import Imported, ImportOptions, NamedImporter, problem_of
+from agentworld.data.importers.rows import Row, rows_of
+from agentworld.data.importers.tables import table_rows
+from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.trajectory import Trajectory
+from agentworld.storage.exports import TRAJECTORIES, TRANSITIONS
+from agentworld.storage.source import SourceFile
+
+UNSIGNED = "live episode of a validation that nobody signed"
+SIMULATED = "episode that a simulator answered"
+_WHY = "what a model showed is no record of a world; import live episodes"
+_EXPORTS = (TRANSITIONS, TRAJECTORIES)
+_COLUMNS = ("run", "simulator", "episode")
+
+
+class LedgerLine(Record):
+    """One row of a store: a live episode, or a run whose episodes are none."""
+
+    kind: Literal["ledger"] = "ledger"
+    place: str
+    """Such as `run R`, or `validation V trained-live.jsonl line 3`."""
+    trajectory: Trajectory | None = None
+    """A live episode."""
+    signed: bool = False
+    """The step that saw it signed its digest."""
+    simulator: Digest | None = None
+    """Who answered the episodes of a run."""
+    num_episodes: int = 0
+    """Of a run."""
+    problem: str = ""
+    """Why there is no live episode, where there should be one."""
+
+
+class Ledger:
+    """See `Importer`."""
+
+    options = ImportOptions
+
+    def claims(self, value: JsonValue) -> bool:
+        """Where the row is one of a store."""
+        return isinstance(value, dict) and value.get("kind") == "ledger"
+
+    def claims_name(self, file: SourceFile) -> bool:
+        """Where the file is one of an exported run."""
+        return file.name.rpartition("/")[2] in _EXPORTS
+
+    def read(
+        self,
+        file: SourceFile,
+        options: ImportOptions,  # noqa: ARG002  a store says all of it
+        domain: str,  # noqa: ARG002
+    ) -> Iterator[Imported]:
+        """A row is a live episode or a run; of an exported run, an episode is one."""
+        if self.claims_name(file):
+            yield from _exported(file)
+            return
+        yield from map(_imported, rows_of(file))
+
+
+IMPORTER: NamedImporter = Ledger()
+
+
+def _imported(row: Row) -> Imported:
+    if row.problem:
+        return Imported(row.place, problem=row.problem)
+    try:
+        line = LedgerLine.model_validate(row.value)
+    except ValidationError as error:
+        return Imported(row.place, problem=first_problem(error))
+    if line.simulator:
+        problem = f"its {line.num_episodes:,} episodes were answered by {line.simulator}: {_WHY}"
+        return Imported(line.place, problem=problem, notes={SIMULATED: line.num_episodes})
+    if line.trajectory is None:
+        return Imported(line.place, problem=line.problem or "it holds no episode")
+    if problem := problem_of(line.trajectory):
+        return Imported(line.place, problem=problem)
+    return Imported(line.place, line.trajectory, notes={} if line.signed else {UNSIGNED: 1})
+
+
+def _exported(file: SourceFile) -> Iterator[Imported]:
+    """One problem for each episode; its steps stand together."""
+    for (episode, run, simulator, damage), _ in groupby(table_rows(file, _COLUMNS), _episode):
+        if damage:
+            yield Imported("", problem=damage)
+        else:
+            problem = f"it was answered by {simulator}: {_WHY}"
+            yield Imported(f"run {run} episode {episode}", problem=problem, notes={SIMULATED: 1})
+
+
+def _episode(row: Row) -> tuple[JsonValue, JsonValue, JsonValue, str]:
+    cells: Mapping[str, JsonValue] = row.value if isinstance(row.value, dict) else {}
+    return cells.get("episode"), cells.get("run"), cells.get("simulator"), row.problem

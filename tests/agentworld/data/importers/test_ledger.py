@@ -1,0 +1,144 @@
+"""A store's own record: live episodes come in, and what a simulator answered never does."""
+
+import json
+
+import pytest
+
+import make.agent
+from agentworld.audit.export.logs import export_run
+from agentworld.data.imported import QUARANTINE, import_trajectories
+from agentworld.data.importers.base import form_of
+from agentworld.errors import InputError
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.base import digest_file
+from agentworld.records.progress import no_tick
+from agentworld.storage.receipts import RECEIPT
+from agentworld.storage.source import digest_of, files_of
+from agentworld.storage.trajectories import read_collected, read_trajectories, write_trajectories
+from make import logs, records
+
+LIVE = "trained-live.jsonl"
+EPISODES = [records.trajectory(seed=seed, held_out=True) for seed in range(3)]
+
+
+@pytest.fixture
+def agent(tmp_path):
+    return make.agent.registered(tmp_path / "store")
+
+
+def validated(agent, *, signed=True):
+    """A validation with live episodes in its folder; the folder."""
+    source = agent.store / "live.jsonl"
+    write_trajectories(source, EPISODES)
+    files = {LIVE: digest_file(source)}
+    folder = agent.validated(agent.simulator.digest, signed=signed, live_episodes=files)
+    source.rename(folder / LIVE)
+    return folder
+
+
+def imported(source, out, **fields):
+    recipe = CollectRecipe(trajectories=str(source), **fields)
+    import_trajectories(recipe, digest_of(str(source)), out, no_tick)
+    lines = (out / QUARANTINE).read_text().splitlines()
+    return list(read_trajectories(out)), [json.loads(line) for line in lines]
+
+
+def test_live_episodes_come_in_and_the_runs_of_simulators_do_not(agent, tmp_path):
+    validated(agent)
+    trajectories, (refused,) = imported(f"ledger:{agent.store}", tmp_path / "out")
+    assert trajectories == EPISODES
+    run, simulator = agent.agent.run, agent.simulator.digest
+    assert refused["place"] == f"run {run}"
+    assert refused["problem"].startswith(f"its 1 episodes were answered by {simulator}: ")
+    collected = read_collected(tmp_path / "out")
+    assert collected.form == "ledger"
+    assert collected.notes["episode that a simulator answered"] == 1
+
+
+def test_what_nobody_signed_comes_in_and_is_counted(agent, tmp_path):
+    validated(agent, signed=False)
+    trajectories, _ = imported(f"ledger:{agent.store}", tmp_path / "out")
+    assert trajectories == EPISODES
+    notes = read_collected(tmp_path / "out").notes
+    assert notes["live episode of a validation that nobody signed"] == 3
+
+
+def change_an_episode(folder, _agent):
+    other = EPISODES[0].model_copy(update={"seed": 99})
+    write_trajectories(folder / LIVE, [other, *EPISODES[1:]])
+    return "it is not the file of the report"
+
+
+def take_the_file_away(folder, _agent):
+    (folder / LIVE).unlink()
+    return "it is not the file of the report"
+
+
+def change_the_report(folder, agent):
+    report = records.agent_report(simulator=agent.simulator.digest, live_steps=1)
+    report.write(folder / "report.json")
+    return "was changed; restore it"
+
+
+def change_report_and_receipt(folder, agent):
+    """As somebody does who can write there and has no key."""
+    change_an_episode(folder, agent)
+    files = {LIVE: digest_file(folder / LIVE)}
+    report = records.agent_report(simulator=agent.simulator.digest, live_episodes=files)
+    report.write(folder / "report.json")
+    receipt = json.loads((folder / RECEIPT).read_text())
+    (folder / RECEIPT).write_text(json.dumps({**receipt, "output": report.digest}))
+    return "is not the one of"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [change_an_episode, take_the_file_away, change_the_report, change_report_and_receipt],
+)
+def test_what_is_not_what_was_signed_is_refused_by_name(agent, tmp_path, change):
+    folder = validated(agent)
+    problem = change(folder, agent)
+    with pytest.raises(InputError, match="holds no episode of the form ledger"):
+        imported(f"ledger:{agent.store}", tmp_path / "out")
+    lines = (tmp_path / "out" / QUARANTINE).read_text().splitlines()
+    (first, _) = map(json.loads, lines)
+    assert first["place"].startswith(f"validation {folder.name}")
+    assert problem in first["problem"]
+
+
+def test_a_validation_of_before_names_no_files_and_says_so(agent, tmp_path):
+    agent.validated(agent.simulator.digest)
+    with pytest.raises(InputError, match="names no file of live episodes"):
+        imported(f"ledger:{agent.store}", tmp_path / "out")
+
+
+def test_an_exported_run_is_refused_episode_by_episode(agent, tmp_path):
+    export_run(agent.agent.run, agent.ledger, tmp_path / "run", None)
+    with pytest.raises(InputError, match=r"is transitions\.parquet run .* episode .* answered by"):
+        imported(tmp_path / "run", tmp_path / "out")
+
+
+def test_an_exported_run_gives_no_episode_as_a_table_of_steps_either(agent, tmp_path):
+    export_run(agent.agent.run, agent.ledger, tmp_path / "run", None)
+    options = {
+        "action": "action",
+        "observation": "observation",
+        "episode": "episode",
+        "alignment": "same row",
+    }
+    with pytest.raises(InputError, match="a cell is bytes and no text"):
+        imported(tmp_path / "run", tmp_path / "out", format="steps", options=options)
+
+
+def test_a_folder_that_is_no_store_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is no store"):
+        digest_of(f"ledger:{tmp_path}")
+
+
+def test_the_form_is_found_by_the_address_and_a_row_that_is_none_is_a_problem(agent, tmp_path):
+    validated(agent)
+    assert form_of(files_of(f"ledger:{agent.store}")) == "ledger"
+    rows = ["{", {"kind": "ledger"}, {"kind": "ledger", "place": "run 1"}]
+    read = logs.read("ledger", tmp_path, *rows)
+    assert [each.trajectory for each in read] == [None] * 3
+    assert logs.none_is_lost(read)

@@ -1,0 +1,148 @@
+"""What is wrong with a file, for every form alike: no traceback, and no row that is not counted."""
+
+import pytest
+
+from agentworld.data.importers.base import _KINDS, importer_of
+from agentworld.storage.source import files_of
+from make import logs, malformed
+
+FORMS = sorted(malformed.RECORDS)
+GROUPED = {"claude_code", "spans"}
+"""Of all rows an episode is made: a row more is no episode more."""
+NUM_LEFT = {"steps": 2, "asciinema": 3, **dict.fromkeys(GROUPED, 1)}
+"""Of four episodes with a bad row in the middle: of a table, the two beside it may lack a step; of
+terminals, it is a part of the one before it."""
+
+
+def test_every_form_is_in_the_table():
+    assert _KINDS.names == FORMS
+
+
+def read(tmp_path, form, data, name="log.jsonl"):
+    """What becomes of a file: trajectories, problems, and none that is neither."""
+    (tmp_path / name).write_bytes(data)
+    importer = importer_of(form)
+    options = importer.options(**malformed.OPTIONS.get(form, {}))
+    records = list(importer.read(files_of(str(tmp_path / name))[0], options, "text"))
+    assert all((each.trajectory is None) == bool(each.problem) for each in records)
+    return records
+
+
+def observations(records):
+    """But for the template that one harness leaves around them."""
+    turns = [turn for each in records if each.trajectory for turn in each.trajectory.turns]
+    start, end = "<returncode>0</returncode>\n<output>\n", "</output>"
+    return [turn.observation.removeprefix(start).removesuffix(end) for turn in turns]
+
+
+def among_others(form, row):
+    """The row in the middle of four episodes."""
+    before, after = (
+        b"".join(malformed.lines_of(form, name=each) for each in name) for name in ("ab", "cd")
+    )
+    return before + row + b"\n" + after
+
+
+def problems(records):
+    return [each.problem for each in records if each.problem]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_whole_record_is_one_turn(tmp_path, form):
+    records = read(tmp_path, form, malformed.lines_of(form))
+    assert not problems(records)
+    assert observations(records) == [malformed.SEEN]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_byte_order_mark_and_blank_lines_change_nothing(tmp_path, form):
+    data = b"\xef\xbb\xbf\n \r\n" + malformed.lines_of(form) + b"\n\n"
+    assert observations(read(tmp_path, form, data)) == [malformed.SEEN]
+    data = b"\xef\xbb\xbf" + malformed.lines_of(form).replace(b"\n", b"\r\n")
+    assert observations(read(tmp_path, form, data)) == [malformed.SEEN]
+
+
+BAD_LINES = {
+    "half a record": b'{"messages": [{"role": "assis',
+    "no JSON": b"not JSON at all",
+    "NUL bytes": b"\0\0\0\0",
+    "a NUL in a text": b'{"a": "\0"}',
+    "no UTF-8": b'{"a": "\xff\xfe"}',
+    "nested too deeply": b"[" * 200_000,
+    "nested too deeply in objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+}
+ODD_ROWS = {
+    "null": b"null",
+    "a number": b"12",
+    "a large number": b"1" + b"0" * 400,
+    "a text": b'"a"',
+    "a truth": b"true",
+    "an empty list": b"[]",
+    "an empty object": b"{}",
+    "a list of lists": b"[[[]]]",
+    "a list of nothing": b"[null, null]",
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_line_that_is_none_is_one_problem_and_hides_no_other(tmp_path, form, line):
+    records = read(tmp_path, form, among_others(form, line))
+    num_left = NUM_LEFT.get(form, 4)
+    assert len(problems(records)) == (3 if form == "steps" else 1)
+    assert observations(records)[:num_left] == [malformed.SEEN] * num_left
+
+
+@pytest.mark.parametrize("row", ODD_ROWS.values(), ids=ODD_ROWS)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_of_another_type_is_counted(tmp_path, form, row):
+    records = read(tmp_path, form, among_others(form, row))
+    num_left = NUM_LEFT.get(form, 4)
+    assert observations(records)[:num_left] == [malformed.SEEN] * num_left
+    others = [each for each in records if each.problem or not each.trajectory.turns]
+    notes = [each.notes for each in records if each.notes]
+    assert others or notes
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.97])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_ends_too_early_is_a_problem(tmp_path, form, share):
+    whole = malformed.lines_of(form)
+    last = whole.rstrip().rfind(b"\n") + 1
+    cut = last + max(1, int(share * (len(whole) - last - 2)))
+    for name in ("log.jsonl", "log.json"):
+        assert problems(read(tmp_path, form, whole[:cut], name))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_record_that_comes_twice_is_there_twice_or_its_copy_is_counted(tmp_path, form):
+    records = read(tmp_path, form, malformed.lines_of(form) * 2)
+    copies = [note for each in records for note in each.notes if "cop" in note]
+    assert not problems(records)
+    assert len(observations(records)) == 2 or copies
+
+
+@pytest.mark.parametrize("seen", ["\\u0000", "\\ud800", "\\uffff", "\\u202e"])
+@pytest.mark.parametrize("form", FORMS)
+def test_an_odd_character_is_kept_or_its_record_is_a_problem(tmp_path, form, seen):
+    records = read(tmp_path, form, malformed.lines_of(form, seen))
+    if not problems(records):
+        (text,) = observations(records)
+        assert text.strip('"') in [seen.encode().decode("unicode_escape"), seen]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_nested_in_a_record_is_text_or_a_problem(tmp_path, form):
+    for depth in (200, 2_000):
+        nested = "[" * depth + "]" * depth
+        data = malformed.lines_of(form).replace(b'"SEEN"', nested.encode())
+        assert logs.none_is_lost(read(tmp_path, form, data))
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize("form", FORMS)
+def test_an_observation_of_50_megabytes_is_whole_or_a_problem(tmp_path, form):
+    text = "x" * 50_000_000
+    records = read(tmp_path, form, malformed.lines_of(form, text))
+    assert problems(records) or observations(records) == [text]
+    (tmp_path / "log.jsonl").unlink()

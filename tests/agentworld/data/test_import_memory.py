@@ -1,0 +1,62 @@
+"""An import's memory does not grow with its source: measured in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.compute
+
+SMALL, LARGE = (int(size) for size in os.environ.get("IMPORT_MB", "20 200").split())
+"""Megabytes of text; `make test-long` takes 1,000 and 10,000."""
+RECORD_BYTES = 50_000
+
+IMPORT = """
+import resource, sys
+from pathlib import Path
+from agentworld.data.imported import import_trajectories
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.progress import no_tick
+from agentworld.storage.source import digest_of
+
+source, out = sys.argv[1:]
+recipe = CollectRecipe(trajectories=source, format="messages")
+import_trajectories(recipe, digest_of(source), Path(out), no_tick)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def write_logs(path, num_bytes):
+    """A zstd file of so many bytes of text, of which one record at a time is in memory."""
+    import pyarrow
+
+    words = "amber birch cedar delta ember fjord grove haven ".split()
+    with pyarrow.CompressedOutputStream(str(path), "zstd") as file:
+        for number in range(num_bytes // RECORD_BYTES):
+            text = f"{number} " + f"{words[number % 8]} " * (RECORD_BYTES // 6)
+            call = {"id": "c", "function": {"name": "read", "arguments": f'{{"n":{number}}}'}}
+            messages = [
+                {"role": "assistant", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c", "content": text[: RECORD_BYTES - 200]},
+            ]
+            file.write(json.dumps({"messages": messages}).encode() + b"\n")
+
+
+def peak_kib(tmp_path, megabytes):
+    """Of an import of so much text."""
+    source, out = tmp_path / f"{megabytes}.jsonl.zst", tmp_path / f"out-{megabytes}"
+    write_logs(source, megabytes * 10**6)
+    command = [sys.executable, "-c", IMPORT, str(source), str(out)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    source.unlink()
+    for chunk in out.iterdir():
+        chunk.unlink()
+    return int(result.stdout)
+
+
+def test_ten_times_the_text_takes_a_tenth_more_memory_at_most(tmp_path):
+    small, large = peak_kib(tmp_path, SMALL), peak_kib(tmp_path, LARGE)
+    assert large < 1.1 * small, (small, large)

@@ -1,0 +1,163 @@
+"""An import that was killed goes on, and makes what one that was not makes."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from agentworld.data import imported
+from agentworld.data.imported import import_trajectories
+from agentworld.errors import InputError
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.progress import no_tick
+from agentworld.storage.source import digest_of
+from agentworld.storage.trajectories import write_trajectories
+from make import records
+
+PER_CHUNK = 5
+NUM = 23
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(imported, "_PER_CHUNK", PER_CHUNK)
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """Of two files, with a bad line here and there, and copies."""
+    for name, first in (("a", 0), ("b", NUM)):
+        path = tmp_path / f"logs/{name}.jsonl"
+        episodes = [
+            records.trajectory(seed=first + number, initial_state=f"{number % 7}")
+            for number in range(NUM)
+        ]
+        write_trajectories(path, episodes)
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"{}\n".join([b"".join(lines[n : n + 4]) for n in range(0, NUM, 4)]))
+    return CollectRecipe(trajectories=str(tmp_path / "logs"), held_out_share=0.3)
+
+
+class Killed(BaseException):
+    """What nothing here catches."""
+
+
+def killed_after(num):
+    def tick(_done, _total):
+        nonlocal num
+        num -= 1
+        if num < 0:
+            raise Killed
+
+    return tick
+
+
+def run(recipe, out, tick=no_tick):
+    return import_trajectories(recipe, digest_of(recipe.trajectories), out, tick)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("num", [0, 3, 7, 20, 28, 31, 45, 55])
+def test_wherever_it_is_killed_the_folder_is_the_same_in_the_end(recipe, tmp_path, num):
+    digest = run(recipe, tmp_path / "whole")
+    with pytest.raises(Killed):
+        run(recipe, tmp_path / "out", killed_after(num))
+    assert run(recipe, tmp_path / "out") == digest
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+
+def test_it_goes_on_and_does_not_begin_again(recipe, tmp_path, monkeypatch):
+    with pytest.raises(Killed):
+        run(recipe, tmp_path / "out", killed_after(45))
+    written = []
+    monkeypatch.setattr(
+        imported,
+        "write_trajectories",
+        lambda path, chunk: (written.append(path.name), write_trajectories(path, chunk)),
+    )
+    run(recipe, tmp_path / "out")
+    assert written[0] == "recorded-00007.jsonl"
+    assert written[-1] == "recorded-00009.jsonl"
+
+
+def test_episodes_that_are_marked_are_so_after_a_kill_too(recipe, tmp_path):
+    marked = [records.trajectory(seed=100, held_out=True)]
+    write_trajectories(tmp_path / "logs/c.jsonl", marked)
+    digest = run(recipe, tmp_path / "whole")
+    with pytest.raises(Killed):
+        run(recipe, tmp_path / "out", killed_after(100))
+    assert run(recipe, tmp_path / "out") == digest
+
+
+def another_recipe(recipe, _tmp_path):
+    return recipe.model_copy(update={"held_out_share": 0.6})
+
+
+def another_source(recipe, tmp_path):
+    write_trajectories(tmp_path / "logs/a.jsonl", [records.trajectory(seed=7)])
+    return recipe
+
+
+def a_lost_chunk(recipe, tmp_path):
+    (tmp_path / "out/recorded-00000.jsonl").unlink()
+    return recipe
+
+
+def a_changed_chunk(recipe, tmp_path):
+    write_trajectories(tmp_path / "out/recorded-00000.jsonl", [records.trajectory(seed=9)])
+    return recipe
+
+
+@pytest.mark.parametrize("change", [another_recipe, another_source, a_lost_chunk, a_changed_chunk])
+def test_what_is_of_another_import_is_not_gone_on_with(recipe, tmp_path, change):
+    with pytest.raises(Killed):
+        run(recipe, tmp_path / "out", killed_after(45))
+    recipe = change(recipe, tmp_path)
+    digest = run(recipe, tmp_path / "whole")
+    assert run(recipe, tmp_path / "out") == digest
+    named = {*files(tmp_path / "whole")}
+    assert {name: files(tmp_path / "out")[name] for name in named} == files(tmp_path / "whole")
+
+
+def test_after_a_source_was_changed_meanwhile_nothing_is_gone_on_with(recipe, tmp_path):
+    def tick(_done, _total):
+        write_trajectories(tmp_path / "logs/d.jsonl", [records.trajectory(seed=77)])
+
+    with pytest.raises(InputError, match="was changed while it was read"):
+        run(recipe, tmp_path / "out", tick)
+    assert not (tmp_path / "out/import.json").exists()
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from agentworld.data import imported
+from agentworld.recipes.data import CollectRecipe
+from agentworld.storage.source import digest_of
+
+imported._PER_CHUNK = 5
+calls = 0
+def tick(done, total):
+    global calls
+    calls += 1
+    if calls == 40:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+recipe = CollectRecipe.model_validate_json(sys.argv[1])
+imported.import_trajectories(recipe, digest_of(recipe.trajectories), Path(sys.argv[2]), tick)
+"""
+
+
+def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_with(recipe, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", KILL, recipe.model_dump_json(), str(tmp_path / "out")]
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    assert (tmp_path / "out/import.json").is_file()
+    digest = run(recipe, tmp_path / "whole")
+    assert run(recipe, tmp_path / "out") == digest
+    assert files(tmp_path / "out") == files(tmp_path / "whole")

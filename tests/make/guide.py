@@ -1,0 +1,86 @@
+"""A guide's own words as a program: its blocks are its files, and its commands are run in order."""
+
+import io
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from string import Template
+
+from typer.testing import CliRunner
+
+from agentworld_cli.main import app
+
+_LINE = re.compile(
+    r"(?:(?P<name>\w+)=\$\()?(?P<words>[^|)&]+?)(?P<head> \| head -1)?\)?(?P<at> &)?"
+)
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The blocks of a guide in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+class Shell:
+    """Runs a guide's commands in this process, but for one that goes on, which has its own."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        """What the commands' variables hold."""
+        self.said: dict[str, str] = {}
+        """What each command printed, by its first two words."""
+        self._servers: list[subprocess.Popen[str]] = []
+
+    def run(self, line: str) -> None:
+        """One line of a guide."""
+        parts = _LINE.fullmatch(line)
+        assert parts, line
+        words = shlex.split(Template(parts["words"]).substitute(self.values))
+        if parts["at"]:
+            self._serve(words)
+            return
+        text = _python(words) if words[0] == "python" else _agentworld(words)
+        self.said[" ".join(words[1:3])] = text
+        if parts["name"]:
+            self.values[parts["name"]] = text.splitlines()[0 if parts["head"] else -1]
+
+    def _serve(self, words: list[str]) -> None:
+        command = [sys.executable, "-m", "agentworld_cli.main", *words[1:]]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._servers.append(server)
+        assert server.stdout
+        assert " answers at " in server.stdout.readline()
+
+    def end(self) -> None:
+        """Ends what still goes on."""
+        for server in self._servers:
+            server.terminate()
+            server.communicate()
+
+
+@contextmanager
+def shell() -> Iterator[Shell]:
+    """A shell whose processes end with the block."""
+    running = Shell()
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+def _agentworld(words: list[str]) -> str:
+    assert words[0] == "agentworld", words
+    result = CliRunner().invoke(app, words[1:])
+    assert result.exit_code == 0, result.output or result.exception
+    return result.stdout.strip()
+
+
+def _python(words: list[str]) -> str:
+    output = io.StringIO()
+    with redirect_stdout(output):
+        runpy.run_path(str(Path(words[1])), run_name="__main__")
+    return output.getvalue().strip()

@@ -1,0 +1,103 @@
+"""Logs of agents that ask a shop for prices, and an untrained checkpoint that can learn to answer.
+
+A price belongs to its item, so that who learned the items can answer any list of them; a list as
+a whole is hardly ever asked for twice.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+_ITEMS = (
+    "anvil axle bell bolt broom brush candle chain chisel clamp crate drill file fork gear glue"
+    " hammer hinge hook hose jack kettle knob ladder lamp lock mallet mirror mop nail paint pipe"
+    " plank pump rake rope ruler saw screw spade spring tape torch tray valve vice washer wheel"
+    " wire wrench"
+).split()
+_PRICES = dict(zip(_ITEMS, random.Random(0).sample(range(10, 100), len(_ITEMS)), strict=True))
+_TOOL = {
+    "name": "prices",
+    "description": "Prices of items.",
+    "parameters": {"type": "object", "properties": {"items": {"type": "array"}}},
+}
+_CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+_PER_TASK = 2
+_TURNS = 3
+
+
+def logs(num: int) -> Iterator[str]:
+    """Lines of JSON in the form of OpenAI's messages, two trials of each task."""
+    for number in range(num):
+        yield json.dumps(_log(number)) + "\n"
+
+
+def answer(items: list[str]) -> str:
+    """What the shop says."""
+    return "\n".join(f"{item} {_PRICES[item]}" for item in items)
+
+
+def checkpoint(folder: Path) -> Path:
+    """A Qwen3 of two layers with random weights and a tokenizer of its own."""
+    tokenizer = _tokenizer()
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=64,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+    )
+    model = Qwen3ForCausalLM(config)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    model.save_pretrained(folder)
+    return folder
+
+
+def _log(number: int) -> dict[str, object]:
+    rng = random.Random(number)
+    messages: list[dict[str, object]] = [{"role": "user", "content": "What do these cost?"}]
+    for turn in range(_TURNS):
+        items = rng.sample(_ITEMS, 3)
+        call = {"name": "prices", "arguments": json.dumps({"items": items})}
+        calls = [{"id": f"call-{turn}", "type": "function", "function": call}]
+        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+        messages.append({"role": "tool", "tool_call_id": f"call-{turn}", "content": answer(items)})
+    tools = [{"type": "function", "function": _TOOL}]
+    return {"task_id": f"task-{number // _PER_TASK}", "tools": tools, "messages": messages}
+
+
+def _tokenizer() -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=704,
+        special_tokens=_SPECIAL_TOKENS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(logs(300), trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<|endoftext|>",
+        eos_token="<|im_end|>",
+        chat_template=_CHATML,
+    )
