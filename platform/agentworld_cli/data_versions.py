@@ -81,7 +81,7 @@ def inspect(
     data: Data, out: Out = Path("dataset.html"), store: Store = DEFAULT_STORE, as_json: Json = False
 ) -> None:
     """Write a page that shows a data set: counts, lengths, licences, example turns, quarantine."""
-    from agentworld.records.base import write_whole
+    from agentworld.records.file import write_whole
     from agentworld.reports.dataset import render_dataset, view_dataset
     from agentworld.storage.datasets import find_dataset
 

@@ -18,7 +18,8 @@ from agentworld.data.filters import TrajectoryFilter, digest_content
 from agentworld.data.n_grams import Hashes, hash_words, n_grams, text_of
 from agentworld.data.near_duplicates import Signatures, sign
 from agentworld.recipes.data import PrepareRecipe
-from agentworld.records.base import Digest, digest_bytes, digest_json, write_whole
+from agentworld.records.base import Digest, digest_bytes, digest_json
+from agentworld.records.file import write_whole
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.batches import Batch, read_batch
 
