@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from agentworld.data.importers.base import _KINDS as FORMS
+from agentworld.data.importers.base import importer_of
 from agentworld.storage.trajectories import read_collected, read_trajectories
 from agentworld_cli.main import app
 
@@ -117,3 +119,11 @@ def test_an_import_says_how_far_it_is_to_who_watches_and_not_where_its_result_st
     assert "import" in result.stderr
     assert "finished" in result.stderr
     assert "finished" not in result.stdout
+
+
+def test_the_guide_lists_every_form_and_every_option():
+    guide = (Path(__file__).parents[2] / "docs/guides/from-logs.md").read_text()
+    for name in FORMS.names:
+        assert f"\n| `{name}` | " in guide
+        for option in importer_of(name).options.model_fields:
+            assert f"`{option}`" in guide or f"`{option}: " in guide, (name, option)
