@@ -42,7 +42,7 @@ export DO_NOT_TRACK := 1
 .PHONY: help setup setup-test peers programs demo manifests verify golden check \
 	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
-	bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-data faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
+	bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-recordings bench-data faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
 	etcd cluster extensions containers database monitor mpi
 .NOTPARALLEL:
@@ -119,7 +119,7 @@ test-recordings: setup-test ## real recordings, of which nothing is in this proj
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
 
-bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-data ## every benchmark
+bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-recordings bench-data ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_demo $(PROFILE)
@@ -132,6 +132,9 @@ bench-wires: setup-test peers ## each wire over the core, and a storm of slow an
 
 bench-operator: cluster containers setup-test ## the operator before a real API server against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_operator $(PARTS)
+
+bench-recordings: setup-test ## real recordings from file to simulator, beside the baselines; RECORDINGS=FOLDER
+	RECORDINGS=$(RECORDINGS) PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_recordings
 
 bench-pipelines: setup-test ## what the pipelines add to their steps
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_pipelines

@@ -84,10 +84,12 @@ def test_sft_begins_at_the_checkpoint_of_the_recipe(walked):
 def test_the_model_beats_what_only_looks_things_up(walked):
     report = WorldModelReport.read(walked.value("report") / "report.json")
     assert report.stages.keys() == {"sft"}
-    assert {"copy", "nearest"} <= report.baselines.keys()
     assert report.rl_gain is None
     assert report.lead
     assert report.lead.low > 0
+    leads = report.stages["sft"].leads
+    assert leads.keys() == report.baselines.keys() == {"copy", "repeat", "frequent", "nearest"}
+    assert all(figures.metrics["token_f1"].low > 0 for figures in leads.values())
     assert report.stages["sft"].free_running
 
 

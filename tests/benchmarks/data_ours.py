@@ -11,7 +11,7 @@ from agentworld.recipes.data import CollectRecipe, PrepareRecipe
 from agentworld.records.progress import no_tick
 from agentworld.storage.source import digest_of
 
-LIGHT = PrepareRecipe(near_duplicates=None, leaks=None)
+LIGHT = PrepareRecipe(near_duplicates=None, leaks=None, redact=False)
 RECIPES = {"light": LIGHT, "all": PrepareRecipe(), "one": PrepareRecipe(num_workers=1)}
 
 

@@ -24,6 +24,7 @@ from agentworld.data.importers import importer_of
 from agentworld.data.leaks import Hits, find_leaks, index_judged, most_tasks
 from agentworld.data.n_grams import hash_words, n_grams, text_of
 from agentworld.data.near_duplicates import near_duplicates, sign
+from agentworld.data.redaction import redact
 from agentworld.data.samples import make_sample, pool_of
 from agentworld.data.survey import WORDS_PER_GRAM
 from agentworld.recipes.data import CollectRecipe, PrepareRecipe
@@ -152,6 +153,8 @@ def sample_row(recipe: PrepareRecipe, row: Row) -> Row:
     """A sample with its masks, and the text of which a pool's digest is."""
     trajectory, digest = trajectory_of(row), row["digest"]
     pool = pool_of(recipe, trajectory, digest)
+    if recipe.redact:
+        trajectory = redact(trajectory).trajectory
     sample = make_sample(recipe, trajectory, digest, pool)
     columns = sample.model_dump(mode="json")
     return {"pool": pool if sample.targets else "", "canonical": canonical(columns), **columns}

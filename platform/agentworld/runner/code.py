@@ -20,7 +20,8 @@ _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
 _PROSE = (".txt", ".jinja")
 _LIVE = _PACKAGE / "domains" / "live.py"
-_DOMAINS = f"{_PACKAGE.name}.domains."
+_BY_NAME = (f"{_PACKAGE.name}.domains.", f"{_PACKAGE.name}.data.importers.")
+"""Tables of which a step takes what its data needs, and says which by an input of its own."""
 _OWN = _PACKAGE / "runner" / "code.py"
 """Asks for environments by name, and opens none."""
 
@@ -49,9 +50,7 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
 @cache
 def module_digest(module: str) -> Digest:
     """Over the source files that a module reaches: of what a step loads by its name."""
-    reached: dict[str, Path | None] = {}
-    _reach(module, reached, _added_packages())
-    return _digest_of(set(filter(None, reached.values())))
+    return _digest_of(_reached_from(module))
 
 
 def _digest_of(files: Set[Path]) -> Digest:
@@ -68,6 +67,12 @@ def commit() -> str:
     except OSError:
         return "unknown"
     return completion.stdout.strip() or "unknown"
+
+
+def _reached_from(module: str) -> set[Path]:
+    reached: dict[str, Path | None] = {}
+    _reach(module, reached, _added_packages())
+    return set(filter(None, reached.values()))
 
 
 def _reach(module: str, reached: dict[str, Path | None], added: Set[str]) -> None:
@@ -125,7 +130,7 @@ def _name_of(path: Path) -> str:
 def _imports_of(file: Path, module: str) -> frozenset[str]:
     """Modules that a file names; `from a import b` may mean the module `a.b`.
 
-    A table of kinds names its modules too; that of the domains counts by the data alone.
+    A table of kinds names its modules too, but for those of which a step takes one by its name.
     """
     parents = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
     names: set[str] = set()
@@ -137,7 +142,7 @@ def _imports_of(file: Path, module: str) -> frozenset[str]:
             source = ".".join([*above, *([node.module] if node.module else [])])
             names.add(source)
             names.update(f"{source}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.keyword) and not module.startswith(_DOMAINS):
+        elif isinstance(node, ast.keyword) and not module.startswith(_BY_NAME):
             names.update(_modules_of_table(node))
     return frozenset(names)
 

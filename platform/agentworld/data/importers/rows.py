@@ -117,6 +117,8 @@ def _elements(stream: BufferedIOBase) -> Iterator[Row]:
             is_more = text.skip(",")
             if not is_more and not text.skip("]"):
                 raise ValueError("the array does not end")
+        if not text.is_at_end():
+            raise ValueError("more follows the array")
     except (ValueError, RecursionError) as error:
         yield Row(f"element {number}", problem=f"{_problem(error)}; the rest was not read")
 
@@ -141,6 +143,11 @@ class _Text:
             return False
         self._position += len(mark)
         return True
+
+    def is_at_end(self) -> bool:
+        """Whether blanks alone are left."""
+        self.skip("")
+        return self._position == len(self._text)
 
     def value(self) -> JsonValue:
         """The next value; raises ValueError where there is none."""

@@ -1,0 +1,135 @@
+"""A small world model of real recordings beside the baselines: `make bench-recordings`.
+
+`.bench/recordings.json`. tau-bench's airline, of which a hundred episodes are recorded, goes by the
+command line from the file to a simulator that is served, as domain `text`, split by task. The model
+begins with random weights, for no other is here: what it learns is in three passes over the data.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import yaml
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import SimulatorError
+from agentworld.records.base import Digest
+from agentworld.records.episode import EpisodeOpening
+from agentworld.records.report import WorldModelReport, WorldModelScore
+from agentworld.records.run import RunOpening
+from agentworld.records.sample import Sample
+from agentworld.storage.pools import read_dataset, read_pool
+from agentworld.storage.simulators import PinnedSimulator
+from benchmarks.report import empty_folder, measured_on, publish
+
+_SOURCE = "tau-bench-airline"
+_RECIPE = {
+    "name": "airline",
+    "model": {
+        "vocabulary_size": 2048,
+        "hidden_size": 192,
+        "intermediate_size": 512,
+        "num_layers": 4,
+        "context_tokens": 16_384,
+        "num_warmup_texts": 0,
+    },
+    "collect": {"held_out_share": 0.2},
+    "prepare": {"cpt_share": 0.5, "sft_share": 0.45},
+    "cpt": {"stage": "cpt", "epochs": 6, "tokens_per_batch": 16_384, "learning_rate": 3e-3},
+    "sft": {"stage": "sft", "epochs": 6, "tokens_per_batch": 16_384, "learning_rate": 1e-3},
+    "evaluate": {"num_episodes": 20, "num_free_running": 2},
+    "simulate": {"sampling": {"max_tokens": 1024}},
+}
+
+
+class Walk:
+    """The commands of one walk, in a store of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._store = folder / "store"
+        self._recipe = folder / "airline.yaml"
+        self._recipe.write_text(yaml.safe_dump(_RECIPE))
+        self.seconds: dict[str, float] = {}
+
+    def command(self, *words: str, recipe: bool = True) -> list[str]:
+        options = ["--store", str(self._store)]
+        options += ["--recipe", str(self._recipe)] * recipe
+        return [sys.executable, "-m", "agentworld_cli.main", *words, *options]
+
+    def run(self, *words: str) -> str:
+        """A command's first line of output, which names what it made."""
+        began = time.monotonic()
+        done = subprocess.run(self.command(*words), stdout=subprocess.PIPE, text=True, check=True)
+        self.seconds[" ".join(words[:2])] = round(time.monotonic() - began, 1)
+        print(f"{words[0]} {words[1]}: {self.seconds[' '.join(words[:2])]} s", file=sys.stderr)
+        return done.stdout.splitlines()[0]
+
+
+def main() -> int:
+    """Prints the table; nothing in it is bound."""
+    known = measured_on()
+    walk = Walk(empty_folder("recordings"))
+    source = str(Path(os.environ["RECORDINGS"]) / _SOURCE)
+    collected = walk.run("data", "import", source)
+    data = Path(walk.run("data", "prepare", "--collected", collected))
+    cpt = walk.run("train", "cpt", "--data", str(data))
+    sft = walk.run("train", "sft", "--data", str(data), "--parent", cpt)
+    stages = ["--cpt", cpt, "--sft", sft]
+    folder = walk.run("evaluate", "stages", "--data", str(data), *stages)
+    report = WorldModelReport.read(Path(folder) / "report.json")
+    version = walk.run("world-model", "register", "--report", folder, *stages)
+    pinned = walk.run("simulator", "pin", version)
+    episode = next(read_pool(data, read_dataset(data), "held_out"))
+    steps = _served(walk, Path(pinned), episode)
+    scores = {**report.baselines, **report.stages}
+    table = {name: _figures(score) for name, score in scores.items()}
+    print("\n".join(f"{name:<8} {json.dumps(row)}" for name, row in table.items()))
+    return publish("recordings", {**known, "seconds": walk.seconds, **steps, "scores": table}, [])
+
+
+def _figures(score: WorldModelScore) -> dict[str, list[float]]:
+    of = {"exact_match": score.exact_match, **score.metrics, **score.by_tag}
+    return {
+        name: [round(each, 4) for each in (figure.mean, figure.low, figure.high)]
+        for name, figure in of.items()
+    }
+
+
+def _served(walk: Walk, pinned: Path, episode: Sample) -> dict[str, int]:
+    """Plays the actions of a held-out episode in the simulator; how many it answered."""
+    command = walk.command("simulator", "serve", str(pinned), "--access", "local", recipe=False)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout
+            url = service.stdout.readline().split()[-1]
+            return asyncio.run(_play(url, PinnedSimulator.read(pinned).digest, episode))
+        finally:
+            service.terminate()
+
+
+async def _play(url: str, simulator: Digest, episode: Sample) -> dict[str, int]:
+    client = SimulatorClient(url, simulator=simulator)
+    opening = RunOpening(agent="recorded", starting_weights=simulator, simulator=simulator)
+    run = await client.open_run(opening)
+    start = episode.prompt.initial_state
+    opened = await client.begin(EpisodeOpening(run=run.id, initial_state=start))
+    num_answered = 0
+    failures = Counter[str]()
+    for turn in episode.turns:
+        try:
+            await client.step(opened.episode, turn.action)
+        except SimulatorError as error:
+            failures[error.kind] += 1
+        else:
+            num_answered += 1
+    await client.close()
+    return {"steps_answered": num_answered, **failures}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
