@@ -119,7 +119,7 @@ test-recordings: setup-test ## real recordings, of which nothing is in this proj
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
 
-bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-recordings bench-data ## every benchmark
+bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-data ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_demo $(PROFILE)
