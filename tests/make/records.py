@@ -230,7 +230,7 @@ def grouped_report(
         update={
             "metrics": metrics,
             "by_kind": kinds,
-            "answers": Answers(**{"num": 100, **answers}),
+            "answers": Answers(**{"num": 100, "num_episodes": 20, **answers}),
             "leads": {"copy": more, "repeat": more},
             "gain": gain,
         }

@@ -47,11 +47,20 @@ class Comparison:
         return difference
 
     def smallest_lead(self, of: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
-        """Over any of the others, on all turns or on a harder part: that which begins lowest."""
+        """Over any of the others, on all turns or on a harder part: that which begins lowest.
+
+        A part of which no turn was answered is left out; raises EngineError as `gain` does.
+        """
         tags = tags_of(self._flat)
         filters = [is_any, *(has_tag(tag) for tag in (HISTORY, UNSEEN) if tag in tags)]
-        leads = [self.gain(of, other, turn_filter) for other in others for turn_filter in filters]
-        return min(leads, key=lambda lead: lead.low)
+        leads = [
+            self.gain(of, other, part)
+            if part is is_any
+            else self._difference(EXACT, of, other, part)
+            for other in others
+            for part in filters
+        ]
+        return min(filter(None, leads), key=lambda lead: lead.low)
 
     def leads(self, of: ScoredWorld, baselines: Mapping[str, ScoredWorld]) -> dict[str, Figures]:
         """By baseline, on all turns; one with which no turn can be compared is left out."""

@@ -75,21 +75,34 @@ def targets_of(sample: Sample) -> list[Target]:
 
 
 async def free_run(
-    judge: Judge, domain: Domain, turns: Sequence[SampleTurn], ask: Ask
+    judge: Judge,
+    domain: Domain,
+    turns: Sequence[SampleTurn],
+    ask: Ask,
+    *,
+    judges_blank: bool = True,
 ) -> list[Judged]:
     """Every turn of an episode; after a failure there is no history to go on from.
 
-    The turns after an engine's failure are holes, those after the model's own are wrong.
+    The turns after an engine's failure are holes, those after the model's own are wrong. No model
+    can show nothing: without `judges_blank` a turn that shows nothing stays in the history as it
+    was recorded, and is not judged.
     """
     history: list[Turn] = []
-    guess: str | None = NOTHING
+    guess: str | None = ""
     judged: list[Judged] = []
+    has_failed = False
     for turn in turns:
-        if len(history) == len(judged):
+        if not (judges_blank or turn.observation.strip()):
+            history.append(Turn(action=turn.action, observation=turn.observation))
+            continue
+        if not has_failed:
             guess = await ask(history, turn.action)
         judged.append(judge.judge(domain, turn, guess))
         if guess:
             history.append(Turn(action=turn.action, observation=guess))
+        else:
+            has_failed = True
     return judged
 
 
@@ -117,6 +130,7 @@ def answers_of(episodes: Episodes) -> Answers:
     flat = [each for episode in episodes for each in episode]
     return Answers(
         num=len(flat),
+        num_episodes=sum(any(each.exact is not None for each in episode) for episode in episodes),
         missing=sum(each.exact is None for each in flat),
         cut_off=sum(each.failed for each in flat),
     )

@@ -101,7 +101,8 @@ async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) ->
 
 async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
     ask = partial(predictor.predict, sample.prompt)
-    return await free_run(judge, domain_of(sample.domain), sample.turns, ask)
+    domain = domain_of(sample.domain)
+    return await free_run(judge, domain, sample.turns, ask, judges_blank=False)
 
 
 def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
@@ -122,7 +123,7 @@ def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldM
         by_tag={tag: of(exact(judged, has_tag(tag))) for tag in tags_of(targets)},
         by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
         by_domain={name: group(has_domain(name)) for name in domains if len(domains) > 1},
-        free_running=of(exact(free, is_any)) if free else None,
+        free_running=of(exact(free, is_any)) if any(free) else None,
         answers=answers_of(judged),
     )
 

@@ -15,6 +15,8 @@ class Answers(Record):
 
     num: int = Field(ge=0)
     """All of them."""
+    num_episodes: int = Field(0, ge=0)
+    """The episodes of which a turn was answered: intervals draw these."""
     missing: int = Field(0, ge=0)
     """The engine or the service failed: these turns are holes, and no part of any mean."""
     cut_off: int = Field(0, ge=0)
@@ -28,6 +30,8 @@ class ValidationRule(Record):
     """The metric that is compared with the baselines; `exact_match` is one too."""
     least_lead: float = Field(0.0, ge=-1, lt=1)
     """The lead over every baseline, turn by turn, has its whole 95 % interval above this."""
+    least_episodes: int = Field(10, gt=0)
+    """Of fewer an interval says little: of one it has no width."""
 
 
 class Validation(Record):
@@ -52,6 +56,8 @@ class Validation(Record):
         answers, rule = self.answers, self.rule
         if not answers.num:
             yield "nothing was asked"
+        elif answers.num_episodes < rule.least_episodes:
+            yield f"{answers.num_episodes} episodes were answered; {rule.least_episodes} are needed"
         if answers.missing:
             yield f"{answers.missing} of {answers.num} answers are missing"
         if answers.cut_off:

@@ -133,6 +133,17 @@ def test_parts_that_no_turn_belongs_to_are_left_out_of_the_smallest_lead():
     assert (lead.mean, lead.num) == (0.5, 240)
 
 
+def test_a_part_of_which_no_turn_was_answered_is_left_out_of_the_smallest_lead():
+    first = [each.turns[0].model_copy(update={"tags": ("unseen",)}) for each in SAMPLES]
+    samples = [
+        sample.model_copy(update={"turns": (turn, *sample.turns[1:])})
+        for sample, turn in zip(SAMPLES, first, strict=True)
+    ]
+    holes = scored(lambda _, turn: None if turn == 0 else False)
+    lead = Comparison(samples, RECIPE).smallest_lead(scored(lambda *_: True), [holes])
+    assert (lead.mean, lead.num, lead.holes) == (1, 180, 60)
+
+
 def test_episodes_are_those_that_the_recipe_chose():
     few = Comparison(SAMPLES, EvaluateRecipe(num_episodes=3, num_resamples=50))
     three = ScoredWorld(score=records.world_score(), exact=((True,) * 4,) * 3)

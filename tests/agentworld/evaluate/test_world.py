@@ -227,6 +227,21 @@ def test_a_free_run_ends_where_there_is_no_observation_to_go_on_from(failure, me
     assert (free.mean, free.num, free.holes) == (mean, num, holes)
 
 
+def test_a_free_run_keeps_a_turn_that_shows_nothing_and_does_not_judge_it():
+    blank = SAMPLES[0].turns[1].model_copy(update={"observation": " ", "target": False})
+    turns = (SAMPLES[0].turns[0], blank, *SAMPLES[0].turns[2:])
+    sample = SAMPLES[0].model_copy(update={"turns": turns})
+    recipe = RECIPE.model_copy(update={"num_free_running": 1})
+    found, engine = score(knowing(SAMPLES), [sample], recipe)
+    assert (found.free_running.mean, found.free_running.num) == (1, 3)
+    assert {"role": "assistant", "content": " "} in asked(engine)[-1]
+
+
+def test_the_episodes_with_an_answer_are_counted():
+    found, _ = score(knowing(SAMPLES), SAMPLES)
+    assert found.answers.num_episodes == len(SAMPLES)
+
+
 def test_without_free_running_episodes_there_is_no_such_score():
     assert score(knowing(SAMPLES), SAMPLES)[0].free_running is None
 

@@ -21,12 +21,13 @@ def test_a_report_with_all_answers_and_a_lead_over_every_baseline_validates():
         ({"missing": 3}, "3 of 100 answers are missing"),
         ({"cut_off": 100}, "100 of 100 answers are cut off or empty"),
         ({"num": 0}, "nothing was asked"),
+        ({"num_episodes": 1}, "1 episodes were answered; 10 are needed"),
         (
             {"lead": 0.05},
             "the lead over copy in token_f1 may be 0.000, which is not above 0",
         ),
     ],
-    ids=["missing", "cut off", "none", "lead"],
+    ids=["missing", "cut off", "none", "one episode", "lead"],
 )
 def test_one_missing_answer_or_a_lead_that_may_be_none_does_not(fields, problem):
     told = validation(**fields)
@@ -62,6 +63,7 @@ def test_an_evaluation_that_did_not_count_its_answers_validates_nothing():
 
 def test_a_served_simulator_is_validated_by_the_same_rule():
     score = records.grouped_report().stages["rl"]
-    free = {"exact_match": score.exact_match, "leads": score.leads, "answers": Answers(num=9)}
+    answers = Answers(num=9, num_episodes=10)
+    free = {"exact_match": score.exact_match, "leads": score.leads, "answers": answers}
     told = records.served_report(free_running=free).validation({records.manifest().digest})
     assert (told.passed, told.answers.num) == (True, 9)
