@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from agentworld.data.importers import form_of, importer_of
-from agentworld.data.importers.rows import rows_of
+from agentworld.data.importers.rows import Row, rows_of
 from agentworld.data.n_grams import text_of
 from agentworld.errors import InputError
 from agentworld.storage.source import SourceFile, files_of
@@ -28,11 +28,19 @@ def benchmark_texts(source: str) -> list[str]:
 def _texts_of(file: SourceFile) -> Iterator[str]:
     try:
         importer = importer_of(form_of([file]))
-        items = importer.read(file, importer.options(), _DOMAIN)
-        texts = [text_of(item.trajectory.turns) for item in items if item.trajectory]
+        items = list(importer.read(file, importer.options(), _DOMAIN))
     except (InputError, ValueError):  # it is of no form, or of one that must be described
-        texts = []
-    yield from texts or (_text_of(row.value) for row in rows_of(file))
+        items = []
+    if items and all(item.trajectory for item in items):
+        yield from (text_of(item.trajectory.turns) for item in items if item.trajectory)
+    else:
+        yield from map(_text_of_row, rows_of(file))
+
+
+def _text_of_row(row: Row) -> str:
+    if row.problem:
+        raise InputError(f"the benchmark cannot be read whole, at {row.place}: {row.problem}")
+    return _text_of(row.value)
 
 
 def _text_of(row: JsonValue) -> str:

@@ -10,6 +10,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, Record, digest_file
 from agentworld.records.collected import Collected
+from agentworld.records.quarantine import QUARANTINE
 
 _FILE = "import.json"
 
@@ -39,8 +40,8 @@ class ImportState(Record):
 def load_state(out: Path, recipe: CollectRecipe, content: Digest) -> ImportState:
     """How far the import of a source of this content into a folder is.
 
-    At its beginning, where the folder is of another import, or its chunks are not those that were
-    written.
+    At its beginning, where the folder is of another import, its chunks are not those that were
+    written, or its quarantine is shorter than it was.
     """
     beginning = ImportState(recipe=recipe.digest, content=content)
     try:
@@ -49,10 +50,15 @@ def load_state(out: Path, recipe: CollectRecipe, content: Digest) -> ImportState
         return beginning
     chunks = state.collected.chunks.items()
     is_whole = all((out / name).is_file() and digest_file(out / name) == d for name, d in chunks)
+    is_whole = is_whole and _size_of(out / QUARANTINE) >= state.quarantine_bytes
     is_same = (state.recipe, state.content) == (beginning.recipe, beginning.content)
     return state if is_same and is_whole else beginning
 
 
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
 def forget_state(out: Path) -> None:
-    """When the manifest is there."""
+    """An import that wrote its manifest needs it no more."""
     (out / _FILE).unlink(missing_ok=True)

@@ -5,7 +5,6 @@ out stay so. Where none is marked, a share of the tasks is held out, each by its
 one more episode changes the fate of no other task.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file, first_problem
 from agentworld.records.collected import Collected
+from agentworld.records.file import sync
 from agentworld.records.progress import Tick
 from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
 from agentworld.records.trajectory import Trajectory
@@ -182,8 +182,12 @@ class _Tally:
     def position(self) -> dict[str, object]:
         """How far it is; holds where no trajectory waits for its chunk."""
         self._quarantine.flush()
-        size = os.fstat(self._quarantine.fileno()).st_size
-        return {"quarantine_bytes": size, "collected": self._collected()}
+        path = self._out / QUARANTINE
+        sync(path)
+        return {
+            "quarantine_bytes": path.stat().st_size,
+            "collected": self._collected(),
+        }
 
     def finish(self) -> Collected:
         """The manifest of what was added."""
@@ -218,11 +222,13 @@ def _num_characters(trajectory: Trajectory) -> int:
 
 
 def _nothing(source: str, form: str, out: Path) -> str:
-    lines = (out / QUARANTINE).read_text().splitlines()
-    if not lines:
+    with (out / QUARANTINE).open(encoding="utf-8", newline="\n") as lines:
+        first_line = lines.readline()
+        num = 1 + sum(1 for _ in lines)
+    if not first_line:
         return f"{source} holds no episode of the form {form}; name another source or form"
-    first = Quarantined.model_validate_json(lines[0])
+    first = Quarantined.model_validate_json(first_line)
     return (
-        f"{source} holds no episode of the form {form}; the first of {len(lines)} records that are"
-        f" none is {first.file} {first.place}: {first.problem}"
+        f"{source} holds no episode of the form {form}; the first of {num} records that are none"
+        f" is {first.file} {first.place}: {first.problem}"
     )

@@ -28,8 +28,8 @@ LABELS = tuple(_LABELS)
 _REST_OF_NAME = r"(?P<rest>(?:[A-Z_.-][\w.-]{0,32})?s?\d{0,3})"
 _SIGN = r"[\"'`\]\\]{0,3}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
 _SCHEME = r"(?:(?i:bearer|basic|token)\s+)?"
-_QUOTED = r"\\?[\"'`](?!\[REDACTED:)(?P<quoted>[^\n\"'`\\]{8,512})"
-_PLAIN = r"(?P<plain>[^\s\"'`,;<>(){}\[\]$|&\\]{8,512})(?![(\[{])"
+_QUOTED = r"\\?[\"'`](?!\[REDACTED:)(?P<quoted>[^\n\"'`\\]{8,65536}+)"
+_PLAIN = r"(?P<plain>[^\s\"'`,;<>(){}\[\]$|&\\]{8,65536}+)(?![(\[{])"
 _VALUE = re.compile(f"{_REST_OF_NAME}{_SIGN}(?:{_SCHEME}{_PLAIN}|{_QUOTED})")
 HINT = (
     f"(?:{'|'.join(LABELS)})"

@@ -50,6 +50,8 @@ def prepare(
     source = read_collected(collected)
     shaping = recipe.model_copy(update={"num_workers": None})
     batches = batches_of([collected / name for name in source.chunks], bytes_per_batch)
+    if not batches:
+        raise InputError(f"{collected} holds no trajectory; collect or import some first")
     jobs = [SurveyJob(shaping, source.digest, batch, out / _WORK) for batch in batches]
     num_workers = min(recipe.num_workers or num_processors(), len(jobs))
     out.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ it, and nobody takes it for a key. What is no secret keeps every byte.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import pyarrow
@@ -24,7 +24,7 @@ from agentworld.records.tool import Tool
 from agentworld.records.trajectory import Span, Trajectory, Turn
 
 _BATCH = 256
-_SEPARATOR = "\n\x1e\n"  # no pattern reaches over it
+_SEPARATOR = "\n\x1e\n"
 _HINT = "|".join([HINT, *(rule.hint for rule in RULES)])
 
 
@@ -38,7 +38,7 @@ class Redaction(NamedTuple):
 
 def redact(trajectory: Trajectory) -> Redaction:
     """Replaces the secrets in every text that a sample could show; the same for equal input."""
-    return _redact(trajectory, _SEPARATOR.join(_texts(trajectory)))
+    return _redact(trajectory)
 
 
 def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
@@ -46,8 +46,8 @@ def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
     texts = [_SEPARATOR.join(_texts(trajectory)) for trajectory in trajectories]
     hints = compute.match_substring_regex(pyarrow.array(texts), _HINT, ignore_case=True)
     return [
-        _redact(trajectory, text) if hint else Redaction(trajectory, Counter())
-        for trajectory, text, hint in zip(trajectories, texts, hints.to_pylist(), strict=True)
+        _redact(trajectory) if hint else Redaction(trajectory, Counter())
+        for trajectory, hint in zip(trajectories, hints.to_pylist(), strict=True)
     ]
 
 
@@ -64,10 +64,11 @@ def redacted(
             yield FilteredTrajectory(digest, redaction.trajectory)
 
 
-def _redact(trajectory: Trajectory, text: str) -> Redaction:
+def _redact(trajectory: Trajectory) -> Redaction:
     placeholders: dict[str, str] = {}
     counts: Counter[str] = Counter()
-    for secret in find_secrets(text):
+    # Each text by itself: what begins in one and ends in the next is in neither.
+    for secret in chain.from_iterable(map(find_secrets, _texts(trajectory))):
         if secret.value not in placeholders:
             counts[secret.kind] += 1
             placeholders[secret.value] = f"[REDACTED:{secret.kind}:{counts[secret.kind]}]"

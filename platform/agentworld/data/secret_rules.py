@@ -94,7 +94,7 @@ _PEM = (
     r"(?:[^-\x1e]{0,16384}(?:-[^-\x1e]{1,16384}){0,8}-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     r"|(?:(?:\\[nr]|\s)+[A-Za-z0-9+/=]{16,})+)"
 )
-_PUTTY = r"PuTTY-User-Key-File-\d[^\x1e]{0,16384}?Private-MAC: [0-9a-f]+"
+_PUTTY = r"PuTTY-User-Key-File-\d(?:(?!PuTTY-User)[^\x1e]){0,16384}?Private-MAC: [0-9a-f]+"
 _KEY_WORD = "password|passwd|pass|token|secret|api-?key|access-?key"
 _OPTION = rf"(?<![\w-])--[\w-]{{0,40}}(?:{_KEY_WORD})\s+[\"']?([^\s\"'<>$\[-][^\s\"'<>$\[]{{7,}})"
 _SSHPASS = r"\bsshpass\s+-p\s*[\"']?([^\s\"'$\[]{6,})"

@@ -6,8 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Self, TypeVar
+
+from agentworld.errors import StoreError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -49,9 +52,19 @@ class Workers:
         for item in items:
             futures.append(self._pool.submit(function, item))
             if len(futures) > self._num_workers + 1:
-                yield futures.popleft().result()
+                yield _result_of(futures.popleft())
         while futures:
-            yield futures.popleft().result()
+            yield _result_of(futures.popleft())
+
+
+def _result_of(future: Future[_Result]) -> _Result:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise StoreError(
+            "a worker was killed, probably because the machine has too little memory; lower"
+            " prepare.num_workers, and run it again"
+        ) from error
 
 
 def num_processors() -> int:

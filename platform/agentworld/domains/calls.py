@@ -20,7 +20,7 @@ def parse_calls(action: str) -> tuple[Call, ...]:
     if not action.startswith("{"):
         return ()
     try:
-        return tuple(_parse(line) for line in action.splitlines())
+        return tuple(_parse(line) for line in action.split("\n"))
     except (ValueError, RecursionError):
         return ()
 

@@ -103,6 +103,11 @@ def another_source(recipe, tmp_path):
     return recipe
 
 
+def a_lost_quarantine(recipe, tmp_path):
+    (tmp_path / "out/quarantine.ndjson").unlink()
+    return recipe
+
+
 def a_lost_chunk(recipe, tmp_path):
     (tmp_path / "out/recorded-00000.jsonl").unlink()
     return recipe
@@ -113,7 +118,10 @@ def a_changed_chunk(recipe, tmp_path):
     return recipe
 
 
-@pytest.mark.parametrize("change", [another_recipe, another_source, a_lost_chunk, a_changed_chunk])
+@pytest.mark.parametrize(
+    "change",
+    [another_recipe, another_source, a_lost_chunk, a_changed_chunk, a_lost_quarantine],
+)
 def test_what_is_of_another_import_is_not_gone_on_with(recipe, tmp_path, change):
     with pytest.raises(Killed):
         run(recipe, tmp_path / "out", killed_after(45))

@@ -134,6 +134,21 @@ def test_rows_of_agentworldbench_are_refused_for_training_by_name(tmp_path):
         prepare(PrepareRecipe(), tmp_path / "logs", tmp_path / "data", no_tick)
 
 
+def test_one_recording_in_a_benchmark_hides_no_other_row(tmp_path):
+    clean, path = logs(100, 10), tmp_path / "benchmark.jsonl"
+    rows = [{"messages": list(messages(clean[40]))}, {"text": observations(clean[50])[1]}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dataset = prepared(tmp_path, clean, benchmarks=[str(path)])
+    assert not {clean[40].digest, clean[50].digest} & training(tmp_path, dataset)
+
+
+def test_a_benchmark_that_cannot_be_read_whole_is_refused(tmp_path):
+    path = tmp_path / "benchmark.jsonl"
+    path.write_text('{"text": "one"}\n{"text": \n')
+    with pytest.raises(InputError, match="cannot be read whole, at line 2: it is no JSON"):
+        prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
+
+
 def test_a_benchmark_without_a_text_is_refused(tmp_path):
     path = tmp_path / "benchmark.jsonl"
     path.write_text('{"number": 1}\n')

@@ -137,6 +137,11 @@ def test_a_malformed_record_is_named(tmp_path, episodes):
     assert not list((tmp_path / "data").iterdir())
 
 
+def test_a_source_without_a_trajectory_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no trajectory; collect or import some first"):
+        prepared(tmp_path, [])
+
+
 def test_an_empty_pool_is_named(tmp_path, episodes):
     with pytest.raises(InputError, match="pool held_out is empty"):
         prepared(tmp_path, episodes[:200])

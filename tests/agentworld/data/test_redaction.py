@@ -235,3 +235,38 @@ def test_the_guide_names_every_kind():
     rows = re.findall(r"^\| (`.*`) \| (?:their|the name|`scheme|the header|`--)", guide, re.M)
     kinds = {kind for row in rows for kind in re.findall(r"`([a-z-]+)`", row)}
     assert kinds == {rule.kind for rule in RULES} | {"password", "secret", "api-key", "token"}
+
+
+def test_a_key_that_is_cut_off_is_redacted_whatever_comes_next():
+    body = "\n".join(f"MIIE{number}aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567" for number in range(3))
+    key = f"-----BEGIN RSA PRIV{'ATE'} KEY-----\n{body}"
+    result, counts = redact(log(("head -4 key.pem", key), ("/usr/bin/python3 x.py", "ok")))
+    assert counts == {"private-key": 1}
+    assert "MIIE0" not in result.model_dump_json()
+    assert result.turns[1].action == "/usr/bin/python3 x.py"
+
+
+def test_what_one_text_ends_with_is_no_label_of_the_next():
+    trajectory = log(("app --token", "7f9ac3d1e2 built"))
+    assert redact(trajectory).trajectory == trajectory
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "secret = hmacSha256(key, data)",
+        "api_key = sha256Hex(data)",
+        "const password = b2Hash(user)",
+    ],
+)
+def test_a_call_after_a_label_is_no_secret(code):
+    assert not secrets_in(code)
+
+
+def test_a_long_secret_is_redacted_to_its_end():
+    value = "aB3dE6gH9jK" * 60
+    assert {*secrets_in(f"DB_PASSWORD={value} next")} == {("password", value)}
+
+
+def test_many_headers_of_keys_take_no_longer_each():
+    assert not secrets_in("PuTTY-User-Key-File-2\n" * 20_000)

@@ -73,7 +73,7 @@ def test_calls_are_what_their_tools_do_and_a_write_decides(action, kind):
 
 
 def test_calls_are_read_as_they_are_written():
-    calls = (Call("get_user", {"id": 1, "name": "é\n"}), Call("think", {}))
+    calls = (Call("get_user", {"id": 1, "name": "é\n\u2028"}), Call("think", {}))
     assert parse_calls(render_calls(calls)) == calls
 
 

@@ -135,9 +135,16 @@ def test_whatever_is_wrong_in_a_trace_it_is_an_episode_or_a_problem(tmp_path_fac
 @pytest.fixture(scope="module")
 def database(tmp_path_factory) -> Path:
     """Of an MLflow with an experiment of three traces."""
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_URI", "")  # which MLflow writes to, and which is put back
+        trace_agents(path)
+    return path
+
+
+def trace_agents(path: Path) -> None:
     import mlflow
 
-    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
     mlflow.set_tracking_uri(f"sqlite:///{path}")
     experiment = mlflow.create_experiment("agents", str(path.parent / "files"))
     for city in ("Paris", "Rome", "Bonn"):
@@ -148,7 +155,6 @@ def database(tmp_path_factory) -> Path:
         start("broken", "TOOL", parent_span=agent, inputs={}).end(status="ERROR")
         agent.end()
         mlflow.flush_trace_async_logging()
-    return path
 
 
 @pytest.fixture
