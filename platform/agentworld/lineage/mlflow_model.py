@@ -15,6 +15,7 @@ from agentworld.lineage.mlflow_files import is_here
 from agentworld.lineage.server import Server
 from agentworld.records.base import digest_json
 from agentworld.records.checkpoint import model_files
+from agentworld.storage.bases import path_in
 
 
 class MlflowModel:
@@ -39,7 +40,7 @@ class MlflowModel:
         """Downloads the files that are not here whole."""
         version = self._version()
         for name, size in self._server.ask(lambda: self._files(version)).items():
-            path = folder / name
+            path = path_in(folder, name, self.address)
             if not path.is_file() or path.stat().st_size != size:
                 self._server.ask(partial(self._download, version, name, folder))
 

@@ -5,7 +5,7 @@
     models:/NAME/3, or NAME@3             a version of the store's registry, whoever registered it
     Qwen/Qwen3-0.6B@<40 hex digits>       a model of a hub, at one commit
 
-What a base is called is nothing to a training: the digest over all its files is.
+A training depends on the digest over all files, not on the base's name.
 """
 
 import re

@@ -1,6 +1,7 @@
 """A model of a hub, at one commit. The hub is the one that HF_ENDPOINT names."""
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ import httpx2
 from huggingface_hub import HfApi, RepoFile, constants, snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
+    HFValidationError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
@@ -17,6 +19,8 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_file
+from agentworld.storage.address import redact
+from agentworld.storage.bases import path_in
 
 _HUB = "https://huggingface.co"
 _FILES = (
@@ -26,6 +30,8 @@ _FILES = (
 """What a model is loaded from, and what it may be used for: no pickles, no code."""
 _OTHER_FORMS = ("consolidated*", "original/*", "onnx/*", "openvino/*", "coreml/*")
 """The same weights once more."""
+_CHATTY = ("huggingface_hub", "httpx2")
+"""Loggers that write addresses with their passwords."""
 
 
 class HubModel:
@@ -47,15 +53,26 @@ class HubModel:
         try:
             with _reaching_the_hub():
                 files = self._download(endpoint, folder)
+        except HFValidationError as error:
+            raise InputError(
+                f"{self.address} names no model of a hub ({_why(error)}); write"
+                " ORGANISATION/MODEL@COMMIT"
+            ) from error
         except (RepositoryNotFoundError, RevisionNotFoundError, GatedRepoError) as error:
             raise InputError(
-                f"{endpoint} gives no {self.address} ({_why(error)}); check name and commit, and"
-                " set HF_TOKEN where the model is not open to all"
+                f"{redact(endpoint)} has no {self.address} ({_why(error)}); check name and commit,"
+                " and set HF_TOKEN where the model is not open to all"
             ) from error
-        except (httpx2.HTTPError, OSError, RuntimeError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, RuntimeError) as error:
             raise StoreError(
-                f"{self.address} cannot be fetched from {endpoint} ({_why(error)}); set HF_ENDPOINT"
-                " to a hub that is reached from here, or name a folder or s3://BUCKET/FOLDER"
+                f"{self.address} cannot be fetched from {redact(endpoint)} ({_why(error)}); set"
+                " HF_ENDPOINT to a hub that is reached from here, or name a folder or"
+                " s3://BUCKET/FOLDER"
+            ) from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise StoreError(
+                f"{redact(endpoint)} does not answer as a hub when asked for {self.address}"
+                f" ({_why(error)}); set HF_ENDPOINT to the address of a hub"
             ) from error
         for file in files:
             self._check(file, folder / file.path)
@@ -63,6 +80,8 @@ class HubModel:
     def _download(self, endpoint: str, folder: Path) -> list[RepoFile]:
         entries = HfApi(endpoint).list_repo_tree(self._name, recursive=True, revision=self._commit)
         files = [each for each in entries if isinstance(each, RepoFile)]
+        for file in files:
+            path_in(folder, file.path, self.address)
         snapshot_download(
             self._name,
             revision=self._commit,
@@ -83,19 +102,29 @@ class HubModel:
             is_same = _git_digest(path) == file.blob_id
         if not is_same:
             path.unlink()
-            raise StoreError(f"{file.path} of {self.address} came garbled; fetch it again")
+            raise StoreError(
+                f"{file.path} of {self.address} is damaged: its digest differs from the hub's; run"
+                " the command again"
+            )
 
 
 @contextmanager
 def _reaching_the_hub() -> Iterator[None]:
     """Although the platform sets HF_HUB_OFFLINE in all that it starts, so that no library reaches
     for a hub by itself: who pins a hub's model in a recipe asks for it.
+
+    The loggers of its client are silent meanwhile; the errors say what failed.
     """
     before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name in _CHATTY}
     try:
+        for logger in levels:
+            logger.setLevel(logging.CRITICAL)
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 def _git_digest(path: Path) -> str:
@@ -105,4 +134,4 @@ def _git_digest(path: Path) -> str:
 
 
 def _why(error: Exception) -> str:
-    return " ".join(str(error.__cause__ or error).split())[:200]
+    return redact(" ".join(str(error.__cause__ or error).split()))[:200]

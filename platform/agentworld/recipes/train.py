@@ -36,6 +36,15 @@ class ModelRecipe(Record):
     """Texts of its domain that a new model learns to copy from before it sees an episode."""
     seed: int = 0
 
+    @model_validator(mode="after")
+    def _template_has_a_base(self) -> Self:
+        if self.chat_template is not None and self.base is None:
+            raise ValueError(
+                "chat_template is read with a base alone, and a new model has its own; name"
+                " model.base, or leave chat_template out"
+            )
+        return self
+
 
 class EndpointRecipe(Record):
     """An OpenAI-compatible server that somebody else runs."""

@@ -24,7 +24,7 @@ class ArtifactManifest(Record):
     """Every file of a model's folder by its digest; the artifact is named by this record's digest.
 
     That digest covers the files' names too: a renamed chat template is not found, and another
-    observation follows. `evidence.model_signing` gives the OpenSSF form, whose own does not.
+    observation follows. `signing.model_signing` gives the OpenSSF form, whose own does not.
     """
 
     files: dict[str, Digest]

@@ -4,9 +4,10 @@
     bases/HEX/manifest.json     their digests: HEX is what `sha256sum` says of it
     bases/addresses/HEX.json    the digest that an address stands for, and its stamp
     bases/partial/HEX/          what a killed fetch goes on from
+    bases/partial/HEX.draft/    a folder that is renamed when it is whole
 
 The address is asked each time whether it still holds the same; what was fetched is verified before
-it is trained.
+it is trained. Hidden files and drafts are not part of a base: a bucket's store does not keep them.
 """
 
 import fcntl
@@ -19,9 +20,9 @@ from typing import Protocol
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Digest, Record, digest_json
-from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.checkpoint import ArtifactManifest, model_files
 from agentworld.storage.disk import Disk
-from agentworld.storage.working_copy import copy_of
+from agentworld.storage.working_copy import copy_of, is_draft
 
 _MANIFEST = "manifest.json"
 _MODEL = "model"
@@ -41,7 +42,7 @@ class BaseSource(Protocol):
         ...
 
     def fetch(self, folder: Path) -> None:
-        """Brings all files, without those that are there whole from before."""
+        """Downloads the files that are missing or incomplete."""
         ...
 
 
@@ -100,17 +101,34 @@ class BaseStore:
                 " there",
                 retryable=True,
             )
+        for name, path in model_files(partial).items():
+            if is_draft(Path(name)):
+                path.unlink()
         manifest = ArtifactManifest.of(partial)
-        folder = self._root / _hex(manifest.digest)
-        shutil.rmtree(folder, ignore_errors=True)
-        for name in manifest.files:
-            path = folder / _MODEL / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            (partial / name).rename(path)
-        Disk(folder).write(_MANIFEST, manifest.canonical)
+        self._keep(partial, manifest)
         shutil.rmtree(partial)
-        _put(folder)
         return manifest.digest
+
+    def _keep(self, partial: Path, manifest: ArtifactManifest) -> None:
+        """Moves the files to their digest's folder; one that is whole there may be in use."""
+        folder = self._root / _hex(manifest.digest)
+        with self._alone(manifest.digest):
+            is_whole = self._is_whole(manifest)
+            if not is_whole:
+                draft = partial.with_suffix(".draft")
+                _build(draft, partial, manifest)
+                shutil.rmtree(folder, ignore_errors=True)
+                draft.rename(folder)
+            copy = copy_of(folder)
+            if copy and not (is_whole and copy.has(folder / _MANIFEST)):
+                copy.put(folder)
+
+    def _is_whole(self, manifest: ArtifactManifest) -> bool:
+        try:
+            self.folder_of(manifest.digest)
+        except StoreError:
+            return False
+        return True
 
     def _is_here(self, digest: Digest) -> bool:
         manifest = self._root / _hex(digest) / _MANIFEST
@@ -126,12 +144,30 @@ class BaseStore:
         return self._root / "addresses" / f"{_hex(digest_json(address))}.json"
 
     @contextmanager
-    def _alone(self, address: str) -> Iterator[None]:
-        lock = self._record_of(address).with_suffix(".lock")
+    def _alone(self, name: str) -> Iterator[None]:
+        """For an address or a digest. Who holds both took the address first."""
+        lock = self._record_of(name).with_suffix(".lock")
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def path_in(folder: Path, name: str, address: str) -> Path:
+    """Where a file of this name belongs; raises InputError for a place outside of the folder."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{address} has a file {name!r}; take it away")
+    return path
+
+
+def _build(draft: Path, partial: Path, manifest: ArtifactManifest) -> None:
+    shutil.rmtree(draft, ignore_errors=True)
+    for name in manifest.files:
+        path = draft / _MODEL / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (partial / name).rename(path)
+    Disk(draft).write(_MANIFEST, manifest.canonical)
 
 
 def _hex(digest: Digest) -> str:

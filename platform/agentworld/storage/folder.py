@@ -16,6 +16,8 @@ from agentworld.storage.disk import Disk
 
 _NO_FILE = (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG)
 """What is said of something else in a file's place, which waits for nobody."""
+TIME_FIELDS = ("LastModified", "mtime", "last_modified", "updated", "created")
+"""The names that fsspec's drivers have for the time at which an object was written."""
 
 
 class Folder(Protocol):

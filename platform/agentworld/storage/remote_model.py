@@ -5,15 +5,15 @@ from pathlib import Path
 
 from fsspec.core import url_to_fs
 
-from agentworld.errors import InputError, NotFound, StoreError
+from agentworld.errors import NotFound, StoreError
 from agentworld.records.base import digest_json
 from agentworld.storage.address import redact
-from agentworld.storage.folder import translated
+from agentworld.storage.bases import path_in
+from agentworld.storage.folder import TIME_FIELDS, translated
 
 _PIECE_BYTES = 8 << 20
 _OF_CONTENT = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
-_OF_TIME = ("LastModified", "mtime", "last_modified", "updated", "created")
-"""What drivers tell of an object that is another one after it was written to."""
+"""What drivers tell of an object that is another one after it was written to, beside its time."""
 
 
 class RemoteModel:
@@ -29,7 +29,7 @@ class RemoteModel:
             objects = self._list()
         if not objects:
             raise NotFound(f"{self.address} holds no files; name the folder of a whole model")
-        fields = ("size", *_OF_CONTENT, *_OF_TIME)
+        fields = ("size", *_OF_CONTENT, *TIME_FIELDS)
         return digest_json(
             {
                 name: [str(info[field]) for field in fields if field in info]
@@ -41,9 +41,8 @@ class RemoteModel:
         """Copies the objects that are not here whole."""
         with translated(self.address):
             for name, info in self._list().items():
-                if not (folder / name).resolve().is_relative_to(folder.resolve()):
-                    raise InputError(f"{self.address} has an object {name!r}; take it away")
-                self._copy(name, int(str(info["size"])), folder / name)
+                path = path_in(folder, name, self.address)
+                self._copy(name, int(str(info["size"])), path)
 
     def _list(self) -> dict[str, Mapping[str, object]]:
         system, root = url_to_fs(self._url, use_listings_cache=False)

@@ -22,15 +22,13 @@ from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_bytes
 from agentworld.records.file import read_regular, write_whole
 from agentworld.storage.address import redact
-from agentworld.storage.folder import translated
+from agentworld.storage.folder import TIME_FIELDS, translated
 
 _ORIGIN = ".origin"
 _LOCK = ".lock"
 _LAST = ("manifest.json", "checkpoint.json", "receipt.json")
 _AT_ONCE = 4
 """Files under way. A driver may have several pieces of each in memory."""
-_TIMES = ("LastModified", "mtime", "last_modified", "updated", "created")
-"""What drivers call it."""
 _ROUNDING = 1e-3
 _SETTLED_SECONDS = 2
 _SMALL_BYTES = 1 << 20
@@ -204,10 +202,11 @@ def _opened(root: Path, url: str) -> WorkingCopy:
 def _files(path: Path) -> list[Path]:
     """Those that are meant to stay."""
     paths = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [each for each in paths if each.is_file() and not _is_draft(each.relative_to(path))]
+    return [each for each in paths if each.is_file() and not is_draft(each.relative_to(path))]
 
 
-def _is_draft(path: Path) -> bool:
+def is_draft(path: Path) -> bool:
+    """Whether a file is put into no bucket: a draft, or hidden."""
     return path.suffix == ".draft" or any(part.startswith(".") for part in path.parts)
 
 
@@ -236,7 +235,7 @@ def _date(path: Path, info: _Info) -> None:
 
 def _modified(info: _Info) -> float | None:
     """When an object was put there, in seconds since the epoch; null where nobody tells."""
-    modified = next((info[name] for name in _TIMES if name in info), None)
+    modified = next((info[name] for name in TIME_FIELDS if name in info), None)
     if isinstance(modified, datetime):
         return modified.timestamp()
     return modified if isinstance(modified, float) else None

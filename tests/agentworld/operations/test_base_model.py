@@ -1,5 +1,6 @@
 """A base model by each kind of address: fetched once, verified, and noticed where it changed."""
 
+import logging
 import re
 import shutil
 from pathlib import Path
@@ -114,6 +115,30 @@ def test_a_killed_fetch_is_gone_on_from_where_it_was(store, digest, address, mon
     assert asked[num_before:] == [("model.safetensors", piece), ("model.safetensors", 2 * piece)]
 
 
+def test_the_same_files_under_a_second_address_leave_the_folder_that_may_be_in_use(
+    store, model, address
+):
+    base = find_base(address, store)
+    inode = (base.folder() / "config.json").stat().st_ino
+    put(f"{address}-copy", model)
+    assert find_base(f"{address}-copy", store).digest == base.digest
+    assert (base.folder() / "config.json").stat().st_ino == inode
+    assert not list((store / "bases/partial").iterdir())
+
+
+def test_hidden_files_and_drafts_are_no_part_of_a_base(store, model, digest, address):
+    for name in (".msc", "deep/.hidden", "half.draft"):
+        (model / name).write_text("other")
+    put(address, model)
+    base = find_base(address, store)
+    assert base.digest == digest
+    assert sorted(files(base.folder())) == [
+        "config.json",
+        "deep/tokenizer.json",
+        "model.safetensors",
+    ]
+
+
 def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypatch):
     system, root = fsspec.core.url_to_fs(address)
     real = type(system).cat_file
@@ -219,6 +244,17 @@ class TestRegistered:
         found = find_base("models:/team.models/1", store)
         assert (found.digest, files(found.folder())) == (digest, files(model))
 
+    def test_a_file_outside_of_the_versions_folder_is_refused(self, store, tmp_path, monkeypatch):
+        from agentworld.lineage.mlflow_model import MlflowModel
+
+        uri = f"sqlite:///{store.resolve() / 'mlflow.db'}"
+        source = MlflowModel(uri, "world", 1, 0)
+        monkeypatch.setattr(source, "_version", lambda: None)
+        monkeypatch.setattr(source, "_files", lambda version: {"../outside": 1})
+        monkeypatch.setattr(source, "_download", lambda *args: pytest.fail("it was fetched"))
+        with pytest.raises(InputError, match=r"world/1 has a file '\.\./outside'; take it away"):
+            source.fetch(tmp_path)
+
     def test_one_that_is_not_there_is_named(self, store):
         with pytest.raises(NotFound, match=r"the registry has no models:/world/7"):
             find_base("models:/world/7", store)
@@ -268,13 +304,13 @@ class TestOfAHub:
     def test_bytes_that_are_not_the_hubs_are_refused(self, store, model, digest, hub, file):
         address = hub.add("a/b", COMMIT, model)
         hub.garbled.add(file)
-        with pytest.raises(StoreError, match=f"{file} of a/b@{COMMIT} came garbled"):
+        with pytest.raises(StoreError, match=f"{file} of a/b@{COMMIT} is damaged"):
             find_base(address, store)
         hub.garbled.clear()
         assert find_base(address, store).digest == digest
 
     def test_a_commit_that_is_not_there_is_refused(self, store, hub):
-        with pytest.raises(InputError, match=f"{hub.url} gives no a/b@{COMMIT}"):
+        with pytest.raises(InputError, match=f"{hub.url} has no a/b@{COMMIT}"):
             find_base(f"a/b@{COMMIT}", store)
 
     def test_a_hub_that_cannot_be_reached_is_named(self, store, monkeypatch):
@@ -282,3 +318,33 @@ class TestOfAHub:
         monkeypatch.setattr("time.sleep", lambda _: None)  # its client tries again and again
         with pytest.raises(StoreError, match="set HF_ENDPOINT to a hub that is reached from here"):
             find_base(f"a/b@{COMMIT}", store)
+
+    @pytest.mark.parametrize("name", ["my--org/model", "a..b/m"])
+    def test_a_name_that_no_hub_has_is_refused(self, store, name):
+        with pytest.raises(InputError, match=f"{name}@{COMMIT} names no model of a hub"):
+            find_base(f"{name}@{COMMIT}", store)
+
+    @pytest.mark.parametrize("answer", [b"<html></html>", b'{"a": 1}', b"[{}]"])
+    def test_a_server_that_is_no_hub_is_named(self, store, hub, monkeypatch, answer):
+        from fakes import hub as fake
+
+        monkeypatch.setattr(fake, "_answer", lambda _, handler, **__: answers(handler, answer))
+        with pytest.raises(StoreError, match=f"{hub.url} does not answer as a hub"):
+            find_base(f"a/b@{COMMIT}", store)
+
+    def test_a_password_of_the_hub_is_not_shown(self, store, monkeypatch, caplog, capfd):
+        monkeypatch.setenv("HF_ENDPOINT", "http://me:s3cr3t@127.0.0.1:9")
+        monkeypatch.setattr("time.sleep", lambda _: None)
+        monkeypatch.setattr(logging.getLogger("huggingface_hub"), "propagate", True)
+        with caplog.at_level(logging.DEBUG), pytest.raises(StoreError) as error:
+            find_base(f"a/b@{COMMIT}", store)
+        assert "http://me:***@127.0.0.1:9" in str(error.value)
+        output = capfd.readouterr()
+        assert "s3cr3t" not in f"{error.value} {caplog.text} {output.out} {output.err}"
+
+
+def answers(handler, body: bytes) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)

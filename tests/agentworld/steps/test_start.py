@@ -52,6 +52,11 @@ def test_a_chat_template_that_is_no_file_is_named(base):
         start_of(task(str(base), "gone.jinja"))
 
 
+def test_a_chat_template_without_a_base_is_refused():
+    with pytest.raises(ValueError, match="chat_template is read with a base alone"):
+        task(chat_template="{{ messages }}")
+
+
 @pytest.mark.parametrize("rates", [{}, {"learning_rate": 9e-5}])
 def test_a_new_model_is_not_trained_by_the_rates_of_a_pretrained_one(base, rates):
     recipe = NextTokenRecipe(stage="cpt", **rates)

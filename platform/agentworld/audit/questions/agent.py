@@ -107,6 +107,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
+    bases, circles = _bases(version, world_model, sources)
     live, changed = None, tuple[str, ...]()
     try:
         live = _live(agent, run.simulator, sources)
@@ -117,7 +118,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     evidence = verification_of(run.id, sources) if verify else None
     read = sources.ledger, sources.evidence, sources.store, sources.at
     use = Uses.read(*read, ref.name).of(ref, agent)
-    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
+    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *circles)
     return AgentChain(
         agent=str(ref),
         artifact=agent.artifact,
@@ -126,7 +127,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         world_model=str(version) if version else None,
         world_model_artifact=manifest.artifact if manifest else None,
         stages=tuple(StageLink.of(stage) for stage in stages),
-        bases=tuple(_bases(world_model, sources)),
+        bases=bases,
         data=stages[-1].data if stages else None,
         live=live,
         edge=edge,
@@ -155,19 +156,26 @@ def _world_model(
     return versions[0], sources.registry.world_model(versions[0])
 
 
-def _bases(world_model: WorldModel | None, sources: Sources) -> Iterator[BaseLink]:
-    """From one world model to the next, until a base is none that is registered here."""
+def _bases(
+    version: VersionRef | None, world_model: WorldModel | None, sources: Sources
+) -> tuple[tuple[BaseLink, ...], tuple[str, ...]]:
+    """From one world model to the next, until a base is none that is registered here.
+
+    And what breaks the chain: a version that comes a second time.
+    """
+    links, versions = list[BaseLink](), {version}
     while world_model:
-        first, world_model = world_model.stages[0], None
+        first, version = world_model.stages[0], None
         for artifact in first.parents:
-            versions = sources.versions(artifact=artifact, kind="world-model")
-            version = versions[0].ref if versions else None
-            world_model = sources.registry.world_model(version) if version else None
-            yield BaseLink(
-                artifact=artifact,
-                address=first.base,
-                world_model=str(version) if version else None,
-            )
+            registered = sources.versions(artifact=artifact, kind="world-model")
+            version = registered[0].ref if registered else None
+            name = str(version) if version else None
+            links.append(BaseLink(artifact=artifact, address=first.base, world_model=name))
+        if version in versions:
+            return tuple(links), (f"the bases of {version} lead back to {version}",)
+        versions.add(version)
+        world_model = sources.registry.world_model(version) if version else None
+    return tuple(links), ()
 
 
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:

@@ -67,6 +67,12 @@ def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(told):
     ]
 
 
+def test_a_version_that_is_its_own_base_breaks_the_chain(told):
+    chain = audit_agent(told.agent("w", records.digest("w")), told.sources)
+    assert [each.world_model for each in chain.bases] == ["world@1"]
+    assert "the bases of world@1 lead back to world@1" in chain.breaks
+
+
 def test_two_agents_of_worlds_with_different_bases_differ_in_that(told):
     agents = told.agent("w", BASE), told.agent("other", records.digest("newer base"))
     found = {each.what: each for each in audit_diff(*agents, told.sources).differences}
