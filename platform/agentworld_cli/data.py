@@ -17,7 +17,12 @@ def import_recordings(
     source: Annotated[str, typer.Argument(help="A file, a folder, or an address such as s3://.")],
     *,
     form: Annotated[str, typer.Option("--format", help="Their form, where it is not plain.")] = "",
-    domain: Annotated[str, typer.Option(help="The domain of episodes that name none.")] = "text",
+    domain: Annotated[
+        str,
+        typer.Option(
+            help="The domain of episodes that name none; else the recipe's collect.domain, or text."
+        ),
+    ] = "",
     options: Annotated[
         list[str],
         typer.Option("--set", metavar="NAME=VALUE", help="An option of the form; repeatable."),

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import yaml
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from agentworld.data.imported import open_recordings
 from agentworld.data.importers import Imported
@@ -26,6 +26,8 @@ from agentworld_cli.views import show_progress
 
 _MOST_OF_TEXT = 200
 
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
 
 def collect_recipe(
     recipe: str, source: str, *, form: str, domain: str, options: Sequence[str], strict: bool
@@ -35,7 +37,7 @@ def collect_recipe(
     update = {
         "trajectories": source,
         "format": form or collect.format,
-        "domain": domain,
+        "domain": domain or collect.domain,
         "options": {**collect.options, **dict(map(_option, options))},
         "strict": strict or collect.strict,
     }
@@ -47,8 +49,8 @@ def _option(text: str) -> tuple[str, JsonValue]:
     if not (name and equals):
         raise InputError(f"--set takes NAME=VALUE, not {text!r}")
     try:
-        return name, yaml.safe_load(value)
-    except yaml.YAMLError:
+        return name, _JSON.validate_python(yaml.safe_load(value))
+    except (yaml.YAMLError, ValidationError):  # YAML also has dates, which JSON has not
         return name, value
 
 

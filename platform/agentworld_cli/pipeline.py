@@ -144,6 +144,7 @@ def schedule(
     server: _Server = "",
     placement: _Placement = None,
     image: _Image = "",
+    stages: _Stages = "",
     as_json: Json = False,
 ) -> None:
     """Run a pipeline on a server again and again, one run at a time.
@@ -156,7 +157,7 @@ def schedule(
 
     Cron.parse(cron)
     arguments, at = _arguments(pipeline, recipe, store, simulator), _connection(server)
-    version = _uploaded(at, pipeline, placement, image)
+    version = _uploaded(at, pipeline, placement, image, stages)
     plan = Plan(name=name, cron=cron, version=version, arguments=arguments)
     schedule_record = schedule(at, plan)
     if as_json:
@@ -218,7 +219,7 @@ def _connection(server: str) -> "Connection":
 
 
 def _uploaded(
-    at: "Connection", pipeline: str, placement: Path | None, image: str, stages: str = ""
+    at: "Connection", pipeline: str, placement: Path | None, image: str, stages: str
 ) -> "Version":
     from agentworld_pipelines.server import upload
 

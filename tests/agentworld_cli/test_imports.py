@@ -82,6 +82,7 @@ def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
         (("--format", "xml"), "there is no form of recordings 'xml' here"),
         (("--set", "start"), "--set takes NAME=VALUE, not 'start'"),
         (("--set", "start=never"), "the options of messages are wrong at start"),
+        (("--set", "start=2024-01-01"), "the options of messages are wrong at start"),
         (("--set", "begin=user"), "the options of messages are wrong at begin"),
         (("--explain", "3"), "has fewer than 3 records"),
         (("--recipe", "none"), "there is no recipe 'none'"),
@@ -89,6 +90,14 @@ def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
 )
 def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, logs, words, problem):
     assert problem in run(tmp_path, str(logs), *words, code=1)
+
+
+@pytest.mark.parametrize(("words", "domain"), [((), "shell"), (("--domain", "screen"), "screen")])
+def test_the_domain_is_the_recipes_where_no_option_names_one(tmp_path, logs, words, domain):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("{name: mine, collect: {domain: shell}}")
+    printed = run(tmp_path, str(logs), "--recipe", str(recipe), *words)
+    assert f"form messages, domain {domain}\n" in printed
 
 
 def test_a_record_is_explained_part_by_part_and_nothing_is_imported(tmp_path, logs):

@@ -51,6 +51,14 @@ def test_a_schedule_runs_where_its_placement_says(call, server, tmp_path):
     assert '"image": "here/a:8"' in told
 
 
+def test_a_schedule_trains_the_stages_that_it_names(call, server):
+    words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
+    done(call(f"{words} --stages sft"))
+    (version,) = server.versions.values()
+    trained = {"comp-cpt", "comp-sft", "comp-rl"} & version.pipeline_spec["components"].keys()
+    assert trained == {"comp-sft"}
+
+
 def test_another_pipeline_is_run_and_scheduled_with_what_it_takes(call, server):
     given = {"recipe": "smoke", "store": "/store", "simulator": "production"}
     words = "--recipe smoke --store /store --simulator production"

@@ -4,11 +4,10 @@ Its answer is what was shown in the training turn that is most alike: of an acti
 tool, then by the same action, the same last line before it, and the share of common words in the
 action and in what the prompt and the history say of the names in the action.
 
-Memory is bounded: of more turns than it has room for it remembers a part, drawn by chance that is
-always the same, and of a long history it reads the end.
+Memory is bounded: of more turns than fit it keeps a part, the same each time, and
+of a long history it reads the end.
 """
 
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,18 +18,16 @@ from zlib import crc32
 import numpy as np
 
 from agentworld.engine.base import Completion, CompletionRequest
-from agentworld.evaluate.tools import tool_of, words_of
+from agentworld.evaluate.tools import WORD, tool_of, words_of
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
-
-_WORD = re.compile(r"[^\s|<>&;:/]+")
 
 # Of nine settings tried on 2,000 held-out turns, the one that is right most often.
 _SAME_ACTION = 1.0
 _SAME_PLACE = 0.5
 
-_ROOM = 400_000_000
+_MAX_BYTES = 400_000_000
 _OVERHEAD = 400
 """Bytes that a turn takes beside its texts and words, about."""
 _MOST_CONTEXT = 16_000
@@ -48,7 +45,7 @@ class _Situation(NamedTuple):
 class _Turn(NamedTuple):
     """A turn that is remembered; of actions, places and words their hashes are enough."""
 
-    fate: float
+    sample_key: float
     tool: str
     action: int
     place: int
@@ -64,35 +61,35 @@ class _Turn(NamedTuple):
 class NearestTransition:
     """An index over the turns of the training samples, asked as an engine."""
 
-    def __init__(self, samples: Iterable[Sample], room: int = _ROOM) -> None:
-        """`room` is about how many bytes it may take."""
+    def __init__(self, samples: Iterable[Sample], max_bytes: int = _MAX_BYTES) -> None:
+        """It takes about `max_bytes` at most."""
         turns: dict[str, list[_Turn]] = defaultdict(list)
-        for turn in _remembered(samples, room):
+        for turn in _sampled_turns(samples, max_bytes):
             turns[turn.tool].append(turn)
-        self._shelves = {tool: _Shelf(of) for tool, of in turns.items()}
+        self._indexes = {tool: _ToolIndex(of) for tool, of in turns.items()}
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """What the nearest turn showed."""
         messages = request.messages
-        shelf = self._shelves.get(tool_of(messages[-1]["content"]))
-        text = shelf.nearest(_situation_of(messages)) if shelf else ""
+        index = self._indexes.get(tool_of(messages[-1]["content"]))
+        text = index.nearest(_situation_of(messages)) if index else ""
         return Completion(text, 0, 0, "stop")
 
     async def close(self) -> None:
         """There is nothing to let go of."""
 
 
-def _remembered(samples: Iterable[Sample], room: int) -> list[_Turn]:
-    """The turns whose fate is below a share, which is halved whenever the room is used up."""
+def _sampled_turns(samples: Iterable[Sample], max_bytes: int) -> list[_Turn]:
+    """The turns whose sample key is below a share, halved whenever they take too many bytes."""
     turns: list[_Turn] = []
     share, size = 1.0, 0
     for sample in samples:
         for turn in _turns_of(sample, share):
             turns.append(turn)
             size += turn.size
-        while size > room:
+        while size > max_bytes:
             share /= 2
-            turns = [turn for turn in turns if turn.fate < share]
+            turns = [turn for turn in turns if turn.sample_key < share]
             size = sum(turn.size for turn in turns)
     return turns
 
@@ -101,11 +98,11 @@ def _turns_of(sample: Sample, share: float) -> Iterator[_Turn]:
     lines = system_text(sample.prompt).splitlines()
     place = ""
     for number, turn in enumerate(sample.turns):
-        fate = crc32(f"{sample.trajectory} {number}".encode()) / 2**32
-        if fate < share:
+        sample_key = crc32(f"{sample.trajectory} {number}".encode()) / 2**32
+        if sample_key < share:
             situation = _situation(turn.action, place, lines)
             yield _Turn(
-                fate,
+                sample_key,
                 tool_of(turn.action),
                 hash(situation.action),
                 hash(situation.place),
@@ -116,7 +113,7 @@ def _turns_of(sample: Sample, share: float) -> Iterator[_Turn]:
         place = _last_line(turn.observation)
 
 
-class _Shelf:
+class _ToolIndex:
     """The turns of one tool, and for each hash of a word the turns that hold the word."""
 
     def __init__(self, turns: Sequence[_Turn]) -> None:
@@ -159,19 +156,19 @@ def _situation(action: str, place: str, lines: Sequence[str]) -> _Situation:
     names = [word.lstrip("$") for word in words[1:] if word[0].isalpha() or word[0] == "$"]
     lines = _end_of(lines)
     naming = [part for part in lines if any(name in part for name in names)] if names else lines
-    context = _WORD.findall("\n".join(naming))
+    context = WORD.findall("\n".join(naming))
     return _Situation(action, place, frozenset([*(f"{word} " for word in words), *context]))
 
 
 def _end_of(lines: Sequence[str]) -> list[str]:
     """The last lines, as far as they are read."""
-    room = _MOST_CONTEXT
+    remaining = _MOST_CONTEXT
     end: list[str] = []
     for line in reversed(lines):
-        if room <= 0:
+        if remaining <= 0:
             break
-        end.append(line[:room])
-        room -= len(line)
+        end.append(line[:remaining])
+        remaining -= len(line)
     return end
 
 

@@ -5,7 +5,9 @@ import re
 
 from agentworld.domains.calls import parse_calls
 
-_WORD = re.compile(r"[^\s|<>&;:/]+")
+WORD = re.compile(r"[^\s|<>&;:/]+")
+"""A word of an action or an observation."""
+
 _CALLED = re.compile(r"\s*([A-Za-z_][\w.-]*)[(\[]")
 _ARGUMENT = re.compile(r"[\w.@#$-]+")
 
@@ -18,7 +20,7 @@ def tool_of(action: str) -> str:
     called = _CALLED.match(action)
     if called:
         return called[1]
-    word = _WORD.search(action)
+    word = WORD.search(action)
     return word[0] if word else ""
 
 
@@ -31,4 +33,4 @@ def words_of(action: str) -> list[str]:
     called = _CALLED.match(action)
     if called:
         return [called[1], *_ARGUMENT.findall(action[called.end() :])]
-    return _WORD.findall(action)
+    return WORD.findall(action)

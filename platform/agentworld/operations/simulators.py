@@ -49,7 +49,7 @@ class Validity(Record):
         """By its attached reports."""
         validation = simulator.validation
         if validation is None:
-            problems = ("nobody has attached an evaluation yet",)
+            problems = ("no evaluation is attached; run `agentworld evaluate served`",)
             return cls(validated=False, answers=None, problems=problems)
         return cls(
             validated=validation.passed,

@@ -24,6 +24,7 @@ class EmbeddingReward:
             raise InputError(
                 f"{folder} holds no embedding model: {str(error).splitlines()[0][:200]}"
             ) from error
+        self._max_tokens = self._count_positions()
         # The truth of a group of attempts is the same text for each of them.
         self._embed_again = lru_cache(maxsize=1024)(self._embed)
 
@@ -35,8 +36,22 @@ class EmbeddingReward:
         """Nearer than tau_d."""
         return self.distance(predicted, truth) < self._max_distance
 
+    def _count_positions(self) -> int | None:
+        """The tokens that the encoder takes; null where its config sets no limit."""
+        limit: int | None = getattr(self._model.config, "max_position_embeddings", None)
+        if limit is None:
+            return None
+        embeddings = getattr(self._model, "embeddings", None)
+        padding = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None)
+        if padding is not None:  # RoBERTa and its like count positions from the one after it
+            limit -= padding + 1
+        tokens: int = self._tokenizer.model_max_length
+        return min(tokens, limit)
+
     def _embed(self, text: str) -> torch.Tensor:
-        tokens = self._tokenizer(text, return_tensors="pt", truncation=True)
+        tokens = self._tokenizer(
+            text, return_tensors="pt", truncation=True, max_length=self._max_tokens
+        )
         with torch.inference_mode():
             vectors = self._model(**tokens).last_hidden_state  # (1, T, D)
         return normalize(vectors[0].mean(dim=0), dim=0)  # (D,)

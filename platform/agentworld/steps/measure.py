@@ -18,6 +18,7 @@ from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
 from agentworld.evaluate.absent import absent_metrics
 from agentworld.evaluate.judging import Judge
+from agentworld.evaluate.metrics import open_metrics
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
@@ -32,6 +33,7 @@ from agentworld.records.sample import Sample
 from agentworld.runner.folders import REPORT
 from agentworld.runner.run_name import forget_run_name, has_run_name, run_name
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.content import content_of
 from agentworld.storage.address import redact
 from agentworld.storage.disk import Disk
 from agentworld.storage.simulators import PinnedSimulator
@@ -50,6 +52,7 @@ class _Measurement(NamedTuple):
     job: str
     pinned: PinnedSimulator
     recipe: Recipe
+    judge: Judge
     store: Path
     out: Path
 
@@ -65,7 +68,8 @@ def plan(task: Task) -> Plan:
     An empty `simulator` is the recipe's: `nightly.simulator`, or else what it deploys to. A name is
     resolved here. Each `job` has live episodes of its own; the same one again keeps what it had
     replayed. Its work raises EnvironmentUnavailable where no live environment can be had, and
-    SimulatorError where nothing was answered.
+    SimulatorError where nothing was answered. A metric or an embedding model that is not there is
+    an InputError before any episode is live.
     """
     settings, home, job = task.recipe, task.store, task.texts["job"]
     service = from_environment(ClientSettings).service_url
@@ -78,9 +82,13 @@ def plan(task: Task) -> Plan:
             " name another simulator"
         )
 
+    nightly = settings.nightly
+    open_metrics(nightly.metrics, None)
+
     def work(out: Path, tick: Tick) -> Digest:
         if not (out / REPORT).is_file():
-            night = _Measurement(job, pinned, settings, home, out)
+            judge = Judge(nightly.metrics, nightly.embedding_model)
+            night = _Measurement(job, pinned, settings, judge, home, out)
             samples = _live(night)
             replayed = _replayed(night, samples, tick)
             _report(night, samples, replayed).write(out / REPORT)
@@ -93,6 +101,7 @@ def plan(task: Task) -> Plan:
         "job": digest_json(job),
         "service": digest_json(redact(service) or "the step's own"),
         "ledger": ledger_digest(),
+        **content_of("embedding_model", nightly.embedding_model),
     }
     return Plan(work, inputs, live_domain(domain).check_available, domains=[domain])
 
@@ -139,13 +148,12 @@ async def _replay(
     """
     folder = Disk(night.out / _REPLAYED)
     turnstile = asyncio.Semaphore(night.recipe.nightly.concurrency)
-    judge = _judge(night)
     done = 0
 
     async def one(run: str, number: int, sample: Sample) -> Replayed:
         nonlocal done
         async with turnstile:
-            episode = await replay(judge, client, run, sample)
+            episode = await replay(night.judge, client, run, sample)
         if episode.is_judged:
             await asyncio.to_thread(folder.write, f"{number:05d}.json", episode.canonical)
         done += 1
@@ -181,7 +189,7 @@ def _report(
     night: _Measurement, samples: Sequence[Sample], replayed: Sequence[Replayed]
 ) -> ServedReport:
     nightly = night.recipe.nightly
-    score = free_running_score(_judge(night), samples, replayed, nightly)
+    score = free_running_score(night.judge, samples, replayed, nightly)
     registered = night.pinned.world_report
     before = registered.figures(registered.subjects).get("free_running") if registered else None
     change = score.exact_match.less(before) if before else None
@@ -199,7 +207,3 @@ def _report(
         absent=absent_metrics(nightly, score.metrics),
         rule=nightly.validated,
     )
-
-
-def _judge(night: _Measurement) -> Judge:
-    return Judge(night.recipe.nightly.metrics, night.recipe.nightly.embedding_model)

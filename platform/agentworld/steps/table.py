@@ -40,6 +40,12 @@ def _of_evaluate(recipe: "Recipe") -> "list[Record]":
     return [evaluate, recipe.engine, recipe.simulate.sampling]
 
 
+def _of_measure(recipe: "Recipe") -> "list[Record]":
+    """The folder of an embedding model counts as for RL."""
+    nightly = recipe.nightly.model_copy(update={"embedding_model": None})
+    return [nightly, recipe.collect, recipe.prepare]
+
+
 _TABLE = (
     Step(
         "collect",
@@ -233,7 +239,7 @@ _TABLE = (
         "measure",
         does="Compare a served simulator with fresh live episodes, and attach the report to it.",
         makes="the report",
-        recipe=lambda recipe: [recipe.nightly, recipe.collect, recipe.prepare],
+        recipe=_of_measure,
         inputs=(
             Input("simulator", help=_SIMULATOR),
             Input("job", help="Names a measurement, which the same name continues."),

@@ -72,7 +72,7 @@ def test_a_simulator_is_validated_by_the_evaluation_that_was_attached_last(tmp_p
     artifact = simulator.manifest.artifact
     before = sheet(simulator, tmp_path)
     assert (before.validated, before.answers) == (False, None)
-    assert before.problems == ("nobody has attached an evaluation yet",)
+    assert before.problems == ("no evaluation is attached; run `agentworld evaluate served`",)
     good, poor = records.grouped_report(artifact), records.grouped_report(artifact, missing=2)
     for seconds, report in enumerate([good, poor]):
         simulator.attach(report)

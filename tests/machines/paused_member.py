@@ -1,0 +1,32 @@
+"""`agentworld.steps.member`, which waits at one of its checkpoints.
+
+Arguments: the checkpoint's name, a file that lets it go on once it is there, and what a member is
+given. So a test ends a training at a step of its choice, however fast the machine is.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from agentworld.recipes.environment import exit_status
+from agentworld.steps import member
+from agentworld.train import preemption
+
+
+def main(name: str, go_on: str, *words: str) -> None:
+    seal = preemption.seal
+
+    def seal_and_wait(checkpoint: Path) -> None:
+        seal(checkpoint)
+        while checkpoint.name == name and not Path(go_on).exists():
+            time.sleep(0.01)
+
+    preemption.seal = seal_and_wait
+    member.main(words)
+
+
+if __name__ == "__main__":
+    status = exit_status(lambda: main(*sys.argv[1:]))
+    sys.stdout.flush()
+    os._exit(status or 0)
