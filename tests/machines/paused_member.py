@@ -1,4 +1,4 @@
-"""`agentworld.steps.member`, which waits at one of its checkpoints.
+"""`agentworld.steps.member`, which waits at one of its checkpoints after the warm-up.
 
 Arguments: the checkpoint's name, a file that lets it go on once it is there, and what a member is
 given. So a test ends a training at a step of its choice, however fast the machine is.
@@ -19,7 +19,8 @@ def main(name: str, go_on: str, *words: str) -> None:
 
     def seal_and_wait(checkpoint: Path) -> None:
         seal(checkpoint)
-        while checkpoint.name == name and not Path(go_on).exists():
+        is_here = checkpoint.name == name and checkpoint.parents[1].name != "warm-up"
+        while is_here and not Path(go_on).exists():
             time.sleep(0.01)
 
     preemption.seal = seal_and_wait

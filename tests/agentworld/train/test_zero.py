@@ -1,6 +1,7 @@
 """Two processes of this machine share by DeepSpeed what a training keeps, on their CPUs."""
 
 import json
+import os
 import re
 import signal
 import sys
@@ -149,25 +150,29 @@ def test_a_training_in_parts_goes_on_from_what_all_wrote(
     trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "info")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     given = training(tmp_path / "store", cpt=SHARED)
     parts = Path(given.store) / "steps" / "cpt"
 
     def ended_at(checkpoint: str, how: signal.Signals) -> str:
-        """What is said by processes that are ended once there is such a file."""
-        launched = launch(*MEMBER, "cpt", *given)
-        wait_for(lambda: list(parts.glob(f"*/checkpoints/{checkpoint}")), seconds=120)
+        """What is said by processes that are ended at a checkpoint, where they wait."""
+        go_on = tmp_path / f"after {checkpoint}"
+        launched = launch("-m", "machines.paused_member", checkpoint, go_on, "cpt", *given)
+        sealed = f"*/checkpoints/{checkpoint}/manifest.json"
+        wait_for(lambda: list(parts.glob(sealed)), seconds=120)
         for rank in ranks_of(launched):
             rank.send_signal(how)
+        go_on.touch()
         _, said = launched.communicate(timeout=60)
         assert launched.returncode != 0
         return str(said)
 
-    said = ended_at("checkpoint-5/manifest.json", signal.SIGTERM)
+    said = ended_at("checkpoint-5", signal.SIGTERM)
     told = re.search(r"preempted; run it again: it resumes from step (\d+)", said)
     assert told
     with pytest.raises(InputError, match="by another number of processes, 2 and not 1; train by"):
         run_by_name("cpt", *given)
-    said = ended_at("checkpoint-10/manifest.json", signal.SIGKILL)
+    said = ended_at("checkpoint-10", signal.SIGKILL)
     assert resumed_from(said) == int(told[1])
     said = run_together(*MEMBER, "cpt", *given)
     assert resumed_from(said) >= 10
