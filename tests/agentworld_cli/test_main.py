@@ -87,7 +87,9 @@ COMMANDS = {
     "keys rotate": "as_json store whose",
     "pipeline compile": "image name output placement stages",
     "pipeline run": "as_json image pipeline placement recipe server simulator stages store wait",
-    "pipeline schedule": "as_json cron image name pipeline placement recipe server simulator store",
+    "pipeline schedule": (
+        "as_json cron image name pipeline placement recipe server simulator stages store"
+    ),
     "pipeline list": "as_json server",
     "pipeline check": "as_json kubeflow_namespace server",
     "pipeline stop": "as_json server what",
