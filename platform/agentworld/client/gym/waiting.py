@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from pydantic import SecretStr
@@ -16,6 +17,7 @@ Simulator = str | SecretStr | SimulatorClient
 """Its address, or a client of the caller's own."""
 
 THREAD = "agentworld-gym"
+_PART_SECONDS = 1.0
 
 _Answer = TypeVar("_Answer")
 
@@ -46,7 +48,7 @@ class WaitingRun:
             raise InputError("this environment is closed; open another one")
         future = asyncio.run_coroutine_threadsafe(work(), self._loop)
         try:
-            return future.result()
+            return _result_of(future)
         finally:
             future.cancel()
 
@@ -66,6 +68,16 @@ class WaitingRun:
     def _work(self) -> None:
         with self._runner:
             self._loop.run_forever()
+
+
+def _result_of(future: Future[_Answer]) -> _Answer:
+    """Waits in parts: Python hears a signal that came just before a wait only after it."""
+    while True:
+        try:
+            return future.result(timeout=_PART_SECONDS)
+        except TimeoutError:
+            if future.done():  # else it is the part that is over
+                return future.result()
 
 
 def client_of(simulator: Simulator, concurrency: int = 1) -> SimulatorClient:
