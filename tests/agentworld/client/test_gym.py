@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from agentworld.client.gym import SimulatorEnv
+from agentworld.client.gym import SimulatorEnv, waiting
 from agentworld.client.gym.waiting import THREAD
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
@@ -289,6 +289,24 @@ def test_an_interrupted_step_may_be_taken_again(serve):
         with pytest.raises(KeyboardInterrupt):
             env.step("ls")
         assert env.step("ls")[-1]["step"] == 1
+
+
+def test_a_step_may_take_longer_than_a_part_of_the_wait(serve, monkeypatch):
+    monkeypatch.setattr(waiting, "_PART_SECONDS", 0.01)
+
+    async def slow(_messages):
+        await asyncio.sleep(0.1)
+        return "[0] ~"
+
+    with opened(serve(slow)) as env:
+        env.reset()
+        assert env.step("ls")[0] == "[0] ~"
+        with pytest.raises(TimeoutError, match="of the work"):
+            env._waiting.ask(times_out)
+
+
+async def times_out():
+    raise TimeoutError("of the work")
 
 
 def test_an_episode_is_begun_before_a_step(serve):
