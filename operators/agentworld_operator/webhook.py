@@ -7,9 +7,10 @@ new connections and without a restart.
 import asyncio
 import json
 import logging
+import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -59,8 +60,11 @@ class ServingCertificate:
             certificate, key = (path.read_bytes() for path in self._paths)
             if (certificate, key) == self._read:
                 return
-            _context().load_cert_chain(*self._paths)  # one that fails would spoil the other
-            self.context.load_cert_chain(*self._paths)
+            # The same bytes twice: the files may be exchanged meanwhile, and a pair that does not
+            # match would spoil the context that serves.
+            with _in_memory(certificate) as chain, _in_memory(key) as private:
+                _context().load_cert_chain(chain, private)
+                self.context.load_cert_chain(chain, private)
         except (OSError, ssl.SSLError) as error:
             if str(error) != self._problem:
                 _log.warning("the webhook's certificate cannot be read: %s", error)
@@ -68,6 +72,17 @@ class ServingCertificate:
             return
         self.is_ready, self._read, self._problem = True, (certificate, key), ""
         _log.info("the webhook has a new certificate")
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[str]:
+    """The path of a file with these bytes that is on no disk."""
+    file = os.memfd_create("agentworld")
+    try:
+        os.write(file, data)
+        yield f"/proc/self/fd/{file}"
+    finally:
+        os.close(file)
 
 
 def _context() -> ssl.SSLContext:
