@@ -11,7 +11,6 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,9 +114,12 @@ async def serve(
     # Of a body that was refused, the rest is waited for this long.
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=10, lingering_time=1.0)
     await runner.setup()
-    following = asyncio.create_task(
-        every(every_seconds, partial(asyncio.to_thread, certificate.refresh))
-    )
+
+    async def refresh() -> None:
+        # Not in a thread: a handshake beside it would see the new certificate with the old key.
+        certificate.refresh()
+
+    following = asyncio.create_task(every(every_seconds, refresh))
     try:
         try:
             await web.TCPSite(runner, host, port, ssl_context=certificate.context).start()
