@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from agentworld.data.importers import form_of, importer_of
 from agentworld.data.importers.rows import Row, rows_of
+from agentworld.data.json_strings import strings_of
 from agentworld.data.n_grams import text_of
 from agentworld.errors import InputError
 from agentworld.storage.source import SourceFile, files_of
@@ -47,16 +48,4 @@ def _text_of(row: JsonValue) -> str:
     match row:
         case {"current_prompt": str(action), "response": [*_, str(observation)]}:
             return f"{action}\n{observation}"  # the turns before it are in other rows too
-    return " ".join(_strings(row))
-
-
-def _strings(value: JsonValue) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for each in value:
-                yield from _strings(each)
-        case dict():
-            for each in value.values():
-                yield from _strings(each)
+    return " ".join(strings_of(row))

@@ -16,6 +16,7 @@ from pyarrow import compute
 from pydantic import JsonValue
 
 from agentworld.data.filters import FilteredTrajectory
+from agentworld.data.json_strings import strings_of
 from agentworld.data.labelled_secrets import HINT, LABELS, find_labelled
 from agentworld.data.secret_rules import RULES, Secret
 from agentworld.records.base import Digest
@@ -104,23 +105,11 @@ def _texts(trajectory: Trajectory) -> Iterator[str]:
     yield trajectory.initial_state
     for tool in trajectory.tools:
         yield tool.description
-        yield from _strings(tool.input_schema)
+        yield from strings_of(tool.input_schema)
     if task := trajectory.task:
         yield from (task.instruction, task.initial_state, task.success.output)
     for turn in trajectory.turns:
         yield from (turn.action, turn.observation, turn.state or "")
-
-
-def _strings(value: JsonValue) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for each in value:
-                yield from _strings(each)
-        case dict():
-            for each in value.values():
-                yield from _strings(each)
 
 
 class _Replacement:
