@@ -51,7 +51,7 @@ def make_pools(job: PoolJob) -> BatchPools:
             removed["no target left"] += 1
         else:
             removed.update(_masked(pool, sample))
-            summary.add(trajectory, sample)
+            summary.add(trajectory)
             samples.setdefault(pool, []).append(sample)
     return BatchPools({pool: pool_rows(some) for pool, some in samples.items()}, summary, removed)
 

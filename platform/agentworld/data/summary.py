@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
 from agentworld.records.dataset import UNSTATED, Lengths
-from agentworld.records.sample import Sample
 from agentworld.records.trajectory import Trajectory
 
 
@@ -32,7 +31,6 @@ class Summary:
         self._turns = Counter[int]()
         self._action = Counter[int]()
         self._observation = Counter[int]()
-        self._last = ""
 
     def read(self, trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
         """The same trajectories, counted."""
@@ -40,11 +38,8 @@ class Summary:
             self._num_read += 1
             yield trajectory
 
-    def add(self, trajectory: Trajectory, sample: Sample) -> None:
-        """Counts a trajectory by its sample; several samples of one come one after the other."""
-        if sample.trajectory == self._last:
-            return
-        self._last = sample.trajectory
+    def add(self, trajectory: Trajectory) -> None:
+        """Counts a trajectory of which a sample was made."""
         self._domains[trajectory.domain] += 1
         self._sources[trajectory.source] += 1
         self._licences[trajectory.licence or UNSTATED] += 1

@@ -1,8 +1,6 @@
 """What is counted while a data set is made."""
 
-from agentworld.data.samples import make_sample
 from agentworld.data.summary import Summary
-from agentworld.recipes.data import PrepareRecipe
 from make import records
 
 EPISODES = [
@@ -15,9 +13,7 @@ EPISODES = [
 def summary_of(trajectories):
     summary = Summary()
     for trajectory in summary.read(trajectories):
-        summary.add(
-            trajectory, make_sample(PrepareRecipe(), trajectory, trajectory.digest, "held_out")
-        )
+        summary.add(trajectory)
     return summary
 
 
@@ -40,15 +36,6 @@ def test_parts_that_were_counted_apart_add_up_to_the_whole():
     first, second = summary_of(EPISODES[:1]), summary_of(EPISODES[1:])
     first.merge(second)
     assert first.fields() == summary_of(EPISODES).fields()
-
-
-def test_several_samples_of_a_trajectory_count_it_once():
-    summary = Summary()
-    sample = make_sample(PrepareRecipe(), EPISODES[0], EPISODES[0].digest, "cpt")
-    for _ in range(3):
-        summary.add(EPISODES[0], sample)
-    assert summary.fields()["domains"] == {"shell": 1}
-    assert summary.fields()["num_read"] == 0
 
 
 def test_a_summary_of_nothing_has_no_lengths():
