@@ -23,6 +23,7 @@ from agentworld.errors import (
     InputError,
     PipelineError,
     StoreError,
+    UnknownPath,
 )
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
@@ -193,12 +194,6 @@ class Follower:
         except ClusterError as error:
             if error.status == EXISTS:
                 return None
-            if error.status == NOT_FOUND and self._kind == "TrainJob":
-                raise ClusterError(
-                    f"this cluster or namespace knows no TrainJob ({error}); install Kubeflow's "
-                    "Trainer, or take the stage's `nodes` out of the placement",
-                    status=NOT_FOUND,
-                ) from error
             raise
 
     def _is_as_built(self, job: Object) -> bool:
@@ -216,13 +211,22 @@ class Follower:
                 raise
 
     def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
-        return patiently(
-            ask,
-            until=time.monotonic() + self._settings.patience_seconds,
-            every_seconds=self._settings.look_seconds,
-            tell=say,
-            granted=granted,
-        )
+        try:
+            return patiently(
+                ask,
+                until=time.monotonic() + self._settings.patience_seconds,
+                every_seconds=self._settings.look_seconds,
+                tell=say,
+                granted=granted,
+            )
+        except UnknownPath as error:
+            if self._kind != "TrainJob":
+                raise
+            raise ClusterError(
+                f"this cluster knows no TrainJob ({error}); install Kubeflow's Trainer, or take "
+                "the stage's `nodes` out of the placement",
+                status=error.status,
+            ) from error
 
 
 def _failure(task: _Task, status: JobStatus, trouble: str) -> PipelineError:

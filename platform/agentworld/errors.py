@@ -13,6 +13,7 @@
     |-- SimulatorError      the simulator service refused or is gone
     |-- EvidenceError       a record that does not verify
     |-- ClusterError        the Kubernetes API refused or is gone
+    |   `-- UnknownPath     the Kubernetes API does not know a kind, or not yet
     |-- PipelineError       the Kubeflow Pipelines server failed or is gone, or a run of it failed
     |-- Preempted           this process was told to end; begun again, it goes on from there
     `-- StoreError          a disk, a database, a registry
@@ -158,6 +159,13 @@ class ClusterError(AgentworldError):
         super().__init__(message)
         self.status = status
         self.retryable = status in (0, 409, 429) or status >= 500
+
+
+class UnknownPath(ClusterError):
+    """The Kubernetes API has nothing at this path: its kind is not installed, or not loaded yet."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=404)
 
 
 class PipelineError(AgentworldError):

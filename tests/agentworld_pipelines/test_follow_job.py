@@ -8,6 +8,7 @@ import pytest
 
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import PIPELINES
+from agentworld.errors import ClusterError, UnknownPath
 from agentworld.runner.progress import ProgressFile
 from agentworld.steps.run import folder_for
 from agentworld_pipelines.follow_job import Follower
@@ -310,6 +311,26 @@ def test_an_api_server_that_stays_away_ends_the_follower_and_not_the_training(
         control_plane.api_server.start()
         wait_for(lambda: is_ready(control_plane), 60)
     assert "deletionTimestamp" not in trainer.job()["metadata"]
+
+
+def test_a_real_api_server_tells_an_unknown_kind_from_an_object_that_is_not_there(trainer):
+    assert trainer.server.find(f"{trainer.path}/none") is None
+    with pytest.raises(UnknownPath):
+        trainer.server.find(f"{trainer.path.replace('trainjobs', 'others')}/none")
+
+
+def test_a_cluster_without_a_trainer_says_what_to_install(trainer, account):
+    built = {"kind": "TrainJob", "metadata": {"name": "one"}}
+
+    class WithoutTrainer(Cluster):
+        def get(self, kind, name):
+            path = f"{trainer.path}/{name}"
+            return trainer.server.find(path.replace("trainjobs", kind))
+
+    cluster = WithoutTrainer(trainer.server, account[0], PIPELINES)
+    follower = Follower(cluster, built, ClusterSettings(look_seconds=0.1))
+    with pytest.raises(ClusterError, match="knows no TrainJob .*; install Kubeflow's Trainer"):
+        follower.begin(lambda: None, lambda: None)
 
 
 def test_an_account_without_the_role_is_told_what_it_may_not(trainer, start):

@@ -1,4 +1,4 @@
-"""A Kubernetes API server that answers TokenReviews and forbids all else."""
+"""A Kubernetes API server that answers TokenReviews and forbids all else but what a test says."""
 
 import base64
 import json
@@ -27,6 +27,8 @@ class Cluster(NamedTuple):
     """The status of each token; a number is an HTTP status, bytes are the whole answer."""
     asked: list[Fields]
     """The reviews that came, as they were sent."""
+    absent: dict[str, str]
+    """The paths that are answered with 404, and the bodies of these answers."""
 
     def believes(self, token: str, user: str, audiences: tuple[str, ...] = ("agentworld",)) -> None:
         """From now on this token is this user's, for these audiences."""
@@ -47,6 +49,7 @@ def running(folder: Path) -> Iterator[Cluster]:
     """Answers on the loopback, where a kubeconfig in this folder says that a cluster is."""
     asked: list[Fields] = []
     says: dict[str, Fields | int | bytes] = {}
+    absent: dict[str, str] = {}
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -63,9 +66,10 @@ def running(folder: Path) -> Iterator[Cluster]:
             self.wfile.write(told if isinstance(told, bytes) else told.encode())
 
         def do_GET(self) -> None:
-            self.send_response(403)
+            refusal = json.dumps({"kind": "Status", "message": FORBIDDEN})
+            self.send_response(404 if self.path in absent else 403)
             self.end_headers()
-            self.wfile.write(json.dumps({"kind": "Status", "message": FORBIDDEN}).encode())
+            self.wfile.write(absent.get(self.path, refusal).encode())
 
         def log_message(self, *_arguments: object) -> None:
             """Says nothing of its requests."""
@@ -75,7 +79,7 @@ def running(folder: Path) -> Iterator[Cluster]:
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(kubeconfig(f"http://127.0.0.1:{server.server_port}")))
     try:
-        yield Cluster(path, says, asked)
+        yield Cluster(path, says, asked, absent)
     finally:
         server.shutdown()
         server.server_close()

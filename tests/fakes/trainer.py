@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from agentworld.cluster.client import ApiServer, configuration
+from agentworld.errors import UnknownPath
 from fakes.trainer_crd import crd
 from machines.control_plane import ControlPlane
 from waiting import wait_for
@@ -137,7 +138,10 @@ def define(cluster: ControlPlane) -> None:
 
     def is_served() -> bool:
         path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
-        return server.find(path) is not None
+        try:
+            return bool(server.call("GET", path))
+        except UnknownPath:
+            return False
 
     wait_for(is_served)
 

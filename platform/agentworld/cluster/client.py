@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agentworld.cluster.places import PLACES, Object, typed
-from agentworld.errors import ClusterError, InputError
+from agentworld.errors import ClusterError, InputError, UnknownPath
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration as Configuration
@@ -85,9 +85,11 @@ class ApiServer:
         return answer.decode(errors="replace")
 
     def find(self, path: str) -> Object | None:
-        """An object; null where it is not there. Raises ClusterError."""
+        """An object; null where the API server says that it is not there. Raises ClusterError."""
         try:
             return self.call("GET", path)
+        except UnknownPath:
+            raise
         except ClusterError as error:
             if error.status == NOT_FOUND:
                 return None
@@ -204,7 +206,10 @@ def _translated(what: str) -> Iterator[None]:
     try:
         yield
     except ApiException as error:
-        words = _message(error.body) or f"{error.status} {error.reason}"
+        status = _status(error.body)
+        words = status.get("message") or f"{error.status} {error.reason}"
+        if error.status == NOT_FOUND and not _names_an_object(status):
+            raise UnknownPath(f"{what}: {words}") from error
         raise ClusterError(f"{what}: {words}", status=error.status or 0) from error
     except (HTTPError, OSError) as error:
         raise ClusterError(
@@ -212,9 +217,20 @@ def _translated(what: str) -> Iterator[None]:
         ) from error
 
 
-def _message(body: Any) -> str:
-    """An API server's own words; empty where there are none."""
+def _status(body: Any) -> Object:
+    """The Status that an API server answers with; empty where the answer is none."""
     try:
-        return str(json.loads(body)["message"])
-    except (TypeError, ValueError, KeyError):
-        return ""
+        status = json.loads(body)
+    except (TypeError, ValueError):
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def _names_an_object(status: Object) -> bool:
+    """Whether the answer says which object is not there.
+
+    One that has just begun answers `404 page not found` for every custom resource until it has
+    read their definitions.
+    """
+    details = status.get("details")
+    return isinstance(details, dict) and bool(details.get("name"))

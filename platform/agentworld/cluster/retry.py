@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from agentworld.cluster.client import EXISTS
-from agentworld.errors import ClusterError
+from agentworld.errors import ClusterError, UnknownPath
 
 _NOT_ALLOWED = (401, 403)
 
@@ -22,15 +22,17 @@ def patiently(
 ) -> _Answer:
     """Asks again while the API server is gone, which is told once; raises ClusterError.
 
-    One that begins again answers before it knows accounts and Roles. So where the same was asked
-    before, and answered (`granted`), a refusal is waited for too. `until` is a monotonic time.
+    One that begins again answers before it knows accounts, Roles and custom resources. So where the
+    same was asked before, and answered (`granted`), a refusal is waited for too. `until` is a
+    monotonic time.
     """
     is_reported = False
     while True:
         try:
             return ask()
         except ClusterError as error:
-            may_pass = is_unreachable(error) or (granted and error.status in _NOT_ALLOWED)
+            is_refusal = error.status in _NOT_ALLOWED or isinstance(error, UnknownPath)
+            may_pass = is_unreachable(error) or (granted and is_refusal)
             if not may_pass or time.monotonic() >= until:
                 raise
             if not is_reported:

@@ -1,15 +1,16 @@
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from agentworld.cluster.client import ApiServer, Cluster, configuration
-from agentworld.errors import ClusterError, InputError
+from agentworld.errors import ClusterError, InputError, UnknownPath
 from fakes import api_server
 
+OBJECT = "/apis/agentworld.io/v1/namespaces/worlds/simulators/one"
 TOKEN = api_server.token("team-a/trainer")
 REVIEW = {
     "apiVersion": "authentication.k8s.io/v1",
@@ -45,15 +46,29 @@ def test_the_error_has_the_servers_own_words(fake):
         ApiServer(configuration(fake.kubeconfig)).find("/api/v1/pods")
 
 
-def test_an_object_that_is_not_there_is_null_and_any_other_failure_is_raised():
-    def call(*_):
-        raise ClusterError("it is so", status=statuses.pop())
+def test_an_object_that_is_not_there_is_null(fake):
+    details = {"name": "one", "group": "agentworld.io", "kind": "simulators"}
+    fake.absent[OBJECT] = json.dumps({"kind": "Status", "reason": "NotFound", "details": details})
+    assert ApiServer(configuration(fake.kubeconfig)).find(OBJECT) is None
 
-    statuses = [403, 404]
-    server = SimpleNamespace(call=call)
-    assert ApiServer.find(server, "/api/v1/pods/one") is None
-    with pytest.raises(ClusterError):
-        ApiServer.find(server, "/api/v1/pods/one")
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "404 page not found",
+        "",
+        "[]",
+        "{}",
+        '{"details": {}}',
+        '{"details": null}',
+        '{"details": 1}',
+    ],
+)
+def test_a_path_that_the_server_does_not_know_says_nothing_about_an_object(fake, body):
+    fake.absent[OBJECT] = body
+    with pytest.raises(UnknownPath, match=f"GET {OBJECT}: 404 Not Found") as failed:
+        ApiServer(configuration(fake.kubeconfig)).find(OBJECT)
+    assert (failed.value.status, failed.value.retryable) == (404, False)
 
 
 @pytest.mark.parametrize(

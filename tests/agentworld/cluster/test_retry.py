@@ -2,12 +2,13 @@
 
 import math
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from agentworld.cluster.client import EXISTS
 from agentworld.cluster.retry import patiently
-from agentworld.errors import ClusterError
+from agentworld.errors import ClusterError, UnknownPath
 
 GONE, NOBODY, FORBIDDEN = 0, 401, 403
 
@@ -34,6 +35,19 @@ def test_one_that_is_gone_is_waited_for_and_that_is_told_once():
 
 def test_what_was_allowed_before_is_waited_for():
     assert asked(GONE, NOBODY, FORBIDDEN, granted=True) == ["it is so; waiting for it"]
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_kind_that_was_known_before_is_waited_for(granted):
+    answers = [UnknownPath("404 page not found")]
+
+    def ask() -> str:
+        if answers:
+            raise answers.pop()
+        return "found"
+
+    with nullcontext() if granted else pytest.raises(UnknownPath):
+        assert patiently(ask, until=math.inf, every_seconds=0, tell=print, granted=granted)
 
 
 @pytest.mark.parametrize(("status", "granted"), REFUSED)
