@@ -49,7 +49,8 @@ def main() -> int:
         "wall_seconds": round(time.monotonic() - began),
     }
     print(json.dumps(result, indent=2))
-    return publish("audit", result, figures)
+    options = "SMALL=1" if given.episodes != _SIZES else ""
+    return publish("audit", result, figures, options=options)
 
 
 def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[str, object]]:

@@ -1,6 +1,6 @@
 """From logs to a data set against its targets: `make bench-data`.
 
-`.bench/data.json`, copied to `docs/figures/data.json`. Generated chats (SMALL=1: a tenth and less)
+Generated chats (SMALL=1: a tenth and less)
 are imported and prepared, each time in a new process, and `datasets.map(num_proc=2)` does the same
 to the same digests. Planted near-duplicates and leaks are counted.
 """
@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 import psutil
 
 from agentworld.reports.targets import Figure
-from agentworld.runner.code import commit
 from benchmarks.data_logs import write_logs
 from benchmarks.data_recall import dedup_false, dedup_recall, leak_shares
-from benchmarks.report import BENCH, empty_folder, measured_on, publish
+from benchmarks.report import empty_folder, measured_on, publish
 from make.secrets import hashes_redacted, secret_recall
 
 _SIZES = (10_000, 100_000)
@@ -35,7 +34,6 @@ _MOST = {
     "growth_100k_over_10k": 11.0, "peak_pss_mib": 4096.0, "dedup_false": 0.01, "leak_false": 0.01,
     "hashes_redacted": 0.0, "guide_seconds": 300.0,
 }  # fmt: skip
-_FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 
 
 class Completed(NamedTuple):
@@ -55,13 +53,8 @@ def main() -> int:
     finally:
         shutil.rmtree(folder)
     figures = figures_of(measured)
-    command = " ".join(["make bench-data", *(["SMALL=1"] if sys.argv[1:] else [])])
-    result = {**known, "commit": commit(), "command": command, **measured}
-    status = publish("data", result, figures)
-    if not sys.argv[1:]:
-        _FIGURES.mkdir(exist_ok=True)
-        shutil.copy(BENCH / "data.json", _FIGURES / "data.json")
-    return status
+    options = "SMALL=1" if sys.argv[1:] else ""
+    return publish("data", {**known, **measured}, figures, options=options)
 
 
 def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:

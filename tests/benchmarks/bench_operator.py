@@ -21,7 +21,7 @@ from agentworld.reports.targets import Figure
 from benchmarks.cold_start import cold_starts
 from benchmarks.figures import percentile
 from benchmarks.operator_load import burst, num_requests
-from benchmarks.report import empty_folder, measured_on, publish
+from benchmarks.report import empty_folder, measured_on, parts_option, publish
 from machines.control_plane import ControlPlane, running
 from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
 from make.simulator import pinned_manifest, simulator
@@ -59,7 +59,7 @@ def main(*chosen: str) -> int:
         if name in found
     ]
     print(json.dumps(found, indent=2))
-    return publish("operator", {**known, **found}, figures)
+    return publish("operator", {**known, **found}, figures, options=parts_option(chosen))
 
 
 _MUST = {

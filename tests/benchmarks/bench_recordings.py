@@ -89,7 +89,8 @@ def main() -> int:
     scores = {**report.baselines, **report.stages}
     table = {name: _figures(score) for name, score in scores.items()}
     print("\n".join(f"{name:<8} {json.dumps(row)}" for name, row in table.items()))
-    return publish("recordings", {**known, "seconds": walk.seconds, **steps, "scores": table}, [])
+    measured = {**known, "seconds": walk.seconds, **steps, "scores": table}
+    return publish("recordings", measured, [])
 
 
 def _figures(score: WorldModelScore) -> dict[str, list[float]]:

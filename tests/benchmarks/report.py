@@ -1,4 +1,4 @@
-"""What every benchmark writes and prints: `.bench/NAME.json`, its figures, and those missed."""
+"""What every benchmark writes and prints: its JSON, its figures, and those it missed."""
 
 import json
 import shutil
@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.reports.targets import Figure
+from agentworld.runner.code import commit
 from benchmarks.machine import BUSY, machine
 
-BENCH = Path(__file__).parents[2] / ".bench"
+_ROOT = Path(__file__).parents[2]
+BENCH = _ROOT / ".bench"
+_PUBLISHED = _ROOT / "docs" / "figures"
 
 
 class Part(NamedTuple):
@@ -23,12 +26,24 @@ class Part(NamedTuple):
 
 
 def publish(
-    name: str, measured: Mapping[str, object], figures: Sequence[Figure], missed: Sequence[str] = ()
+    name: str,
+    measured: Mapping[str, object],
+    figures: Sequence[Figure],
+    missed: Sequence[str] = (),
+    *,
+    options: str = "",
 ) -> int:
-    """Writes the JSON; returns exit status 1 where something that must hold does not."""
+    """Writes `.bench/NAME.json`; returns exit status 1 where something that must hold does not.
+
+    A run of everything, which needs no `options` of the make target, is also written to
+    `docs/figures/NAME.json`.
+    """
     missed = [*(figure.name for figure in figures if not figure.holds), *missed]
-    written = json.dumps({**measured, "missed": missed}, indent=2) + "\n"
-    (BENCH / f"{name}.json").write_text(written)
+    command = f"make bench-{name} {options}".strip()
+    text = json.dumps({"command": command, **measured, "missed": missed}, indent=2) + "\n"
+    for folder in [BENCH] if options else [BENCH, _PUBLISHED]:
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.json").write_text(text)
     for figure in figures:
         bound = "" if figure.must is None else figure.wants(figure.must)
         value = figure.text if figure.interval else f"{figure.value:.3f}"
@@ -50,15 +65,20 @@ def measure_parts(
         part = parts[each](empty_folder(name, each))
         measured |= part.json
         figures += part.figures
-    return publish(name, measured, figures)
+    return publish(name, measured, figures, options=parts_option(chosen))
+
+
+def parts_option(chosen: Sequence[str]) -> str:
+    """The option of the make target that measures these parts; empty where all are measured."""
+    return f'PARTS="{" ".join(chosen)}"' if chosen else ""
 
 
 def measured_on() -> dict[str, object]:
-    """The machine, as every JSON names it; warns of a busy one."""
+    """The machine and the commit, as every JSON names them; warns of a busy machine."""
     known = machine()
     if known["load_average"] > BUSY:
         print("the machine is busy already; these figures are rough", file=sys.stderr)
-    return {"machine": known}
+    return {"machine": known, "commit": commit()}
 
 
 def empty_folder(*names: str) -> Path:
