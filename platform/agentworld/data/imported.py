@@ -17,6 +17,7 @@ from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.import_state import ImportState, forget_state, load_state
 from agentworld.data.importers import Imported, Importer, form_of, importer_of
 from agentworld.data.importers.base import ImportOptions
+from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file, first_problem
@@ -46,8 +47,9 @@ class Recordings(NamedTuple):
     domain: str
 
     def read(self, file: SourceFile) -> Iterator[Imported]:
-        """What becomes of each record of a file."""
-        return self.importer.read(file, self.options, self.domain)
+        """What becomes of each record of a file; no problem shows a secret of it."""
+        for item in self.importer.read(file, self.options, self.domain):
+            yield item._replace(problem=redact_text(item.problem)) if item.problem else item
 
 
 def open_recordings(recipe: CollectRecipe) -> Recordings:
