@@ -42,8 +42,11 @@ class Selection(NamedTuple):
     removed: Counter[str]
 
 
-def select(jobs: Sequence[SurveyJob], workers: Workers) -> Selection:
-    """Looks for copies first, then for near-duplicates, then for leaks."""
+def select(jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Workers) -> Selection:
+    """Looks for copies first, then for near-duplicates, then for leaks.
+
+    `benchmarks` are addresses; the jobs' recipe has the digests of their content.
+    """
     recipe, rows = jobs[0].recipe, _Rows(jobs)
     removed = Counter({COPY: rows.drop(_is_copy(rows.column("contents")[rows.order]), rows.order)})
     if recipe.near_duplicates is not None:
@@ -53,8 +56,8 @@ def select(jobs: Sequence[SurveyJob], workers: Workers) -> Selection:
     if recipe.leaks is not None:
         held_out = list(_held_out(rows))
         removed[HELD_OUT_LEAK] = _drop_leaks(rows, held_out, recipe.leaks, workers)
-        benchmarks = [grams for source in recipe.benchmarks for grams in _benchmark(source)]
-        removed[BENCHMARK_LEAK] = _drop_leaks(rows, benchmarks, recipe.leaks, workers)
+        texts = [grams for source in benchmarks for grams in _benchmark(source)]
+        removed[BENCHMARK_LEAK] = _drop_leaks(rows, texts, recipe.leaks, workers)
     return Selection(np.split(rows.stays, rows.ends[:-1]), +removed)
 
 

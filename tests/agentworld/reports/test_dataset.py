@@ -92,7 +92,8 @@ def test_the_quarantine_has_line_field_and_reason(view, page):
 
 def test_the_quarantine_of_an_import_that_knew_fewer_rules_shows_no_secret(tmp_path):
     dataset = make.datasets.stored(tmp_path)
-    record = Quarantined(file="a", place="line 1", problem=f"x: no list (got 'password={PASSWORD}')")
+    problem = f"x: no list (got 'password={PASSWORD}')"
+    record = Quarantined(file="a", place="line 1", problem=problem)
     (path,) = tmp_path.glob(f"steps/collect/*/{QUARANTINE}")
     path.write_text(record.model_dump_json() + "\n")
     page = render_dataset(view_dataset(dataset))
