@@ -26,6 +26,7 @@ from agentworld.records.file import sync
 from agentworld.records.progress import Tick
 from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
 from agentworld.records.trajectory import Trajectory
+from agentworld.storage.address import redact
 from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
 from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 
@@ -82,9 +83,11 @@ def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick:
         collected = _import(recipe, recordings, beginning, out, tick)
     if digest_of(source) != content:
         forget_state(out)
-        raise InputError(f"{source} was changed while it was read; let it rest and try again")
+        raise InputError(
+            f"{redact(source)} was changed while it was read; let it rest and try again"
+        )
     if not collected.chunks:
-        raise InputError(_nothing(source, recordings.form, out))
+        raise InputError(_nothing(redact(source), recordings.form, out))
     collected.write(out / MANIFEST)
     forget_state(out)
     return collected.digest
