@@ -18,7 +18,8 @@ from typing import Any
 import datasets
 import numpy as np
 
-from agentworld.data.filters import TrajectoryFilter, digest_content
+from agentworld.data.contents import content_key
+from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.importers import importer_of
 from agentworld.data.leaks import Hits, RareGrams, find_leaks, index_judged, most_tasks
@@ -99,7 +100,7 @@ def filter_row(recipe: PrepareRecipe, row: Row) -> Row:
     columns = {
         **trajectory.model_dump(mode="json"),
         "digest": recorded.digest,
-        "content": np.uint64(digest_content(trajectory)),
+        "content": np.uint64(content_key(trajectory)),
     }
     if recipe.leaks is not None:
         words = hash_words([text_of(trajectory.turns)])
