@@ -18,10 +18,11 @@ from typing import Any
 import datasets
 import numpy as np
 
-from agentworld.data.filters import TrajectoryFilter, digest_content
+from agentworld.data.contents import content_key
+from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.importers import importer_of
-from agentworld.data.leaks import Hits, find_leaks, index_judged, most_tasks
+from agentworld.data.leaks import Hits, RareGrams, find_leaks, index_judged, most_tasks
 from agentworld.data.n_grams import hash_words, n_grams, text_of
 from agentworld.data.near_duplicates import near_duplicates, sign
 from agentworld.data.redaction import redact
@@ -99,7 +100,7 @@ def filter_row(recipe: PrepareRecipe, row: Row) -> Row:
     columns = {
         **trajectory.model_dump(mode="json"),
         "digest": recorded.digest,
-        "content": np.uint64(digest_content(trajectory)),
+        "content": np.uint64(content_key(trajectory)),
     }
     if recipe.leaks is not None:
         words = hash_words([text_of(trajectory.turns)])
@@ -136,7 +137,10 @@ def without_leaks(rows, share: float):
     is_training = ~held_out[hits["row"][:]]
     all_hits = Hits(hits["row"][:][is_training], hits["gram"][:][is_training], np.array(sizes))
     tasks = np.unique(rows["task_id"][:], return_inverse=True)[1]
-    is_leak = find_leaks(all_hits, tasks, judged, most_tasks(len(set(tasks))), share)
+    num_tasks = len(set(tasks))
+    rare = RareGrams(judged, most_tasks(num_tasks), num_tasks)
+    rare.add(all_hits.pairs(tasks, num_tasks))
+    is_leak = find_leaks(all_hits, judged, rare.mask(), share)
     return rows.select(np.flatnonzero(held_out | ~is_leak).tolist())
 
 

@@ -13,6 +13,7 @@ from agentworld.data.importers.rows import Row, rows_of
 from agentworld.data.json_strings import strings_of
 from agentworld.data.n_grams import text_of
 from agentworld.errors import InputError
+from agentworld.storage.address import redact
 from agentworld.storage.source import SourceFile, files_of
 
 _DOMAIN = "text"
@@ -22,7 +23,9 @@ def benchmark_texts(source: str) -> list[str]:
     """The texts of one benchmark; raises InputError where there are none."""
     texts = [text for file in files_of(source) for text in _texts_of(file) if text.strip()]
     if not texts:
-        raise InputError(f"the benchmark {source} holds no text; name JSON lines or recordings")
+        raise InputError(
+            f"the benchmark {redact(source)} holds no text; name JSON lines or recordings"
+        )
     return texts
 
 

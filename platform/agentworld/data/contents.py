@@ -25,10 +25,7 @@ class Contents:
 
     def add(self, trajectory: Trajectory) -> bool:
         """Adds one; false where it was there."""
-        texts = [trajectory.domain, trajectory.initial_state]
-        for turn in trajectory.turns:
-            texts += turn.action, turn.observation
-        return self.add_key(_key(texts))
+        return self.add_key(content_key(trajectory))
 
     def add_text(self, text: str) -> bool:
         """The same of a text."""
@@ -54,6 +51,14 @@ class Contents:
     def _is_sorted_in(self, key: int) -> bool:
         place = int(np.searchsorted(self._sorted, np.uint64(key)))
         return place < len(self._sorted) and int(self._sorted[place]) == key
+
+
+def content_key(trajectory: Trajectory) -> int:
+    """64 bits of what a trajectory shows, whoever made it from whatever seed."""
+    texts = [trajectory.domain, trajectory.initial_state]
+    for turn in trajectory.turns:
+        texts += turn.action, turn.observation
+    return _key(texts)
 
 
 def _key(texts: Iterable[str]) -> int:

@@ -1,12 +1,11 @@
 """What is left out of a data set, and why; each filter's removals are counted by its name."""
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import NamedTuple
 
+from agentworld.data.contents import Contents
 from agentworld.domains.base import Domain, domain_of
 from agentworld.records.base import Digest
 from agentworld.records.trajectory import Trajectory, Turn
@@ -27,7 +26,7 @@ class TrajectoryFilter:
 
     def __init__(self, min_turns: int) -> None:
         self._min_turns = min_turns
-        self._contents: set[int] = set()
+        self._contents = Contents()
         self.removed: Counter[str] = Counter()
 
     def apply(self, trajectories: Iterable[Trajectory]) -> Iterator[FilteredTrajectory]:
@@ -36,11 +35,10 @@ class TrajectoryFilter:
             candidate = self.shorten(trajectory)
             if candidate is None:
                 continue
-            if (content := digest_content(candidate)) in self._contents:
+            if self._contents.add(candidate):
+                yield FilteredTrajectory(trajectory.digest, candidate)
+            else:
                 self.removed[COPY] += 1
-                continue
-            self._contents.add(content)
-            yield FilteredTrajectory(trajectory.digest, candidate)
 
     def shorten(self, trajectory: Trajectory) -> Trajectory | None:
         """A trajectory without its empty turns, or nothing where too few are left."""
@@ -56,10 +54,3 @@ class TrajectoryFilter:
         self.removed["empty action"] += len(turns) - len(acted)
         self.removed["turn without effect"] += len(acted) - len(useful)
         return useful
-
-
-def digest_content(trajectory: Trajectory) -> int:
-    """64 bits of what a trajectory shows, whoever made it from whatever seed."""
-    turns = [(turn.action, turn.observation) for turn in trajectory.turns]
-    text = json.dumps([trajectory.domain, trajectory.initial_state, turns])
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

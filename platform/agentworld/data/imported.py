@@ -17,6 +17,7 @@ from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.import_state import ImportState, forget_state, load_state
 from agentworld.data.importers import Imported, Importer, form_of, importer_of
 from agentworld.data.importers.base import ImportOptions
+from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file, first_problem
@@ -25,6 +26,7 @@ from agentworld.records.file import sync
 from agentworld.records.progress import Tick
 from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
 from agentworld.records.trajectory import Trajectory
+from agentworld.storage.address import redact
 from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
 from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 
@@ -46,8 +48,9 @@ class Recordings(NamedTuple):
     domain: str
 
     def read(self, file: SourceFile) -> Iterator[Imported]:
-        """What becomes of each record of a file."""
-        return self.importer.read(file, self.options, self.domain)
+        """What becomes of each record of a file; no problem shows a secret of it."""
+        for item in self.importer.read(file, self.options, self.domain):
+            yield item._replace(problem=redact_text(item.problem)) if item.problem else item
 
 
 def open_recordings(recipe: CollectRecipe) -> Recordings:
@@ -80,9 +83,11 @@ def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick:
         collected = _import(recipe, recordings, beginning, out, tick)
     if digest_of(source) != content:
         forget_state(out)
-        raise InputError(f"{source} was changed while it was read; let it rest and try again")
+        raise InputError(
+            f"{redact(source)} was changed while it was read; let it rest and try again"
+        )
     if not collected.chunks:
-        raise InputError(_nothing(source, recordings.form, out))
+        raise InputError(_nothing(redact(source), recordings.form, out))
     collected.write(out / MANIFEST)
     forget_state(out)
     return collected.digest

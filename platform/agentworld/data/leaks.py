@@ -4,11 +4,15 @@ Two texts are compared by their 13-grams. A trajectory is a leak where a share o
 occurs in what is judged, or where it holds that share of one judged text, however long it is
 itself. A 13-gram of many tasks is boilerplate, such as a harness's words, and does not count: one
 of more than 20, and where there are fewer than 200 tasks, of more than a tenth of them and of 5.
+
+Batches are compared twice: first it is counted in how many tasks each judged 13-gram occurs, no
+further than to that limit, and when it is known which are rare, each batch finds its own leaks. So
+memory is bounded by what is judged and by one batch.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +27,7 @@ _MOST_TASKS = 20
 _FEWEST_TASKS = 5
 _TASKS_FOR_EACH = 10
 _FEWEST_SHARED = 4
+_FEWEST_AT_ONCE = 1 << 18
 
 
 class Judged(NamedTuple):
@@ -40,25 +45,40 @@ class Judged(NamedTuple):
         """In how many texts each 13-gram occurs."""
         return np.diff(self.starts)
 
+    def save(self, folder: Path) -> None:
+        """Writes it for other processes, in the place of what was written there before."""
+        for name, value in self._asdict().items():
+            np.save(folder / f"judged-{name}.npy", value)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """What was written there; arrays stay on the disk until they are read."""
+        return cls(*(np.load(folder / f"judged-{name}.npy", mmap_mode="r") for name in cls._fields))
+
 
 class Hits(NamedTuple):
-    """What rows of a batch have in common with what is judged."""
+    """What rows have in common with what is judged."""
 
     rows: Integers
     grams: Integers
     """Places in `Judged.grams`, a row and a 13-gram in each pair."""
     sizes: Integers
-    """How many different 13-grams each row has, boilerplate left out."""
+    """How many different 13-grams each row has."""
+
+    def pairs(self, tasks: Integers, num_tasks: int) -> Integers:
+        """Each 13-gram with each of its tasks once, as one number; `tasks` has that of each row."""
+        return np.unique(self.grams * num_tasks + tasks[self.rows])
 
 
 class MatchJob(NamedTuple):
-    """A survey, and the index that its rows are compared with."""
+    """A survey whose rows are compared with what is judged."""
 
     survey: Path
-    grams: Path
-    """The judged 13-grams, in ascending order."""
-    common: Path
-    """Which of them are boilerplate by the judged texts alone."""
+    folder: Path
+    """Of `Judged.save`."""
+    tasks: Integers
+    """The number of each row's task; -1 for a row that is no training data."""
+    num_tasks: int
 
 
 def most_tasks(num_tasks: int) -> int:
@@ -75,38 +95,69 @@ def index_judged(texts: Sequence[Hashes]) -> Judged:
     return Judged(distinct, np.append(starts, len(grams)), numbers[order], len(texts))
 
 
-def match(job: MatchJob) -> Hits:
-    """Compares the rows of one survey."""
-    grams = read_column(job.survey, "grams")
-    judged, common = np.load(job.grams, mmap_mode="r"), np.load(job.common, mmap_mode="r")
-    sizes = np.diff(read_column(job.survey, "ends"), prepend=0)
-    rows = np.repeat(np.arange(len(sizes)), sizes)
-    places = np.minimum(np.searchsorted(judged, grams), len(judged) - 1)
-    is_hit = judged[places] == grams
-    rows, places = rows[is_hit], places[is_hit]
-    is_common = common[places]
-    sizes = sizes - np.bincount(rows[is_common], minlength=len(sizes))
-    return Hits(rows[~is_common], places[~is_common], sizes)
+class RareGrams:
+    """Finds the judged 13-grams of few tasks; a judged text is a task of its own.
+
+    Of each 13-gram no more tasks are kept than make it boilerplate.
+    """
+
+    def __init__(self, judged: Judged, most: int, num_tasks: int) -> None:
+        self._num_texts = judged.num_texts_of()
+        self._most = most
+        self._num_tasks = num_tasks
+        self._is_rare = self._num_texts <= most
+        self._pairs: Integers = np.zeros(0, np.int64)
+        self._recent: list[Integers] = []
+
+    def add(self, pairs: Integers) -> None:
+        """Counts what `Hits.pairs` gives."""
+        self._recent.append(pairs[self._is_rare[pairs // self._num_tasks]])
+        if sum(map(len, self._recent)) > max(_FEWEST_AT_ONCE, len(self._pairs)):
+            self._merge()
+
+    def mask(self) -> Mask:
+        """Which of the judged 13-grams are rare, by all that was counted."""
+        self._merge()
+        return self._is_rare
+
+    def _merge(self) -> None:
+        pairs = np.unique(np.concatenate([self._pairs, *self._recent]))
+        grams = pairs // self._num_tasks
+        num_tasks = np.bincount(grams, minlength=len(self._num_texts))
+        self._is_rare &= self._num_texts + num_tasks <= self._most
+        self._pairs, self._recent = pairs[self._is_rare[grams]], []
 
 
-def find_leaks(hits: Hits, tasks: Hashes, judged: Judged, most: int, share: float) -> Mask:
-    """Which rows are leaks; `tasks` has the task of each, and those held out have no hits."""
-    is_rare = _num_tasks(hits, tasks, judged) <= most
+def pairs_of(job: MatchJob) -> Integers:
+    """What `RareGrams` counts of one survey."""
+    return _hits(job, Judged.load(job.folder)).pairs(job.tasks, job.num_tasks)
+
+
+def leaks_of(job: MatchJob, rare: Path, share: float) -> Mask:
+    """Which rows of one survey are leaks; the file has the mask of `RareGrams`."""
+    judged = Judged.load(job.folder)
+    return find_leaks(_hits(job, judged), judged, np.load(rare), share)
+
+
+def find_leaks(hits: Hits, judged: Judged, is_rare: Mask, share: float) -> Mask:
+    """Which rows are leaks; `is_rare` says it of each judged 13-gram."""
     is_counted = is_rare[hits.grams]
     rows, grams = hits.rows[is_counted], hits.grams[is_counted]
-    num_rows = len(hits.sizes)
-    sizes = hits.sizes - np.bincount(hits.rows[~is_counted], minlength=num_rows)
-    shared = np.bincount(rows, minlength=num_rows)
+    sizes = hits.sizes - np.bincount(hits.rows[~is_counted], minlength=len(hits.sizes))
+    shared = np.bincount(rows, minlength=len(sizes))
     is_leak = (shared >= _FEWEST_SHARED) & (shared >= share * sizes)
     is_leak[_rows_that_hold(rows, grams, judged, is_rare, share)] = True
     return is_leak
 
 
-def _num_tasks(hits: Hits, tasks: Hashes, judged: Judged) -> Integers:
-    """In how many tasks each judged 13-gram occurs; a judged text is one."""
-    _, numbers = np.unique(tasks, return_inverse=True)
-    pairs = np.unique(np.stack([hits.grams, numbers[hits.rows]]), axis=1)
-    return judged.num_texts_of() + np.bincount(pairs[0], minlength=len(judged.grams))
+def _hits(job: MatchJob, judged: Judged) -> Hits:
+    """Of the rows that are training data."""
+    grams = read_column(job.survey, "grams")
+    sizes = np.diff(read_column(job.survey, "ends"), prepend=0)
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    places = np.minimum(np.searchsorted(judged.grams, grams), len(judged.grams) - 1)
+    is_hit = (judged.grams[places] == grams) & (job.tasks[rows] >= 0)
+    return Hits(rows[is_hit], places[is_hit], sizes)
 
 
 def _rows_that_hold(

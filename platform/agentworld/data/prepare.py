@@ -29,6 +29,7 @@ from agentworld.records.progress import Tick
 from agentworld.records.sample import POOLS
 from agentworld.storage.batches import BYTES_PER_BATCH, batches_of
 from agentworld.storage.pools import MANIFEST, PoolWriter
+from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import read_collected
 
 _WORK = "survey"
@@ -48,7 +49,8 @@ def prepare(
     """
     _check_shares(recipe)
     source = read_collected(collected)
-    shaping = recipe.model_copy(update={"num_workers": None})
+    content = tuple(map(digest_of, recipe.benchmarks))
+    shaping = recipe.model_copy(update={"num_workers": None, "benchmarks": content})
     batches = batches_of([collected / name for name in source.chunks], bytes_per_batch)
     if not batches:
         raise InputError(f"{collected} holds no trajectory; collect or import some first")
@@ -57,7 +59,7 @@ def prepare(
     out.mkdir(parents=True, exist_ok=True)
     try:
         with Workers(num_workers) as workers:
-            selection = _survey(jobs, workers, tick)
+            selection = _survey(jobs, recipe.benchmarks, workers, tick)
             dataset = _write(shaping, source, jobs, selection, workers, out, tick)
     except (InputError, ValueError):
         shutil.rmtree(out / _WORK, ignore_errors=True)
@@ -68,12 +70,14 @@ def prepare(
     return dataset
 
 
-def _survey(jobs: Sequence[SurveyJob], workers: Workers, tick: Tick) -> Selection:
+def _survey(
+    jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Workers, tick: Tick
+) -> Selection:
     removed = Counter[str]()
     for number, counts in enumerate(workers.map(survey, jobs), start=1):
         removed += counts
         tick(number, 2 * len(jobs))
-    selection = select(jobs, workers)
+    selection = select(jobs, benchmarks, workers)
     selection.removed.update(removed)
     return selection
 

@@ -5,10 +5,9 @@ wrote and reads again stays predictable. A placeholder is plain text: a model ma
 it, and nobody takes it for a key. What is no secret keeps every byte.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow
@@ -17,8 +16,9 @@ from pydantic import JsonValue
 
 from agentworld.data.filters import FilteredTrajectory
 from agentworld.data.json_strings import strings_of
-from agentworld.data.labelled_secrets import HINT, LABELS, find_labelled
-from agentworld.data.secret_rules import RULES, Secret
+from agentworld.data.labelled_secrets import HINT
+from agentworld.data.secret_rules import RULES
+from agentworld.data.secret_search import Placeholders
 from agentworld.records.base import Digest
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
@@ -66,38 +66,10 @@ def redacted(
 
 
 def _redact(trajectory: Trajectory) -> Redaction:
-    placeholders: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    # Each text by itself: what begins in one and ends in the next is in neither.
-    for secret in chain.from_iterable(map(find_secrets, _texts(trajectory))):
-        if secret.value not in placeholders:
-            counts[secret.kind] += 1
-            placeholders[secret.value] = f"[REDACTED:{secret.kind}:{counts[secret.kind]}]"
-    if placeholders:
+    placeholders = Placeholders(_texts(trajectory))
+    if placeholders.counts:
         trajectory = _Replacement(placeholders).of_trajectory(trajectory)
-    return Redaction(trajectory, counts)
-
-
-def find_secrets(text: str) -> list[Secret]:
-    """The secrets in a text, in their order; of two at one place the one of the earlier rule."""
-    folded = _fold(text)
-    secrets = [
-        secret
-        for rule in RULES
-        if any(literal in folded for literal in rule.literals)
-        for secret in rule.find(text)
-    ]
-    if any(label in folded for label in LABELS):
-        secrets += (Secret(*each) for each in find_labelled(text, folded))
-    return sorted(secrets, key=lambda secret: secret.start) if secrets else secrets
-
-
-def _fold(text: str) -> str:
-    """In lower case, every character at its place."""
-    folded = text.lower()
-    if len(folded) == len(text):
-        return folded
-    return "".join(each.lower() if each.isascii() else each for each in text)
+    return Redaction(trajectory, placeholders.counts)
 
 
 def _texts(trajectory: Trajectory) -> Iterator[str]:
@@ -115,10 +87,9 @@ def _texts(trajectory: Trajectory) -> Iterator[str]:
 class _Replacement:
     """Puts placeholders in the place of secrets."""
 
-    def __init__(self, placeholders: dict[str, str]) -> None:
-        longest_first = sorted(placeholders, key=lambda value: (-len(value), value))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)))
-        self._placeholders = placeholders
+    def __init__(self, placeholders: Placeholders) -> None:
+        self._text = placeholders.replace
+        self._place = placeholders.move
 
     def of_trajectory(self, trajectory: Trajectory) -> Trajectory:
         """A copy without the secrets."""
@@ -130,9 +101,6 @@ class _Replacement:
                 "turns": tuple(map(self._turn, trajectory.turns)),
             }
         )
-
-    def _text(self, text: str) -> str:
-        return self._pattern.sub(lambda match: self._placeholders[match[0]], text)
 
     def _tool(self, tool: Tool) -> Tool:
         schema = _map_strings(self._text, tool.input_schema)
@@ -168,16 +136,6 @@ class _Replacement:
             )
             for span in turn.spans
         ]
-
-    def _place(self, text: str, place: int) -> int:
-        moved = place
-        for match in self._pattern.finditer(text):
-            if match.start() >= place:
-                break
-            moved += len(self._placeholders[match[0]]) - len(match[0])
-            if match.end() > place:  # within a secret: behind its placeholder
-                return moved + match.end() - place
-        return moved
 
 
 def _map_strings(change: Callable[[str], str], value: JsonValue) -> JsonValue:

@@ -6,6 +6,7 @@ training pool never holds what nearly is a held-out trajectory.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +15,12 @@ import numpy.typing as npt
 from agentworld.data.benchmarks import benchmark_texts
 from agentworld.data.filters import COPY
 from agentworld.data.leaks import (
-    Hits,
-    Judged,
     MatchJob,
-    find_leaks,
+    RareGrams,
     index_judged,
-    match,
+    leaks_of,
     most_tasks,
+    pairs_of,
 )
 from agentworld.data.n_grams import Hashes, hash_words, n_grams
 from agentworld.data.near_duplicates import near_duplicates
@@ -32,6 +32,7 @@ Mask = npt.NDArray[np.bool_]
 NEAR_COPY = "near-duplicate trajectory"
 HELD_OUT_LEAK = "leak of held-out data"
 BENCHMARK_LEAK = "leak of a benchmark"
+_RARE = "rare.npy"
 
 
 class Selection(NamedTuple):
@@ -42,8 +43,11 @@ class Selection(NamedTuple):
     removed: Counter[str]
 
 
-def select(jobs: Sequence[SurveyJob], workers: Workers) -> Selection:
-    """Looks for copies first, then for near-duplicates, then for leaks."""
+def select(jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Workers) -> Selection:
+    """Looks for copies first, then for near-duplicates, then for leaks.
+
+    `benchmarks` are addresses; the jobs' recipe has the digests of their content.
+    """
     recipe, rows = jobs[0].recipe, _Rows(jobs)
     removed = Counter({COPY: rows.drop(_is_copy(rows.column("contents")[rows.order]), rows.order)})
     if recipe.near_duplicates is not None:
@@ -53,8 +57,8 @@ def select(jobs: Sequence[SurveyJob], workers: Workers) -> Selection:
     if recipe.leaks is not None:
         held_out = list(_held_out(rows))
         removed[HELD_OUT_LEAK] = _drop_leaks(rows, held_out, recipe.leaks, workers)
-        benchmarks = [grams for source in recipe.benchmarks for grams in _benchmark(source)]
-        removed[BENCHMARK_LEAK] = _drop_leaks(rows, benchmarks, recipe.leaks, workers)
+        texts = [grams for source in benchmarks for grams in _benchmark(source)]
+        removed[BENCHMARK_LEAK] = _drop_leaks(rows, texts, recipe.leaks, workers)
     return Selection(np.split(rows.stays, rows.ends[:-1]), +removed)
 
 
@@ -105,28 +109,20 @@ def _benchmark(source: str) -> Iterator[Hashes]:
 
 
 def _drop_leaks(rows: _Rows, texts: Sequence[Hashes], share: float, workers: Workers) -> int:
-    judged = index_judged(texts)
+    judged, folder = index_judged(texts), rows.jobs[0].folder
     if not len(judged.grams):
         return 0
     is_training = rows.stays & ~rows.held_out
-    tasks = rows.column("tasks")
-    most = most_tasks(len(np.unique(tasks[is_training])) + len(texts))
-    hits = _hits(rows, judged, most, is_training, workers)
-    is_leak = find_leaks(hits, tasks, judged, most, share) & is_training
+    names, numbers = np.unique(rows.column("tasks"), return_inverse=True)
+    most = most_tasks(len(np.unique(numbers[is_training])) + len(texts))
+    parts = np.split(np.where(is_training, numbers, -1), rows.ends[:-1])
+    judged.save(folder)
+    pairs = zip(rows.jobs, parts, strict=True)
+    jobs = [MatchJob(job.path, folder, tasks, len(names)) for job, tasks in pairs]
+    rare = RareGrams(judged, most, len(names))
+    for each in workers.map(pairs_of, jobs):
+        rare.add(each)
+    np.save(folder / _RARE, rare.mask())
+    leaks = partial(leaks_of, rare=folder / _RARE, share=share)
+    is_leak = np.concatenate(list(workers.map(leaks, jobs)))
     return rows.drop(is_leak, np.arange(len(is_leak)))
-
-
-def _hits(rows: _Rows, judged: Judged, most: int, is_training: Mask, workers: Workers) -> Hits:
-    """What all training trajectories have in common with what is judged."""
-    folder = rows.jobs[0].folder
-    grams, common = folder / "judged.npy", folder / "common.npy"
-    np.save(grams, judged.grams)
-    np.save(common, judged.num_texts_of() > most)
-    jobs = [MatchJob(job.path, grams, common) for job in rows.jobs]
-    parts, start = [], 0
-    for part in workers.map(match, jobs):
-        numbers = part.rows + start
-        mask = is_training[numbers]
-        parts.append(Hits(numbers[mask], part.grams[mask], part.sizes))
-        start += len(part.sizes)
-    return Hits(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

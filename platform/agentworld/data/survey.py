@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agentworld.data.filters import TrajectoryFilter, digest_content
+from agentworld.data.contents import content_key
+from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.n_grams import Hashes, hash_words, n_grams, text_of
 from agentworld.data.near_duplicates import Signatures, sign
 from agentworld.recipes.data import PrepareRecipe
@@ -101,7 +102,7 @@ def _survey_of(
     tasks = [each.task_id or digest for each, digest in zip(trajectories, digests, strict=True)]
     return Survey(
         digests=np.array(digests, dtype=f"U{len(digest_bytes(b''))}"),
-        contents=np.array([digest_content(each) for each in trajectories], np.uint64),
+        contents=np.array([content_key(each) for each in trajectories], np.uint64),
         tasks=np.array([_hash(task) for task in tasks], np.uint64),
         held_out=np.array([each.held_out for each in trajectories], np.bool_),
         signatures=sign(words if dedup else [each[:0] for each in words]),

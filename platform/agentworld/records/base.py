@@ -208,19 +208,24 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
     return "sha256:" + sha256.hexdigest()
 
 
-def first_problem(error: ValidationError) -> str:
-    """The first thing that pydantic found wrong, as words: where, what, which value."""
+def first_problem(error: ValidationError, redact: Callable[[str], str] = str) -> str:
+    """The first thing that pydantic found wrong, as words: where, what, which value.
+
+    `redact` takes the secrets out of the value, which it gets with the name of its field.
+    """
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
     problem = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return f"{where}: {problem['msg']}"
-    return f"{where}: {problem['msg']} (got {_start(problem['input'])!r})"
+    label = f"{where}: "
+    value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]
+    return f"{label}{problem['msg']} (got {value!r})"
 
 
 def _start(value: object) -> str:
     try:
-        return str(value)[:_MOST_OF_VALUE]
+        return str(value)[:_MOST_OF_SENTENCE]  # more than is shown, so that no secret is cut
     except (RecursionError, ValueError):  # nested too deeply, or too long a number
         return f"a {type(value).__name__}"

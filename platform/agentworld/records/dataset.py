@@ -69,7 +69,7 @@ class DataSet(Record):
 
     parents: tuple[Parent, ...]
     recipe: JsonObject
-    """How it was prepared, with every default."""
+    """How it was prepared, with every default; benchmarks by the digests of their content."""
     num_read: int = 0
     """Trajectories of the parents."""
     filtered: dict[str, int]

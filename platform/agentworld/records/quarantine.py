@@ -21,7 +21,7 @@ class Quarantined(Record):
     place: Sentence
     """Such as `line 3`; empty for a whole file."""
     problem: Sentence
-    """Its field, what is wrong with it, and the start of its value."""
+    """Its field, what is wrong with it, and the start of its value, without secrets."""
 
     @property
     def reason(self) -> str:

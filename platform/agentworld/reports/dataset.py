@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from agentworld.data.imported import NO_TURN
+from agentworld.data.secret_search import redact_text
 from agentworld.errors import AgentworldError
 from agentworld.records.dataset import DataSet, Parent
 from agentworld.records.leaves import json_leaves
@@ -202,6 +203,7 @@ def _examples(stored: StoredDataSet) -> tuple[list[Example], str]:
 def _quarantine(stored: StoredDataSet) -> Iterator[QuarantineRow]:
     for parent in stored.dataset.parents:
         for record in stored.quarantine(parent) if parent.num_quarantined else ():
-            match = _FIELD.fullmatch(record.problem)
-            field, reason = match.groups() if match else ("", record.problem)
+            problem = redact_text(record.problem)  # by today's rules, however old the import is
+            match = _FIELD.fullmatch(problem)
+            field, reason = match.groups() if match else ("", problem)
             yield QuarantineRow(record.file, record.place, field, reason)

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 _SIMULATOR = "An alias, a digest or a folder of a simulator; else the recipe's alias."
 
 
+def _of_collect(recipe: "Recipe") -> "Record":
+    """Recorded trajectories count by their content, as an input, and processes not at all."""
+    return recipe.collect.model_copy(update={"trajectories": None, "num_workers": 1})
+
+
+def _of_prepare(recipe: "Recipe") -> "Record":
+    """Benchmarks count by their content, as inputs, and processes not at all."""
+    return recipe.prepare.model_copy(update={"benchmarks": (), "num_workers": None})
+
+
 def _of_cpt(recipe: "Recipe") -> "list[Record]":
     return [*_new_model(recipe), recipe.cpt]
 
@@ -43,7 +53,7 @@ def _of_evaluate(recipe: "Recipe") -> "list[Record]":
 def _of_measure(recipe: "Recipe") -> "list[Record]":
     """The folder of an embedding model counts as for RL."""
     nightly = recipe.nightly.model_copy(update={"embedding_model": None})
-    return [nightly, recipe.collect, recipe.prepare]
+    return [nightly, _of_collect(recipe), _of_prepare(recipe)]
 
 
 _TABLE = (
@@ -51,8 +61,7 @@ _TABLE = (
         "collect",
         does="Let explorers act in live environments, or import what was recorded elsewhere.",
         makes="the trajectories",
-        # Recorded trajectories count by their content, as an input.
-        recipe=lambda recipe: [recipe.collect.model_copy(update={"trajectories": None})],
+        recipe=lambda recipe: [_of_collect(recipe)],
         kind="live",
         pipelines=("world_model", "agent"),
         command="data collect",
@@ -61,10 +70,7 @@ _TABLE = (
         "prepare",
         does="Make trajectories into samples in disjoint pools.",
         makes="the data set",
-        # Benchmarks count by their content, as inputs; processes change nothing of the result.
-        recipe=lambda recipe: [
-            recipe.prepare.model_copy(update={"benchmarks": (), "num_workers": None})
-        ],
+        recipe=lambda recipe: [_of_prepare(recipe)],
         inputs=(Input("collected", "collect", reads_files=True),),
         pipelines=("world_model",),
         command="data prepare",

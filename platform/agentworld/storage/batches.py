@@ -11,6 +11,7 @@ from agentworld.records.trajectory import Trajectory
 from agentworld.storage.trajectories import parse_trajectory
 
 BYTES_PER_BATCH = 4 << 20
+_PIECE_BYTES = 1 << 20
 
 
 class Part(NamedTuple):
@@ -71,6 +72,9 @@ def _read_part(part: Part) -> Iterator[Trajectory]:
 
 def _place(path: Path, position: int) -> str:
     """The line is counted when somebody asks."""
+    number = 1
     with open_regular(path) as stream:
-        number = stream.read(position).count(b"\n") + 1
+        while piece := stream.read(min(position, _PIECE_BYTES)):
+            number += piece.count(b"\n")
+            position -= len(piece)
     return f"{path} line {number}"

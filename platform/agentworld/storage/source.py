@@ -22,6 +22,7 @@ from agentworld.kinds import Kinds
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import open_regular
 from agentworld.records.progress import Tick
+from agentworld.storage.address import redact
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -205,14 +206,19 @@ def files_of(source: str) -> list[SourceFile]:
         paths = [*sizes]
         addresses = [filesystem.unstrip_protocol(each) for each in paths]
     except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"cannot read {source}: {error}; check the address") from error
-    root = path.rpartition("/")[0] if paths == [path] else path.rstrip("/")
-    names = [each.removeprefix(root + "/") for each in paths]
+        problem = redact(f"cannot read {source}: {error}; check the address")
+        raise InputError(problem) from error
+    is_web = "https" in filesystem.protocol
+    # A query may be a signature, which is another one every day.
+    places = [each.partition("?")[0] if is_web else each for each in paths]
+    root = places[0].rpartition("/")[0] if paths == [path] else path.rstrip("/")
+    names = [each.removeprefix(root + "/") for each in places]
     whole = zip(addresses, names, (size or 0 for size in sizes.values()), strict=True)
     files = [SourceFile(*each) for each in whole]
     recordings = [each for each in files if paths == [path] or _may_be_recording(each.name)]
     if not recordings:
-        raise InputError(f"{source} holds no recordings; name a file, or a folder of them")
+        problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
+        raise InputError(problem)
     return recordings
 
 

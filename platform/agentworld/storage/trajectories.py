@@ -41,22 +41,6 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
         yield from _read_file(file)
 
 
-def recorded(path: Path) -> Collected:
-    """What a file, or a folder of them, holds now.
-
-    Raises InputError where it holds nothing, or a file that the folder's manifest does not name.
-    """
-    if not path.is_dir():
-        return Collected(chunks={path.name: digest_file(path)})
-    manifest = read_collected(path)
-    for file in sorted(path.glob("*.jsonl")):
-        if file.name not in manifest.chunks:
-            raise InputError(
-                f"{file} is not in {MANIFEST}; move it to a folder without one, or away"
-            )
-    return manifest
-
-
 def read_collected(folder: Path) -> Collected:
     """The manifest of a folder of trajectories; raises InputError where a file differs from it."""
     if not (folder / MANIFEST).is_file():

@@ -9,6 +9,7 @@ from agentworld.data.prepare import prepare
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.progress import no_tick
+from agentworld.storage.batches import BYTES_PER_BATCH
 from agentworld.storage.pools import read_pool
 from agentworld.storage.trajectories import write_trajectories
 from make import records
@@ -37,9 +38,15 @@ def planted(observations, seed):
     return log(seed, observations, task_id=f"leak {seed}")
 
 
-def prepared(folder, trajectories, **recipe):
+def prepared(folder, trajectories, *, bytes_per_batch=BYTES_PER_BATCH, **recipe):
     write_trajectories(folder / "logs" / "a.jsonl", trajectories)
-    return prepare(PrepareRecipe(**recipe), folder / "logs", folder / "data", no_tick)
+    return prepare(
+        PrepareRecipe(**recipe),
+        folder / "logs",
+        folder / "data",
+        no_tick,
+        bytes_per_batch=bytes_per_batch,
+    )
 
 
 def training(folder, dataset):
@@ -80,6 +87,25 @@ def test_what_a_harness_says_everywhere_is_no_leak(tmp_path):
         for n in range(200)
     ]
     assert prepared(tmp_path, noisy, near_duplicates=None).filtered == {}
+
+
+@pytest.mark.parametrize("bytes_per_batch", [2_000, BYTES_PER_BATCH])
+def test_boilerplate_and_leaks_are_told_apart_over_all_batches(tmp_path, bytes_per_batch):
+    rng = random.Random(5)
+    harness = words(rng, 60)
+    noisy = [
+        log(n, [f"{words(rng, 30)} {harness}" for _ in range(2)], held_out=n < 8) for n in range(80)
+    ]
+    leaks = [half_of(each, rng, 500 + n) for n, each in enumerate(noisy[:8])]
+    dataset = prepared(
+        tmp_path,
+        [*noisy, *leaks],
+        near_duplicates=None,
+        num_workers=1,
+        bytes_per_batch=bytes_per_batch,
+    )
+    assert dataset.filtered == {HELD_OUT: 8}
+    assert training(tmp_path, dataset) == {each.digest for each in noisy[8:]}
 
 
 def test_trials_of_one_held_out_task_make_no_boilerplate(tmp_path):

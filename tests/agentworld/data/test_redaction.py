@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from agentworld.data.filters import FilteredTrajectory
-from agentworld.data.redaction import find_secrets, redact, redact_all, redacted
+from agentworld.data.redaction import redact, redact_all, redacted
 from agentworld.data.secret_rules import RULES
+from agentworld.data.secret_search import find_secrets
 from make import records
 from make.secrets import KINDS, hashes_redacted, planted_hashes, planted_secrets, secret_recall
 

@@ -7,9 +7,12 @@ import pytest
 
 import make.datasets
 from agentworld.records.dataset import DataSet, Lengths, Parent
+from agentworld.records.quarantine import QUARANTINE, Quarantined
 from agentworld.reports.dataset import bucket, render_dataset, view_dataset
 from agentworld.storage.datasets import StoredDataSet
 from make import records
+
+PASSWORD = f"Tr0ub4dor{'-'}7"
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +88,17 @@ def test_the_quarantine_has_line_field_and_reason(view, page):
     assert places == [("line 61", ""), ("line 62", "messages.0"), ("line 63", "")]
     assert all(row.reason for row in view.quarantine)
     assert "line 62" in page
+
+
+def test_the_quarantine_of_an_import_that_knew_fewer_rules_shows_no_secret(tmp_path):
+    dataset = make.datasets.stored(tmp_path)
+    problem = f"x: no list (got 'password={PASSWORD}')"
+    record = Quarantined(file="a", place="line 1", problem=problem)
+    (path,) = tmp_path.glob(f"steps/collect/*/{QUARANTINE}")
+    path.write_text(record.model_dump_json() + "\n")
+    page = render_dataset(view_dataset(dataset))
+    assert PASSWORD not in page
+    assert "no list (got &#39;password=[REDACTED:password:1]&#39;)" in page
 
 
 def test_nothing_that_a_recording_says_is_an_element(page):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.steps.run import run_by_name
+from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import write_trajectories
 from make import records
 
@@ -41,9 +42,11 @@ def written(path: Path, *texts: str) -> Path:
 
 def test_the_same_benchmark_elsewhere_and_other_workers_change_nothing(tmp_path, prepared):
     first = prepared(written(tmp_path / "here/bench.jsonl", FACTS[10]))
-    again = prepared(written(tmp_path / "there/bench.jsonl", FACTS[10]), num_workers=2)
+    bench = written(tmp_path / "there/bench.jsonl", FACTS[10])
+    again = prepared(bench, num_workers=2)
     assert again == first
     dataset = json.loads((first / "dataset.json").read_text())
+    assert dataset["recipe"]["benchmarks"] == [digest_of(str(bench))]
     assert dataset["filtered"]["leak of a benchmark"] == 1
 
 

@@ -38,6 +38,20 @@ def test_a_step_declares_a_part_of_the_recipe(name):
     assert all(isinstance(part, Record) for part in parts)
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_neither_processes_nor_addresses_of_data_are_part_of_a_step(name):
+    recipe = load_recipe(recipe_path("demo"))
+    collect = {"num_workers": 7, "trajectories": "s3://user:password@bucket/logs"}
+    prepare = {"num_workers": 7, "benchmarks": ("s3://user:password@bucket/bench",)}
+    other = recipe.model_copy(
+        update={
+            "collect": recipe.collect.model_copy(update=collect),
+            "prepare": recipe.prepare.model_copy(update=prepare),
+        }
+    )
+    assert STEPS[name].recipe(other) == STEPS[name].recipe(recipe)
+
+
 def test_a_step_reads_steps_that_come_before_it():
     order = list(STEPS)
     for step in STEPS.values():

@@ -2,6 +2,9 @@
 
 import os
 import random
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import fsspec
 import pytest
@@ -42,6 +45,34 @@ def test_an_address_is_read_as_a_folder_is(tmp_path):
     with file.open() as stream:
         assert (file.name, stream.read()) == ("a.jsonl", b"1\n")
     assert digest_of("memory://logs") == digest_of(str(tmp_path))
+
+
+@pytest.fixture
+def web(tmp_path):
+    """A server of the files in a folder; gives where it listens."""
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_password_and_a_signature_in_an_address_change_nothing_of_its_content(tmp_path, web):
+    (tmp_path / "a.jsonl").write_text("1\n")
+    for address in (f"http://{web}/a.jsonl?signature=a/b", f"http://user:word@{web}/a.jsonl"):
+        (file,) = files_of(address)
+        with file.open() as stream:
+            assert (file.name, file.suffix, stream.read()) == ("a.jsonl", ".jsonl", b"1\n")
+        assert digest_of(address) == digest_of(str(tmp_path / "a.jsonl"))
+
+
+def test_no_message_shows_the_password_of_an_address(web):
+    with pytest.raises(InputError) as refused:
+        files_of(f"http://user:word5@{web}/none.jsonl?token=t0ken")
+    assert not any(secret in str(refused.value) for secret in ("word5", "t0ken"))
+    assert "***@" in str(refused.value)
 
 
 def test_the_digest_is_of_the_content_and_of_the_names(tmp_path):

@@ -12,9 +12,10 @@ from pydantic_core import PydanticSerializationError
 
 from agentworld.data.importers.events import Episode, Event, Pair, assemble
 from agentworld.data.importers.rows import Row, rows_of
+from agentworld.data.secret_search import redacted_problem
 from agentworld.errors import InputError
 from agentworld.kinds import Kinds
-from agentworld.records.base import Record, first_problem
+from agentworld.records.base import Record
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.source import SourceFile
 
@@ -147,7 +148,7 @@ def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> I
     try:
         return imported(place, convert(), domain)
     except ValidationError as error:
-        return Imported(place, problem=first_problem(error))
+        return Imported(place, problem=redacted_problem(error))
     except InputError as error:
         return Imported(place, problem=str(error))
     except RecursionError:

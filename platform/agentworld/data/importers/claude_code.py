@@ -20,7 +20,7 @@ from agentworld.data.importers.base import Imported, Importer, ImportOptions, re
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.rows import Row, rows_of
-from agentworld.records.base import first_problem
+from agentworld.data.secret_search import redacted_problem
 from agentworld.storage.source import SourceFile
 
 _OF_SESSIONS = frozenset({"sessionId", "session_id", "leafUuid", "isSnapshotUpdate"})
@@ -93,7 +93,7 @@ class _Session:
             for each in events:
                 _text_of(each).encode()
         except ValidationError as error:
-            return first_problem(error)
+            return redacted_problem(error)
         except RecursionError:
             return "it is nested too deeply"
         except UnicodeEncodeError:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agentworld.data.importers.messages import Message
 from agentworld.data.importers.rows import Row, document_of, rows_of
 from agentworld.data.importers.zips import Zip, open_zip
+from agentworld.data.secret_search import redacted_problem
 from agentworld.errors import InputError
-from agentworld.records.base import first_problem
 from agentworld.storage.source import SourceFile
 
 SUFFIX = ".eval"
@@ -178,4 +178,4 @@ def _log(row: Row) -> _Log | Row:
     try:
         return _Log.model_validate(row.value)
     except ValidationError as error:
-        return Row(row.place, problem=first_problem(error))
+        return Row(row.place, problem=redacted_problem(error))

@@ -13,7 +13,8 @@ from pydantic import JsonValue, ValidationError
 from agentworld.data.importers.base import Imported, ImportOptions, NamedImporter, problem_of
 from agentworld.data.importers.rows import Row, rows_of
 from agentworld.data.importers.tables import table_rows
-from agentworld.records.base import Digest, Record, first_problem
+from agentworld.data.secret_search import redacted_problem
+from agentworld.records.base import Digest, Record
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.exports import TRAJECTORIES, TRANSITIONS
 from agentworld.storage.source import SourceFile
@@ -78,7 +79,7 @@ def _imported(row: Row) -> Imported:
     try:
         line = LedgerLine.model_validate(row.value)
     except ValidationError as error:
-        return Imported(row.place, problem=first_problem(error))
+        return Imported(row.place, problem=redacted_problem(error))
     if line.simulator:
         problem = f"its {line.num_episodes:,} episodes were answered by {line.simulator}: {_WHY}"
         return Imported(line.place, problem=problem, notes={SIMULATED: line.num_episodes})

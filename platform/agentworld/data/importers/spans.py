@@ -17,8 +17,8 @@ from agentworld.data.importers.otlp import Export
 from agentworld.data.importers.rows import Row, rows_of
 from agentworld.data.importers.span import PlacedSpan, Span, TraceId
 from agentworld.data.importers.trace import SpanOptions, episode_of
+from agentworld.data.secret_search import redacted_problem
 from agentworld.errors import InputError
-from agentworld.records.base import first_problem
 from agentworld.storage.source import SourceFile
 
 _FORM = "spans"
@@ -82,7 +82,7 @@ def _spans_or_problem(row: Row) -> list[_RawSpan] | str:
     try:
         return _raw_spans(row)
     except ValidationError as error:
-        return first_problem(error)
+        return redacted_problem(error)
     except InputError as error:
         return str(error)
 
@@ -122,4 +122,4 @@ def _placed(raw: _RawSpan) -> PlacedSpan:
     try:
         return PlacedSpan(raw.place, Span.model_validate(raw.value))
     except ValidationError as error:
-        raise InputError(f"{raw.place}: {first_problem(error)}") from error
+        raise InputError(f"{raw.place}: {redacted_problem(error)}") from error

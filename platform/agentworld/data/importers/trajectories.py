@@ -6,7 +6,7 @@ from pydantic import JsonValue, ValidationError
 
 from agentworld.data.importers.base import Imported, Importer, ImportOptions, problem_of
 from agentworld.data.importers.rows import rows_of
-from agentworld.records.base import first_problem
+from agentworld.data.secret_search import redacted_problem
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.source import SourceFile
 
@@ -38,7 +38,7 @@ class Trajectories:
             try:
                 trajectory = Trajectory.model_validate(row.value)
             except ValidationError as error:
-                yield Imported(row.place, problem=first_problem(error))
+                yield Imported(row.place, problem=redacted_problem(error))
                 continue
             problem = problem_of(trajectory)
             yield Imported(row.place, None if problem else trajectory, problem)

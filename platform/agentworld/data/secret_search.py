@@ -1,0 +1,76 @@
+"""Secrets in one text, and the text with placeholders in their place."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+
+from pydantic import ValidationError
+
+from agentworld.data.labelled_secrets import LABELS, find_labelled
+from agentworld.data.secret_rules import RULES, Secret
+from agentworld.records.base import first_problem
+
+
+class Placeholders:
+    """What stands for each secret of some texts that belong together."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.counts: Counter[str] = Counter()
+        """How many different secrets there are of each kind."""
+        self._placeholders: dict[str, str] = {}
+        # Each text by itself: what begins in one and ends in the next is in neither.
+        for secret in chain.from_iterable(map(find_secrets, texts)):
+            if secret.value not in self._placeholders:
+                self.counts[secret.kind] += 1
+                placeholder = f"[REDACTED:{secret.kind}:{self.counts[secret.kind]}]"
+                self._placeholders[secret.value] = placeholder
+        longest_first = sorted(self._placeholders, key=lambda value: (-len(value), value))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+    def replace(self, text: str) -> str:
+        """A text without these secrets."""
+        return self._pattern.sub(lambda match: self._placeholders[match[0]], text)
+
+    def move(self, text: str, place: int) -> int:
+        """Where a place of a text lies in the one without secrets."""
+        moved = place
+        for match in self._pattern.finditer(text):
+            if match.start() >= place:
+                break
+            moved += len(self._placeholders[match[0]]) - len(match[0])
+            if match.end() > place:  # within a secret: behind its placeholder
+                return moved + match.end() - place
+        return moved
+
+
+def redact_text(text: str) -> str:
+    """One text without its secrets."""
+    return Placeholders([text]).replace(text)
+
+
+def redacted_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with a recorded value, without the secrets in the value."""
+    return first_problem(error, redact_text)
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """The secrets in a text, in their order; of two at one place the one of the earlier rule."""
+    folded = _fold(text)
+    secrets = [
+        secret
+        for rule in RULES
+        if any(literal in folded for literal in rule.literals)
+        for secret in rule.find(text)
+    ]
+    if any(label in folded for label in LABELS):
+        secrets += (Secret(*each) for each in find_labelled(text, folded))
+    return sorted(secrets, key=lambda secret: secret.start) if secrets else secrets
+
+
+def _fold(text: str) -> str:
+    """In lower case, every character at its place."""
+    folded = text.lower()
+    if len(folded) == len(text):
+        return folded
+    return "".join(each.lower() if each.isascii() else each for each in text)

@@ -1,0 +1,77 @@
+"""Which 13-grams are boilerplate, counted over batches without keeping all that was seen."""
+
+import random
+import tracemalloc
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from agentworld.data import leaks
+from agentworld.data.leaks import Hits, RareGrams, index_judged
+
+MOST = 5
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch):
+    monkeypatch.setattr(leaks, "_FEWEST_AT_ONCE", 64)
+
+
+def judged(num_grams, *texts):
+    everything = np.arange(num_grams, dtype=np.uint64)
+    return index_judged([everything, *(np.array(each, np.uint64) for each in texts)])
+
+
+def pairs(rows, grams, tasks, num_tasks):
+    hits = Hits(np.array(rows, np.int64), np.array(grams, np.int64), np.zeros(0, np.int64))
+    return hits.pairs(np.array(tasks), num_tasks)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_gram_is_rare_where_no_more_texts_and_tasks_have_it_however_they_are_batched(seed):
+    rng = random.Random(seed)
+    num_grams, num_tasks = 40, rng.choice([3, 9, 30])
+    texts = [sorted(rng.sample(range(num_grams), rng.randrange(20))) for _ in range(4)]
+    index = judged(num_grams, *texts)
+    rare, seen = RareGrams(index, MOST, num_tasks), defaultdict(set)
+    for _ in range(rng.randrange(30)):
+        tasks = [rng.randrange(num_tasks) for _ in range(6)]
+        rows = [rng.randrange(6) for _ in range(rng.randrange(40))]
+        grams = [int(rng.triangular(0, num_grams, 0)) for _ in rows]
+        rare.add(pairs(rows, grams, tasks, num_tasks))
+        for row, gram in zip(rows, grams, strict=True):
+            seen[gram].add(tasks[row])
+    expected = [
+        1 + sum(gram in text for text in texts) + len(seen[gram]) <= MOST
+        for gram in range(num_grams)
+    ]
+    assert rare.mask().tolist() == expected
+    assert rare.mask().tolist() == expected  # to ask changes nothing
+
+
+def test_boilerplate_takes_no_more_memory_however_many_tasks_have_it():
+    num_grams, num_tasks = 1_000, 500
+    rare = RareGrams(judged(num_grams), MOST, num_tasks)
+    batches = ([task] * num_grams for task in range(num_tasks))
+    assert (
+        peak_of(rare, ((range(num_grams), tasks) for tasks in batches), num_tasks) < 1 << 20
+    )  # all pairs are 4 MiB
+    assert not rare.mask().any()
+
+
+def test_what_was_counted_of_a_gram_is_dropped_when_it_is_boilerplate():
+    num_grams, num_tasks = 5_000, 100
+    rare = RareGrams(judged(num_grams), MOST, num_tasks)
+    batches = (([gram] * num_tasks, range(num_tasks)) for gram in range(num_grams))
+    assert peak_of(rare, batches, num_tasks) < 1 << 20  # all pairs are 4 MiB
+
+
+def peak_of(rare, batches, num_tasks):
+    """Bytes while 13-grams are added, each with a task."""
+    tracemalloc.start()
+    for grams, tasks in batches:
+        rare.add(pairs(range(len(grams)), grams, tasks, num_tasks))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak

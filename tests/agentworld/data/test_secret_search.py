@@ -1,0 +1,94 @@
+"""What a recorded value says never shows a secret of it where it is refused."""
+
+import json
+from random import Random
+
+import pytest
+
+from agentworld.data.imported import import_trajectories, open_recordings
+from agentworld.data.secret_search import redact_text
+from agentworld.errors import InputError
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.progress import no_tick
+from agentworld.records.quarantine import QUARANTINE
+from agentworld.storage.source import digest_of
+from agentworld.storage.trajectories import read_collected, write_trajectories
+from make import records
+from make.secrets import KINDS
+
+RNG = Random(0)
+SECRETS = {kind: make(RNG) for kind, (make, _) in KINDS.items()}
+PASSWORD = f"Tr0ub4dor{'-'}7"
+
+
+def pieces(secret, length=8):
+    """What of a secret may not be read, as JSON writes it."""
+    runs = [secret[start : start + length] for start in range(len(secret) - length + 1)]
+    return [json.dumps(each)[1:-1] for each in runs]
+
+
+def recipe(folder, *rows, **fields):
+    write_trajectories(folder / "logs/a.jsonl", [records.trajectory()])
+    (folder / "logs/b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return CollectRecipe(trajectories=str(folder / "logs"), format="trajectories", **fields)
+
+
+def imported(folder, *rows):
+    """The reasons for which rows were put into quarantine, and their counts."""
+    collect = recipe(folder, *rows)
+    import_trajectories(collect, digest_of(collect.trajectories), folder / "out", no_tick)
+    counts = read_collected(folder / "out").quarantined
+    assert sum(counts.values()) == len(rows)
+    return (folder / "out" / QUARANTINE).read_text() + json.dumps(counts)
+
+
+def bad_row(value, field="turns"):
+    return {**json.loads(records.trajectory().model_dump_json()), field: value}
+
+
+@pytest.mark.parametrize("place", [0, 40, 70], ids=["whole", "near the cut", "across the cut"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_value_of_a_bad_row_shows_no_part_of_a_secret(tmp_path, kind, place):
+    text = "." * place + " " + KINDS[kind][1][0].format(SECRETS[kind])
+    reasons = imported(tmp_path, bad_row(text), bad_row({"deep": [text]}, "held_out"))
+    assert [each for each in pieces(SECRETS[kind]) if each in reasons] == []
+    assert place or "[REDACTED:" in reasons
+
+
+def test_a_value_is_a_secret_where_the_name_of_its_field_says_so(tmp_path):
+    reasons = imported(tmp_path, bad_row(PASSWORD, "password"))
+    assert PASSWORD not in reasons
+    assert "password: Extra inputs are not permitted (got '[REDACTED:password:1]')" in reasons
+
+
+def test_a_strict_import_and_an_explanation_show_no_secret_either(tmp_path):
+    strict = recipe(tmp_path, bad_row(f"password={PASSWORD}"), strict=True)
+    with pytest.raises(InputError, match=r"b\.jsonl line 1 .*\[REDACTED:password:1\]") as refused:
+        import_trajectories(strict, digest_of(strict.trajectories), tmp_path / "out", no_tick)
+    assert PASSWORD not in str(refused.value)
+    recordings = open_recordings(strict)
+    problems = [item.problem for file in recordings.files for item in recordings.read(file)]
+    assert any("[REDACTED:password:1]" in problem for problem in problems)
+    assert not any(PASSWORD in problem for problem in problems)
+
+
+def test_a_reason_that_an_importer_words_itself_shows_no_secret(tmp_path):
+    names = [f"password={PASSWORD}", "b", f"password={PASSWORD}"]
+    rows = [{"run": name, "action": "a", "observation": "o"} for name in names]
+    source = tmp_path / "steps.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = {
+        "episode": "run", "action": "action", "observation": "observation",
+        "alignment": "same row",
+    }  # fmt: skip
+    recipe = CollectRecipe(trajectories=str(source), format="steps", options=options)
+    recordings = open_recordings(recipe)
+    (problem,) = [each.problem for each in recordings.read(recordings.files[0]) if each.problem]
+    assert "rows of 'password=[REDACTED:password:1]' stand apart" in problem
+
+
+def test_a_text_that_was_redacted_stays_and_so_does_one_without_secrets():
+    once = redact_text(f"DB_PASSWORD={PASSWORD} and password: {PASSWORD}")
+    assert once == "DB_PASSWORD=[REDACTED:password:1] and password: [REDACTED:password:1]"
+    assert redact_text(once) == once
+    assert redact_text("turns.0: Input should be a list (got 'x')").endswith("(got 'x')")

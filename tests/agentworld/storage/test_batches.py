@@ -1,0 +1,23 @@
+"""A bad line is named by its number, however much of its file comes before."""
+
+import tracemalloc
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.storage.batches import Part, read_batch
+
+LINES = 50_001
+LINE = b"x" * 399 + b"\n"
+
+
+def test_the_line_of_a_batch_late_in_a_large_file_is_counted_in_pieces(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(LINE * LINES + b'{"domain": 7}\n')
+    part = Part(path, LINES * len(LINE), path.stat().st_size)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=rf"a\.jsonl line {LINES + 1} is no trajectory: domain"):
+        list(read_batch((part,)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5 << 20 < part.start
