@@ -126,10 +126,17 @@ def test_the_grade_and_the_live_validation_are_properties_of_the_agent(built):
     known = properties(built.bill["metadata"]["component"])
     assert known["grade"] == "observed"
     assert (known["run"], known["episodes"], known["steps"]) == (built.made.agent.run, "1", "2")
-    assert (known["live-successes-before"], known["live-successes-after"]) == ("10", "50")
+    live = [known[f"live-{name}"] for name in ("tasks", "successes", "successes-before")]
+    assert live == ["100", "50", "10"]
     assert known["live-report-signed"] == "true"
-    metric = built.bill["metadata"]["component"]["modelCard"]["quantitativeAnalysis"]
-    assert metric["performanceMetrics"][0]["value"] == "0.4"
+    card = built.bill["metadata"]["component"]["modelCard"]
+    metrics = card["quantitativeAnalysis"]["performanceMetrics"]
+    assert [(each["slice"], each["value"]) for each in metrics] == [
+        ("base", "0.02"),
+        ("imitated", "0.1"),
+        ("trained", "0.5"),
+        ("trained", "0.4"),
+    ]
 
 
 def test_the_signed_edge_verifies_and_gives_the_time(built):

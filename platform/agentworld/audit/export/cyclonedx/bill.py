@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from agentworld import __version__
 from agentworld.audit.export.cyclonedx.data import data_component
+from agentworld.audit.export.cyclonedx.live import live_metrics, live_properties, report_of
 from agentworld.audit.export.cyclonedx.models import (
     add_bases,
     add_stages,
@@ -20,11 +21,12 @@ from agentworld.audit.export.cyclonedx.models import (
 )
 from agentworld.audit.export.cyclonedx.parts import Inventory, Part, hashes, short
 from agentworld.audit.export.cyclonedx.simulator import add_simulator
-from agentworld.audit.questions.agent import AgentChain, LiveLink, audit_agent
+from agentworld.audit.questions.agent import AgentChain, audit_agent
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.base import Digest, canonical_json, digest_bytes, digest_json
+from agentworld.records.base import Digest, digest_bytes, digest_json
 from agentworld.records.edge import SignedEdge
+from agentworld.records.report import AgentReport
 from agentworld.statements.signer import edge_name
 
 _IDS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:agentworld:bill-of-materials")
@@ -38,26 +40,29 @@ def bill_of_materials(ref: VersionRef, sources: Sources) -> Part:
     """
     chain, agent = audit_agent(ref, sources), sources.agent(ref)
     inventory = Inventory()
-    root = _agent(ref, chain, agent)
+    root = _agent(ref, chain, agent, report_of(agent, chain, sources))
     starting = chain.run.opening.starting_weights
     inventory.add(root, uses=[starting, chain.simulator, *_data_of(agent)])
     _add_world(inventory, chain, sources)
     inventory.add(model(f"starting-weights-{short(starting)}", starting))
     for digest in _data(chain, agent):
         inventory.add(data_component(digest, sources.store))
-    bill: Part = {
+    components = [each for each in inventory.components.values() if each is not root]
+    services = [*inventory.services.values()]
+    body: Part = {
+        "version": 1,
+        "metadata": _metadata(chain, root),
+        "components": [*components],
+        **({"services": [*services]} if services else {}),
+        "dependencies": inventory.dependencies,
+    }
+    return {
         "$schema": "http://cyclonedx.org/schema/bom-1.7.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.7",
-        "version": 1,
-        "metadata": _metadata(chain, root),
-        "components": [each for each in inventory.components.values() if each is not root],
-        "services": [*inventory.services.values()],
-        "dependencies": inventory.dependencies,
+        "serialNumber": f"urn:uuid:{uuid.uuid5(_IDS, digest_json(body))}",
+        **body,
     }
-    if not inventory.services:
-        del bill["services"]
-    return {**bill, "serialNumber": f"urn:uuid:{uuid.uuid5(_IDS, digest_json(bill))}"}
 
 
 def _add_world(inventory: Inventory, chain: AgentChain, sources: Sources) -> None:
@@ -96,7 +101,7 @@ def _metadata(chain: AgentChain, root: Part) -> Part:
     }
 
 
-def _agent(ref: VersionRef, chain: AgentChain, agent: Agent) -> Part:
+def _agent(ref: VersionRef, chain: AgentChain, agent: Agent, report: AgentReport | None) -> Part:
     signed = _signed_edge(chain, agent)
     approach = "reinforcement-learning" if "rl" in agent.checkpoint.recipe else None
     properties = {
@@ -109,7 +114,7 @@ def _agent(ref: VersionRef, chain: AgentChain, agent: Agent) -> Part:
         "grade": chain.edge.grade if chain.edge else None,
         "break": list(chain.breaks),
         "incomplete": list(chain.incomplete),
-        **(_live(chain.live) if chain.live else {}),
+        **live_properties(chain, report),
         "edge": signed.envelope if signed else None,
     }
     return model(
@@ -117,7 +122,7 @@ def _agent(ref: VersionRef, chain: AgentChain, agent: Agent) -> Part:
         agent.artifact,
         properties,
         ref.version,
-        modelCard=model_card(approach, _data_of(agent), _metrics(chain.live)),
+        modelCard=model_card(approach, _data_of(agent), live_metrics(report)),
         externalReferences=_attestation(chain, signed) if signed else None,
     )
 
@@ -138,26 +143,3 @@ def _attestation(chain: AgentChain, signed: SignedEdge) -> list[JsonValue]:
             "hashes": hashes(digest_bytes(envelope)),
         }
     ]
-
-
-def _live(live: LiveLink) -> dict[str, object]:
-    return {
-        "live-report": live.report,
-        "live-report-signed": live.signed,
-        "live-episodes": live.episodes,
-        "live-successes-before": live.successes_before,
-        "live-successes-after": live.successes_after,
-        "live-commands": live.commands,
-    }
-
-
-def _metrics(live: LiveLink | None) -> list[JsonValue]:
-    if live is None:
-        return []
-    low, value, high = (
-        canonical_json(number).decode()
-        for number in (live.gain.low, live.gain.mean, live.gain.high)
-    )
-    interval: Part = {"lowerBound": low, "upperBound": high}
-    metric = "gain in live success rate through RL"
-    return [{"type": metric, "value": value, "confidenceInterval": interval}]
