@@ -77,9 +77,8 @@ def test_a_base_has_the_address_that_it_was_fetched_from_without_secrets(own):
     assert parts_of(own.bill)[BASE]["externalReferences"] == [
         {"type": "distribution", "url": ADDRESS}
     ]
-    (stage, *_) = world(
-        own.data.digest, base="https://ada:secret@models/base", parents=[BASE]
-    ).stages
+    address = "https://ada:secret@models/my base"
+    (stage, *_) = world(own.data.digest, base=address, parents=[BASE]).stages
     what = WorldModel(
         stages=(stage, records.checkpoint("rl", parents=[stage.artifact])), report=BASE
     )
@@ -88,7 +87,9 @@ def test_a_base_has_the_address_that_it_was_fetched_from_without_secrets(own):
     ref = registry.register_agent("shell-agent", own.made.agent, own.made.store / "model")
     other = checked(bill_of_materials(ref, own.sources._replace(registry=registry)))
     assert "secret" not in json.dumps(other)
-    assert parts_of(other)[BASE]["externalReferences"][0]["url"] == "https://ada:***@models/base"
+    assert (
+        parts_of(other)[BASE]["externalReferences"][0]["url"] == "https://ada:***@models/my%20base"
+    )
 
 
 def test_a_data_set_has_its_licences_sources_and_counts(built):

@@ -7,14 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import JsonValue
 
 from agentworld.audit.checks.statements import registrations
-from agentworld.audit.export.cyclonedx.parts import MODEL, Inventory, Part, component, hashes, short
+from agentworld.audit.export.cyclonedx.parts import (
+    MODEL,
+    Inventory,
+    Part,
+    component,
+    hashes,
+    short,
+    to_iri,
+)
 from agentworld.audit.questions.agent import AgentChain, BaseLink
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.storage.address import redact
 
 _COVERS = "canonical JSON (RFC 8785) of the list of the model's files with their SHA-256"
 _APPROACHES = {
@@ -138,4 +145,4 @@ def _files(manifest: SimulatorManifest) -> list[JsonValue]:
 def _address(link: BaseLink) -> list[JsonValue]:
     if link.address is None:
         return []
-    return [{"type": "distribution", "url": redact(link.address)}]
+    return [{"type": "distribution", "url": to_iri(link.address)}]

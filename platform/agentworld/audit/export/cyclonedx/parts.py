@@ -5,11 +5,13 @@ What is unknown is left out: no part has an empty field or a placeholder.
 
 import re
 from collections.abc import Iterable, Mapping
+from urllib.parse import quote
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from pydantic import JsonValue
 
 from agentworld.records.base import Digest, canonical_json
+from agentworld.storage.address import redact
 
 Part = dict[str, JsonValue]
 
@@ -17,6 +19,8 @@ MODEL = "machine-learning-model"
 NAMESPACE = "agentworld"
 """Of the names of our properties."""
 _LICENCE_ID = re.compile(r"(?!LicenseRef-)[\w.-]+", re.ASCII)
+_OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%"
+"""What an address may hold beside letters and digits."""
 _SHORT = 12
 
 
@@ -72,6 +76,11 @@ def component(
 def hashes(digest: Digest) -> list[JsonValue]:
     """A digest of ours as CycloneDX writes it."""
     return [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}]
+
+
+def to_iri(address: str) -> str:
+    """An address without secrets, in the characters that CycloneDX takes."""
+    return quote(redact(address), safe=_OF_ADDRESSES)
 
 
 def short(digest: Digest) -> str:

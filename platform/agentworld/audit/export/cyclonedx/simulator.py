@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator
 
-from agentworld.audit.export.cyclonedx.parts import Inventory, Part, component, properties_of, short
+from agentworld.audit.export.cyclonedx.parts import (
+    Inventory,
+    Part,
+    component,
+    properties_of,
+    short,
+    to_iri,
+)
 from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint, EnginePin, SimulatorManifest
 
@@ -42,7 +49,7 @@ def _properties(manifest: SimulatorManifest) -> dict[str, object]:
 def _engine(engine: EnginePin | Endpoint) -> Part:
     if isinstance(engine, Endpoint):
         reference = f"{engine.url}#{engine.model}"
-        return {"bom-ref": reference, "name": engine.model, "endpoints": [engine.url]}
+        return {"bom-ref": reference, "name": engine.model, "endpoints": [to_iri(engine.url)]}
     names = {"image", "lock", "dtype", "quantisation", "parallelism", "arguments"}
     return {
         "type": "application",
