@@ -15,6 +15,7 @@ from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import now
+from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.declaration import Withdrawal
 from agentworld.records.run import RunOpening
 from agentworld.storage.receipts import step_that_made
@@ -142,9 +143,40 @@ def test_how_an_outside_trainer_trained_is_unknown(own):
     assert "recipe" not in properties(bills["outside"])
 
 
+def register_started_from(own: Told, weights: str, checkpoint: Checkpoint) -> VersionRef:
+    opening = RunOpening(agent="other", starting_weights=weights)
+    run = own.made.ledger.open_run(opening, own.made.simulator.digest)
+    agent = Agent(checkpoint=checkpoint, run=run.id)
+    return own.made.registry.register_agent("other", agent, own.made.store / "model")
+
+
+def test_an_agent_that_starts_from_the_world_model_has_that_once(own):
+    ref = register_started_from(own, SERVED, records.checkpoint("agent"))
+    bill = checked(bill_of_materials(ref, own.sources))
+    assert parts_of(bill)[SERVED]["name"] == "world"
+    assert SERVED in uses(bill)[records.digest("artifact of agent")]
+
+
+def test_an_agent_that_nobody_trained_does_not_depend_on_itself(own):
+    same = records.digest("artifact of agent")
+    bill = checked(
+        bill_of_materials(
+            register_started_from(own, same, records.checkpoint("agent")), own.sources
+        )
+    )
+    assert uses(bill)[same] == [own.made.simulator.digest]
+
+
 def test_an_agent_that_is_not_registered_has_no_bill(own):
     with pytest.raises(NotFound, match="nothing is registered as 'gone'"):
         bill_of_materials(VersionRef(name="gone", version=1), own.sources)
+
+
+def test_of_a_moment_before_it_was_registered_an_agent_has_no_bill(tmp_path):
+    told = story(tmp_path)
+    assert checked(bill_of_materials(told.agent, told.at("an agent")))
+    with pytest.raises(NotFound, match="hero@1 was not registered by"):
+        bill_of_materials(told.agent, told.at("weights"))
 
 
 @pytest.mark.parametrize(

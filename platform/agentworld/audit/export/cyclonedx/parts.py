@@ -38,7 +38,9 @@ class Inventory:
         reference = str(part["bom-ref"])
         parts = self.services if is_service else self.components
         parts.setdefault(reference, part)
-        self._uses.setdefault(reference, []).extend(uses)
+        # An agent that nobody trained is registered with the weights that it began with.
+        others = [each for each in uses if each != reference]
+        self._uses.setdefault(reference, []).extend(others)
 
     @property
     def dependencies(self) -> list[JsonValue]:
