@@ -10,9 +10,10 @@ import make.agent
 import make.service
 from agentworld.audit.checks.statements import registrations
 from agentworld.audit.export.cyclonedx.bill import bill_of_materials
+from agentworld.audit.export.cyclonedx.data import data_component
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.lineage.base import Agent, VersionRef
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import now
 from agentworld.records.checkpoint import Checkpoint
@@ -21,12 +22,20 @@ from agentworld.records.run import RunOpening
 from agentworld.storage.receipts import step_that_made
 from make import records
 from make.bill import BASE, SERVED, Told, build, checked, parts_of, properties, uses, world
+from make.statement import registered
 from make.story import DATA, EARLY_DATA, story
 
 
 @pytest.fixture
 def own(tmp_path) -> Told:
     return build(tmp_path)
+
+
+def withdraw(told: Told, version: str) -> None:
+    sources = told.sources
+    (signed,) = registrations(sources.ledger.attestations, sources.evidence, version).counted
+    fields = {"version": version, "artifact": signed.artifact, "registered": signed.digest}
+    told.made.statement_signer.declare(Withdrawal(**fields, reason="r", by="ada", at=now()))
 
 
 def without_world(told: Told) -> Sources:
@@ -65,11 +74,16 @@ def test_of_a_data_set_that_was_deleted_only_the_digest_is_known(own):
     assert properties(part).keys() == {"digest-of"}
 
 
+def test_a_licence_that_recordings_do_not_state_is_none(tmp_path):
+    dataset = records.dataset().model_copy(update={"licences": {"MIT": 1, "unstated": 2}})
+    dataset.write(records.finished_step(tmp_path, "prepare", dataset.digest) / "dataset.json")
+    part = data_component(dataset.digest, tmp_path)
+    assert part["licenses"] == [{"license": {"id": "MIT"}}]
+    assert json.loads(properties(part)["licences"]) == {"MIT": 1, "unstated": 2}
+
+
 def test_of_a_world_model_that_was_withdrawn_the_signed_statements_still_tell(own):
-    sources = own.sources
-    (signed,) = registrations(sources.ledger.attestations, sources.evidence, "world@1").counted
-    fields = {"version": "world@1", "artifact": SERVED, "registered": signed.digest}
-    own.made.statement_signer.declare(Withdrawal(**fields, reason="r", by="ada", at=now()))
+    withdraw(own, "world@1")
     bill = checked(bill_of_materials(own.made.ref, without_world(own)))
     part = parts_of(bill)[SERVED]
     assert (part["name"], part["version"], properties(part)["withdrawn"]) == ("world", "1", "true")
@@ -77,6 +91,10 @@ def test_of_a_world_model_that_was_withdrawn_the_signed_statements_still_tell(ow
 
 
 def test_served_weights_that_nobody_registered_have_their_digest_for_a_name(own):
+    other = WorldModel(stages=(records.checkpoint("cpt"),), report=BASE)
+    registry, store = own.made.registry, own.made.store
+    registered("other", other, store / "world", registry, store)
+    withdraw(own, "other@1")
     part = parts_of(checked(bill_of_materials(own.made.ref, without_world(own))))[SERVED]
     assert part["name"] == f"world-model-{SERVED[7:19]}"
     assert "withdrawn" not in properties(part)
