@@ -8,7 +8,9 @@ import pytest
 import make.agent
 from agentworld import __version__
 from agentworld.audit.export.cyclonedx.bill import bill_of_materials
-from agentworld.audit.export.cyclonedx.parts import licences_of
+from agentworld.audit.export.cyclonedx.parts import Inventory, licences_of
+from agentworld.audit.export.cyclonedx.simulator import add_simulator
+from agentworld.audit.read.sources import manifest_of
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
@@ -114,6 +116,19 @@ def test_licences_are_spdx_identifiers_expressions_or_the_names_that_people_gave
         {"license": {"id": "MIT"}},
         {"license": {"name": "our own"}},
     ]
+
+
+def test_the_engine_has_its_version_and_the_line_that_it_is_started_with(own):
+    engine = {"kind": "vllm", "version": "0.32.0", "image": records.digest("image")}
+    arguments = ("--max-num-seqs", "8", "--served-name", "a b")
+    simulator = records.pinned(own.made.store, engine={**engine, "arguments": arguments}).digest
+    inventory = Inventory()
+    add_simulator(inventory, simulator, manifest_of(simulator, own.made.store))
+    part = inventory.components["vllm@0.32.0"]
+    assert (part["name"], part["version"]) == ("vllm", "0.32.0")
+    known = properties(part)
+    assert (known["image"], known["dtype"]) == (records.digest("image"), "float32")
+    assert known["arguments"] == "--max-num-seqs 8 --served-name 'a b'"
 
 
 def test_the_model_that_is_served_has_the_hash_of_each_file(built):

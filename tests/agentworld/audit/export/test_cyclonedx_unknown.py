@@ -175,7 +175,7 @@ def test_an_agent_that_starts_from_the_world_model_has_that_once(own):
     assert SERVED in uses(bill)[records.digest("artifact of agent")]
 
 
-def test_an_agent_that_nobody_trained_does_not_depend_on_itself(own):
+def test_an_agent_whose_training_changed_nothing_does_not_depend_on_itself(own):
     same = records.digest("artifact of agent")
     bill = checked(
         bill_of_materials(

@@ -38,7 +38,7 @@ class Inventory:
         reference = str(part["bom-ref"])
         parts = self.services if is_service else self.components
         parts.setdefault(reference, part)
-        # An agent that nobody trained is registered with the weights that it began with.
+        # RL that changes nothing ends with the weights that it began with.
         others = [each for each in uses if each != reference]
         self._uses.setdefault(reference, []).extend(others)
 

@@ -1,5 +1,6 @@
 """The simulator in a bill of materials, with the engine or the endpoint that answers for it."""
 
+import shlex
 from collections.abc import Iterator
 
 from agentworld.audit.export.cyclonedx.parts import (
@@ -50,11 +51,19 @@ def _engine(engine: EnginePin | Endpoint) -> Part:
     if isinstance(engine, Endpoint):
         reference = f"{engine.url}#{engine.model}"
         return {"bom-ref": reference, "name": engine.model, "endpoints": [to_iri(engine.url)]}
-    names = {"image", "lock", "dtype", "quantisation", "parallelism", "arguments"}
     return {
         "type": "application",
         "bom-ref": f"{engine.kind}@{engine.version}",
         "name": engine.kind,
         "version": engine.version,
-        "properties": properties_of(engine.model_dump(mode="json", include=names)),
+        "properties": properties_of(
+            {
+                "image": engine.image,
+                "lock": engine.lock,
+                "dtype": engine.dtype,
+                "quantisation": engine.quantisation,
+                "parallelism": engine.parallelism,
+                "arguments": shlex.join(engine.arguments),
+            }
+        ),
     }
