@@ -1,17 +1,22 @@
 """The auditor's questions of a whole record: is it what was signed, what is in it, what is gone."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from agentworld.errors import InputError
 from agentworld_cli.alias import who
 from agentworld_cli.moment import At, sources_at
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 from agentworld_cli.verification import show_everything
 
-_Form = Literal["in-toto", "csv", "openlineage"]
+if TYPE_CHECKING:
+    from agentworld.audit.read.sources import Sources
+
+_Form = Literal["in-toto", "csv", "openlineage", "cyclonedx"]
 _Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")]
 
 
@@ -43,11 +48,18 @@ def verify(
 
 def export(
     form: Annotated[_Form, typer.Option("--format", help="For which programs.")],
+    version: Annotated[
+        str, typer.Argument(metavar="[NAME@VERSION]", help="The agent of a bill of materials.")
+    ] = "",
     out: Annotated[str, typer.Option(metavar="FILE", help="Else it is printed.")] = "",
+    sign: Annotated[
+        bool, typer.Option("--sign", help="A bill of materials as a signed in-toto statement.")
+    ] = False,
     at: At = "",
     store: Store = DEFAULT_STORE,
 ) -> None:
-    """Write which simulator trained which agent: signed statements, a table, or run events.
+    """Write which simulator trained which agent: signed statements, a table, or run events; or
+    one agent's AI bill of materials (cyclonedx).
 
     With --at, what was there then.
     """
@@ -55,12 +67,33 @@ def export(
     from agentworld.audit.export.formats import lines_of
     from agentworld.records.file import write_whole
 
-    lines = lines_of(form, sources)
+    if form == "cyclonedx":
+        lines = _bill_lines(version, sources, sign=sign)
+    elif version or sign:
+        raise InputError(
+            f"--format {form} is of all agents, as they were signed; leave out NAME@VERSION and"
+            " --sign, or write --format cyclonedx"
+        )
+    else:
+        lines = lines_of(form, sources)
     if out:
         write_whole(Path(out), "".join(f"{line}\n" for line in lines).encode())
         return
     for line in lines:
         print(plain(line))
+
+
+def _bill_lines(version: str, sources: "Sources", *, sign: bool) -> Iterator[str]:
+    from agentworld.lineage.base import VersionRef
+    from agentworld.operations.bill_of_materials import bill_as_text, signed_bill
+
+    if not version:
+        raise InputError(
+            "a bill of materials is of one agent; name it, as in"
+            " `audit export shell-agent@1 --format cyclonedx`"
+        )
+    ref = VersionRef.parse(version)
+    return iter((signed_bill if sign else bill_as_text)(ref, sources).splitlines())
 
 
 def restored(

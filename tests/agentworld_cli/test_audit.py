@@ -9,6 +9,7 @@ from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.questions import agent, simulator
 from agentworld.operations import audit_sources
 from agentworld.records.edge import Claim, Edge, Traffic
+from agentworld.signing.envelope import verify
 from make import records
 from make.story import BASE, DATA, Story, story
 
@@ -136,3 +137,33 @@ def test_what_is_exported_is_printed_or_written(call, told, form):
 def test_another_form_is_refused(call, told):
     done = call(f"audit export --format xml --store {told.store}")
     assert done.code == 2
+
+
+def test_a_bill_of_materials_is_printed_or_written_and_is_signed_where_it_is_asked(call, told):
+    asked = f"audit export hero@1 --format cyclonedx --store {told.store}"
+    printed = call(asked)
+    assert (printed.code, json.loads(printed.out)["specVersion"]) == (0, "1.7")
+    assert call(f"{asked} --out {told.store}/bill.json").code == 0
+    assert (told.store / "bill.json").read_text() == printed.out
+    signed = call(f"{asked} --sign")
+    statement = verify(signed.out.strip().encode(), told.sources.evidence.trusted)
+    assert statement.predicate == json.loads(printed.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--format cyclonedx", "a bill of materials is of one agent; name it"),
+        ("hero --format cyclonedx", "'hero' is no NAME@VERSION"),
+        ("gone@1 --format cyclonedx", "nothing is registered as 'gone'"),
+        ("hero@1 --format csv", "--format csv is of all agents"),
+        ("--format in-toto --sign", "--format in-toto is of all agents"),
+    ],
+)
+def test_a_bill_of_materials_is_of_one_agent_and_other_forms_are_of_all(
+    call, told, words, sentence
+):
+    done = call(f"audit export {words} --store {told.store}")
+    assert done.code != 0
+    assert sentence in done.error
+    assert done.out == ""

@@ -77,7 +77,7 @@ COMMANDS = {
     "audit alias": "as_json at name store",
     "audit diff": "as_json at first second store",
     "audit verify": "as_json at store version",
-    "audit export": "at form out store",
+    "audit export": "at form out sign store version",
     "console": "access host port store",
     "audit restored": "as_json reason store",
     "audit withdrawn": "as_json reason store versions",

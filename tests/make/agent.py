@@ -82,16 +82,24 @@ class Made(NamedTuple):
 
 
 def registered(
-    store: Path, registry: Registry | None = None, made: str = "trained", name: str = NAME
+    store: Path,
+    registry: Registry | None = None,
+    made: str = "trained",
+    name: str = NAME,
+    data: tuple[Digest, ...] = (),
 ) -> Made:
-    """By the simulator of the store, in a run of two steps."""
+    """By the simulator of the store, in a run of two steps; `data` is what the edge names."""
     if registry is None:
-        return copied(_registered, store, made=made, name=name)
-    return _registered(store, registry, made, name)
+        return copied(_registered, store, made=made, name=name, data=data)
+    return _registered(store, registry, made, name, data)
 
 
 def _registered(
-    store: Path, registry: Registry | None = None, made: str = "trained", name: str = NAME
+    store: Path,
+    registry: Registry | None = None,
+    made: str = "trained",
+    name: str = NAME,
+    data: tuple[Digest, ...] = (),
 ) -> Made:
     registry, simulator = registry or MemoryRegistry(), records.pinned(store)
     ledger, weights = make.service.ledger(store), records.digest(made)
@@ -102,7 +110,7 @@ def _registered(
     run = ledger.close_run(run.id, RunClosing(final_weights=weights))
     log_signer = make.service.log_signer(store, simulator.digest)
     log_signer.seal(run.id)
-    told = {"starting_weights": STARTED, "simulator": simulator.digest}
+    told = {"starting_weights": STARTED, "simulator": simulator.digest, "data": data}
     edge = log_signer.statement_signer.edge(run, Claim(agent=name, artifact=weights, **told))
     trained = records.checkpoint(
         "agent", artifact=weights, parents=[STARTED], simulator=simulator.digest

@@ -1,0 +1,1 @@
+"""An agent's AI bill of materials, in CycloneDX 1.7 (decision 0062)."""

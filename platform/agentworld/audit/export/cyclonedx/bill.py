@@ -1,0 +1,145 @@
+"""An agent's AI bill of materials: what it was made of, and how far that is proven.
+
+The same record gives the same bytes: the time is that of the signed edge, and the serial number
+follows from the content.
+"""
+
+import uuid
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from agentworld import __version__
+from agentworld.audit.export.cyclonedx.data import data_component
+from agentworld.audit.export.cyclonedx.live import live_metrics, live_properties, report_of
+from agentworld.audit.export.cyclonedx.models import (
+    add_bases,
+    add_stages,
+    add_unregistered,
+    model,
+    model_card,
+)
+from agentworld.audit.export.cyclonedx.parts import Inventory, Part, hashes, short
+from agentworld.audit.export.cyclonedx.simulator import add_simulator
+from agentworld.audit.questions.agent import AgentChain, audit_agent
+from agentworld.audit.read.sources import Sources, manifest_of
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.records.base import Digest, digest_bytes, digest_json
+from agentworld.records.edge import SignedEdge
+from agentworld.records.report import AgentReport
+from agentworld.statements.signer import edge_name
+
+_IDS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:agentworld:bill-of-materials")
+
+
+def bill_of_materials(ref: VersionRef, sources: Sources) -> Part:
+    """A CycloneDX 1.7 document about a registered agent.
+
+    Raises NotFound for one that is not registered, and EvidenceError for a record that cannot be
+    read. What contradicts is said in properties, as `audit agent` says it.
+    """
+    chain, agent = audit_agent(ref, sources), sources.agent(ref)
+    inventory = Inventory()
+    root = _agent(ref, chain, agent, report_of(agent, chain, sources))
+    starting = chain.run.opening.starting_weights
+    inventory.add(root, uses=[starting, chain.simulator, *_data_of(agent)])
+    _add_world(inventory, chain, sources)
+    inventory.add(model(f"starting-weights-{short(starting)}", starting))
+    for digest in _data(chain, agent):
+        inventory.add(data_component(digest, sources.store))
+    components = [each for each in inventory.components.values() if each is not root]
+    services = [*inventory.services.values()]
+    body: Part = {
+        "version": 1,
+        "metadata": _metadata(chain, root),
+        "components": [*components],
+        **({"services": [*services]} if services else {}),
+        "dependencies": inventory.dependencies,
+    }
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.7.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.7",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(_IDS, digest_json(body))}",
+        **body,
+    }
+
+
+def _add_world(inventory: Inventory, chain: AgentChain, sources: Sources) -> None:
+    manifest = manifest_of(chain.simulator, sources.store)
+    add_simulator(inventory, chain.simulator, manifest)
+    if manifest and chain.world_model:
+        add_stages(inventory, VersionRef.parse(chain.world_model), manifest, sources)
+    elif manifest:
+        add_unregistered(inventory, manifest, _claimed_data(chain), sources)
+    add_bases(inventory, chain, sources)
+
+
+def _data(chain: AgentChain, agent: Agent) -> Iterator[Digest]:
+    """Every data set of the stages and of the agent, and those that the signed edge names."""
+    yield from _data_of(agent)
+    yield from (stage.data for stage in chain.stages if stage.data)
+    yield from _claimed_data(chain)
+
+
+def _data_of(agent: Agent) -> list[Digest]:
+    return [agent.checkpoint.data] if agent.checkpoint.data else []
+
+
+def _claimed_data(chain: AgentChain) -> tuple[Digest, ...]:
+    return chain.edge.edge.claim.data if chain.edge and chain.edge.edge else ()
+
+
+def _metadata(chain: AgentChain, root: Part) -> Part:
+    tool: Part = {"type": "application", "name": "agentworld", "version": __version__}
+    timestamp: Part = {"timestamp": chain.edge.edge.at} if chain.edge and chain.edge.edge else {}
+    return {
+        **timestamp,
+        "lifecycles": [{"phase": "post-build"}],
+        "tools": {"components": [tool]},
+        "component": root,
+    }
+
+
+def _agent(ref: VersionRef, chain: AgentChain, agent: Agent, report: AgentReport | None) -> Part:
+    signed = _signed_edge(chain, agent)
+    approach = "reinforcement-learning" if "rl" in agent.checkpoint.recipe else None
+    properties = {
+        "stage": agent.checkpoint.stage,
+        "parameters": agent.checkpoint.num_parameters,
+        "recipe": digest_json(agent.checkpoint.recipe) if agent.checkpoint.recipe else None,
+        "run": chain.run.id,
+        "episodes": chain.run.num_episodes,
+        "steps": chain.run.num_steps,
+        "grade": chain.edge.grade if chain.edge else None,
+        "break": list(chain.breaks),
+        "incomplete": list(chain.incomplete),
+        **live_properties(chain, report),
+        "edge": signed.envelope if signed else None,
+    }
+    return model(
+        ref.name,
+        agent.artifact,
+        properties,
+        ref.version,
+        modelCard=model_card(approach, _data_of(agent), live_metrics(report)),
+        externalReferences=_attestation(chain, signed) if signed else None,
+    )
+
+
+def _signed_edge(chain: AgentChain, agent: Agent) -> SignedEdge | None:
+    """The edge that the agent was registered with, where it is the one that verifies."""
+    verified = chain.edge.edge if chain.edge else None
+    return agent.edge if agent.edge and agent.edge.edge == verified else None
+
+
+def _attestation(chain: AgentChain, signed: SignedEdge) -> list[JsonValue]:
+    envelope = signed.envelope.encode()
+    return [
+        {
+            "type": "attestation",
+            "url": edge_name(chain.run.id, envelope),
+            "comment": "the signed edge from the simulator to the agent, in the evidence mirror",
+            "hashes": hashes(digest_bytes(envelope)),
+        }
+    ]

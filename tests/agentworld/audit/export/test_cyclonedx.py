@@ -1,0 +1,201 @@
+"""An agent's AI bill of materials."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+import make.agent
+from agentworld import __version__
+from agentworld.audit.export.cyclonedx.bill import bill_of_materials
+from agentworld.audit.export.cyclonedx.parts import Inventory, licences_of
+from agentworld.audit.export.cyclonedx.simulator import add_simulator
+from agentworld.audit.read.sources import manifest_of
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.lineage.base import WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.operations.bill_of_materials import bill_as_text, signed_bill
+from agentworld.signing.edge import verify_edge
+from agentworld.signing.envelope import verify
+from agentworld.storage.simulators import SimulatorStore
+from make import records
+from make.bill import (
+    ADDRESS,
+    BASE,
+    REWARD,
+    SERVED,
+    Told,
+    build,
+    checked,
+    parts_of,
+    properties,
+    uses,
+    world,
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Told:
+    """For tests that change nothing in its store."""
+    return build(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture
+def own(tmp_path) -> Told:
+    """For tests that change its store."""
+    return build(tmp_path)
+
+
+def test_dependencies_lead_from_the_agent_to_the_data_and_the_base(built):
+    bill, simulator, data = built.bill, built.made.simulator.digest, built.data.digest
+    cpt = records.digest("artifact of cpt")
+    assert uses(bill) == {
+        built.made.agent.artifact: [make.agent.STARTED, simulator],
+        simulator: [SERVED, "transformers-serve@5.19.0"],
+        SERVED: [cpt, REWARD, data],
+        cpt: [BASE, data],
+    }
+
+
+def test_every_component_has_its_name_its_type_and_its_hash(built):
+    bill, simulator, data = built.bill, built.made.simulator.digest, built.data.digest
+    parts = {each: parts_of(bill)[each] for each in parts_of(bill) if each.startswith("sha256:")}
+    for digest, part in parts.items():
+        assert part["hashes"] == [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}]
+    model = "machine-learning-model"
+    assert {digest: (each["type"], each["name"]) for digest, each in parts.items()} == {
+        built.made.agent.artifact: (model, "shell-agent"),
+        make.agent.STARTED: (model, f"starting-weights-{make.agent.STARTED[7:19]}"),
+        simulator: ("application", f"simulator-{simulator[7:19]}"),
+        SERVED: (model, "world"),
+        records.digest("artifact of cpt"): (model, "world/cpt"),
+        REWARD: (model, f"reward-model-{REWARD[7:19]}"),
+        BASE: (model, f"base-{BASE[7:19]}"),
+        data: ("data", f"data-set-{data[7:19]}"),
+    }
+
+
+def test_a_base_has_the_address_that_it_was_fetched_from_without_secrets(own):
+    assert parts_of(own.bill)[BASE]["externalReferences"] == [
+        {"type": "distribution", "url": ADDRESS}
+    ]
+    address = "https://ada:secret@models/my base"
+    (stage, *_) = world(own.data.digest, base=address, parents=[BASE]).stages
+    what = WorldModel(
+        stages=(stage, records.checkpoint("rl", parents=[stage.artifact])), report=BASE
+    )
+    registry = MemoryRegistry()
+    registry.register_world_model("world", what, own.made.store / "world")
+    ref = registry.register_agent("shell-agent", own.made.agent, own.made.store / "model")
+    other = checked(bill_of_materials(ref, own.sources._replace(registry=registry)))
+    assert "secret" not in json.dumps(other)
+    assert (
+        parts_of(other)[BASE]["externalReferences"][0]["url"] == "https://ada:***@models/my%20base"
+    )
+
+
+def test_a_data_set_has_its_licences_sources_and_counts(built):
+    part = parts_of(built.bill)[built.data.digest]
+    dataset = built.data.dataset
+    assert part["licenses"] == [{"license": {"name": name}} for name in dataset.licences]
+    known = properties(part)
+    assert json.loads(known["licences"]) == dataset.licences
+    assert json.loads(known["sources"]) == dataset.sources
+    assert known["trajectories"] == str(dataset.num_trajectories)
+    assert known["collected"] == dataset.parents[0].collected
+
+
+def test_licences_are_spdx_identifiers_expressions_or_the_names_that_people_gave():
+    names = ["mit", "Apache-2.0 or MIT", "CC-BY-4.0", "GPL-2.0+", "our own", "LicenseRef-x", "\0"]
+    assert licences_of(names) == [
+        {"license": {"name": "\0"}},
+        {"expression": "Apache-2.0 OR MIT"},
+        {"license": {"id": "CC-BY-4.0"}},
+        {"expression": "GPL-2.0+"},
+        {"expression": "LicenseRef-x"},
+        {"license": {"id": "MIT"}},
+        {"license": {"name": "our own"}},
+    ]
+
+
+def test_the_engine_has_its_version_and_the_line_that_it_is_started_with(own):
+    engine = {"kind": "vllm", "version": "0.32.0", "image": records.digest("image")}
+    arguments = ("--max-num-seqs", "8", "--served-name", "a b")
+    simulator = records.pinned(own.made.store, engine={**engine, "arguments": arguments}).digest
+    inventory = Inventory()
+    add_simulator(inventory, simulator, manifest_of(simulator, own.made.store))
+    part = inventory.components["vllm@0.32.0"]
+    assert (part["name"], part["version"]) == ("vllm", "0.32.0")
+    known = properties(part)
+    assert (known["image"], known["dtype"]) == (records.digest("image"), "float32")
+    assert known["arguments"] == "--max-num-seqs 8 --served-name 'a b'"
+
+
+def test_the_model_that_is_served_has_the_hash_of_each_file(built):
+    files = parts_of(built.bill)[SERVED]["components"]
+    manifest = SimulatorStore(built.made.store).find(built.made.simulator.digest).manifest
+    hashes = {each["name"]: each["hashes"][0]["content"] for each in files}
+    assert hashes == {name: each.removeprefix("sha256:") for name, each in manifest.files.items()}
+
+
+def test_the_grade_and_the_live_validation_are_properties_of_the_agent(built):
+    known = properties(built.bill["metadata"]["component"])
+    assert known["grade"] == "observed"
+    assert (known["run"], known["episodes"], known["steps"]) == (built.made.agent.run, "1", "2")
+    live = [known[f"live-{name}"] for name in ("tasks", "successes", "successes-before")]
+    assert live == ["100", "50", "10"]
+    assert known["live-report-signed"] == "true"
+    card = built.bill["metadata"]["component"]["modelCard"]
+    metrics = card["quantitativeAnalysis"]["performanceMetrics"]
+    assert [(each["slice"], each["value"]) for each in metrics] == [
+        ("base", "0.02"),
+        ("imitated", "0.1"),
+        ("trained", "0.5"),
+        ("trained", "0.4"),
+    ]
+
+
+def test_the_signed_edge_verifies_and_gives_the_time(built):
+    agent = built.bill["metadata"]["component"]
+    envelope = properties(agent)["edge"].encode()
+    edge = verify_edge(envelope, built.sources.evidence.trusted)
+    assert edge.claim.artifact == built.made.agent.artifact
+    assert built.bill["metadata"]["timestamp"] == edge.at
+    assert datetime.fromisoformat(edge.at).tzinfo
+    (reference,) = agent["externalReferences"]
+    assert built.sources.evidence.mirror.get(reference["url"]) == envelope
+
+
+def test_the_same_record_gives_the_same_bytes_and_another_one_another_serial_number(own):
+    first = bill_as_text(own.made.ref, own.sources)
+    assert first == bill_as_text(own.made.ref, own.sources)
+    assert first.isascii()
+    own.made.validated(own.made.simulator.digest, live_steps=701)
+    second = bill_as_text(own.made.ref, own.sources)
+    assert json.loads(second)["serialNumber"] != json.loads(first)["serialNumber"]
+
+
+def test_a_bill_says_which_program_made_it(built):
+    (tool,) = built.bill["metadata"]["tools"]["components"]
+    assert (tool["name"], tool["version"]) == ("agentworld", __version__)
+
+
+def test_a_signed_bill_is_an_in_toto_statement_about_the_agents_artifact(built):
+    envelope = signed_bill(built.made.ref, built.sources)
+    statement = verify(envelope.encode(), built.sources.evidence.trusted)
+    assert statement.predicate_type == "https://cyclonedx.org/bom"
+    assert statement.predicate == built.bill
+    (subject,) = statement.subject
+    assert subject.digests == {"sha256": built.made.agent.artifact.removeprefix("sha256:")}
+    assert envelope == signed_bill(built.made.ref, built.sources)
+    with pytest.raises(EvidenceError, match="the signature is not that of the key"):
+        verify(
+            envelope.replace('payload":"e', 'payload":"f').encode(), built.sources.evidence.trusted
+        )
+
+
+def test_a_store_without_a_private_key_signs_nothing(own):
+    (own.made.store / "keys/simulator/signer.pem").unlink()
+    with pytest.raises(NotFound, match="there is no signer"):
+        signed_bill(own.made.ref, own.sources)
+    assert own.bill["metadata"]["timestamp"]

@@ -1,0 +1,228 @@
+"""What a bill of materials says where a part of the record is unknown, gone, or garbled."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import make.agent
+import make.service
+from agentworld.audit.checks.statements import registrations
+from agentworld.audit.export.cyclonedx.bill import bill_of_materials
+from agentworld.audit.export.cyclonedx.data import data_component
+from agentworld.audit.read.sources import Sources
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.base import now
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.declaration import Withdrawal
+from agentworld.records.run import RunOpening
+from agentworld.storage.receipts import step_that_made
+from make import records
+from make.bill import BASE, SERVED, Told, build, checked, parts_of, properties, uses, world
+from make.statement import registered
+from make.story import DATA, EARLY_DATA, story
+
+
+@pytest.fixture
+def own(tmp_path) -> Told:
+    return build(tmp_path)
+
+
+def withdraw(told: Told, version: str) -> None:
+    sources = told.sources
+    (signed,) = registrations(sources.ledger.attestations, sources.evidence, version).counted
+    fields = {"version": version, "artifact": signed.artifact, "registered": signed.digest}
+    told.made.statement_signer.declare(Withdrawal(**fields, reason="r", by="ada", at=now()))
+
+
+def without_world(told: Told) -> Sources:
+    """With a registry that has the agent alone."""
+    registry = MemoryRegistry()
+    registry.register_agent("shell-agent", told.made.agent, told.made.store / "model")
+    return told.sources._replace(registry=registry)
+
+
+def test_a_world_model_that_was_trained_from_nothing_has_no_base(own):
+    registry = without_world(own).registry
+    registry.register_world_model("world", world(own.data.digest), own.made.store / "world")
+    bill = checked(bill_of_materials(own.made.ref, own.sources._replace(registry=registry)))
+    assert BASE not in json.dumps(bill)
+    assert uses(bill)[records.digest("artifact of cpt")] == [own.data.digest]
+
+
+def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(own):
+    registry = without_world(own).registry
+    older = world(own.data.digest, parents=[BASE])
+    (first, last) = older.stages
+    last = last.model_copy(update={"artifact": records.digest("older")})
+    older = older.model_copy(update={"stages": (first, last)})
+    registry.register_world_model("older", older, own.made.store / "world")
+    newer = world(own.data.digest, parents=[last.artifact])
+    registry.register_world_model("world", newer, own.made.store / "world")
+    bill = checked(bill_of_materials(own.made.ref, own.sources._replace(registry=registry)))
+    assert parts_of(bill)[last.artifact]["name"] == "older"
+    assert uses(bill)[last.artifact] == [BASE]
+
+
+def test_of_a_data_set_that_was_deleted_only_the_digest_is_known(own):
+    step_that_made(own.made.store, "prepare", own.data.digest).folder.rename(own.made.store / "x")
+    part = parts_of(own.bill)[own.data.digest]
+    assert "licenses" not in part
+    assert properties(part).keys() == {"digest-of"}
+
+
+def test_a_licence_that_recordings_do_not_state_is_none(tmp_path):
+    dataset = records.dataset().model_copy(update={"licences": {"MIT": 1, "unstated": 2}})
+    dataset.write(records.finished_step(tmp_path, "prepare", dataset.digest) / "dataset.json")
+    part = data_component(dataset.digest, tmp_path)
+    assert part["licenses"] == [{"license": {"id": "MIT"}}]
+    assert json.loads(properties(part)["licences"]) == {"MIT": 1, "unstated": 2}
+
+
+def test_of_a_world_model_that_was_withdrawn_the_signed_statements_still_tell(own):
+    withdraw(own, "world@1")
+    bill = checked(bill_of_materials(own.made.ref, without_world(own)))
+    part = parts_of(bill)[SERVED]
+    assert (part["name"], part["version"], properties(part)["withdrawn"]) == ("world", "1", "true")
+    assert uses(bill)[SERVED] == [own.data.digest]  # by the signed edge
+
+
+def test_served_weights_that_nobody_registered_have_their_digest_for_a_name(own):
+    other = WorldModel(stages=(records.checkpoint("cpt"),), report=BASE)
+    registry, store = own.made.registry, own.made.store
+    registered("other", other, store / "world", registry, store)
+    withdraw(own, "other@1")
+    part = parts_of(checked(bill_of_materials(own.made.ref, without_world(own))))[SERVED]
+    assert part["name"] == f"world-model-{SERVED[7:19]}"
+    assert "withdrawn" not in properties(part)
+
+
+def test_an_endpoint_is_a_service_whose_weights_nobody_knows(tmp_path):
+    made = make.agent.registered(tmp_path, MemoryRegistry())
+    engine = {"kind": "openai", "url": "https://models.example/v1", "model": "m"}
+    endpoint = records.pinned(tmp_path, artifact=None, files={}, engine=engine)
+    run = made.ledger.open_run(
+        RunOpening(agent="shell-agent", starting_weights=records.digest("s")), endpoint.digest
+    )
+    ref = made.registry.register_agent(
+        "other", Agent(checkpoint=records.checkpoint("agent"), run=run.id), tmp_path / "model"
+    )
+    bill = checked(bill_of_materials(ref, made.sources))
+    (service,) = bill["services"]
+    assert (service["name"], service["endpoints"]) == ("m", [engine["url"]])
+    assert uses(bill)[endpoint.digest] == [service["bom-ref"]]
+    models = [each for each in bill["components"] if each["type"] == "machine-learning-model"]
+    assert [each["bom-ref"] for each in models] == [records.digest("s")]
+
+
+def test_a_simulator_whose_manifest_is_gone_is_its_digest_and_that_is_a_break(own):
+    simulator = own.made.simulator.digest
+    next(own.made.store.glob("simulators/*/manifest.json")).unlink()
+    bill = own.bill
+    assert properties(parts_of(bill)[simulator]).keys() == {"digest-of"}
+    agent = properties(bill["metadata"]["component"])
+    assert agent["break"] == "the simulator's manifest is not in the store"
+
+
+def test_an_agent_without_a_signed_edge_has_no_time_and_says_why_it_is_disputed(tmp_path):
+    told = story(tmp_path)
+    bill = checked(bill_of_materials(told.agent, told.sources))
+    assert "timestamp" not in bill["metadata"]
+    agent = bill["metadata"]["component"]
+    assert "externalReferences" not in agent
+    known = properties(agent)
+    assert known["grade"] == "disputed"
+    assert known["break"].startswith("nobody signed which simulator made it")
+    assert known["incomplete"] == "the agent was not validated live"
+    assert {DATA, EARLY_DATA} <= parts_of(bill).keys()
+
+
+def test_a_store_that_never_signed_gives_no_grade(own):
+    bill = checked(bill_of_materials(own.made.ref, own.sources._replace(evidence=None)))
+    known = properties(bill["metadata"]["component"])
+    assert known.keys().isdisjoint({"grade", "edge"})
+
+
+def test_how_an_outside_trainer_trained_is_unknown(own):
+    agent = own.made.agent
+    recipes = {"ours": {"rl": {}}, "outside": {}}
+    bills = {}
+    for name, recipe in recipes.items():
+        checkpoint = agent.checkpoint.model_copy(update={"recipe": recipe})
+        what = agent.model_copy(update={"checkpoint": checkpoint, "report": None})
+        ref = own.made.registry.register_agent(name, what, own.made.store / "model")
+        bills[name] = checked(bill_of_materials(ref, own.sources))["metadata"]["component"]
+    card = bills["ours"]["modelCard"]
+    assert card["modelParameters"]["approach"] == {"type": "reinforcement-learning"}
+    assert "modelParameters" not in bills["outside"]["modelCard"]
+    assert "recipe" not in properties(bills["outside"])
+
+
+def register_started_from(own: Told, weights: str, checkpoint: Checkpoint) -> VersionRef:
+    opening = RunOpening(agent="other", starting_weights=weights)
+    run = own.made.ledger.open_run(opening, own.made.simulator.digest)
+    agent = Agent(checkpoint=checkpoint, run=run.id)
+    return own.made.registry.register_agent("other", agent, own.made.store / "model")
+
+
+def test_an_agent_that_starts_from_the_world_model_has_that_once(own):
+    ref = register_started_from(own, SERVED, records.checkpoint("agent"))
+    bill = checked(bill_of_materials(ref, own.sources))
+    assert parts_of(bill)[SERVED]["name"] == "world"
+    assert SERVED in uses(bill)[records.digest("artifact of agent")]
+
+
+def test_an_agent_whose_training_changed_nothing_does_not_depend_on_itself(own):
+    same = records.digest("artifact of agent")
+    bill = checked(
+        bill_of_materials(
+            register_started_from(own, same, records.checkpoint("agent")), own.sources
+        )
+    )
+    assert uses(bill)[same] == [own.made.simulator.digest]
+
+
+def test_an_agent_that_is_not_registered_has_no_bill(own):
+    with pytest.raises(NotFound, match="nothing is registered as 'gone'"):
+        bill_of_materials(VersionRef(name="gone", version=1), own.sources)
+
+
+def test_of_a_moment_before_it_was_registered_an_agent_has_no_bill(tmp_path):
+    told = story(tmp_path)
+    assert checked(bill_of_materials(told.agent, told.at("an agent")))
+    with pytest.raises(NotFound, match="hero@1 was not registered by"):
+        bill_of_materials(told.agent, told.at("weights"))
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [("opening = 'x'", "is garbled"), ("simulator = 'x'", "is garbled")],
+)
+def test_a_run_that_somebody_garbled_gives_one_sentence(own, column, words):
+    with closing(sqlite3.connect(own.made.store / "ledger.db")) as database, database:
+        assert database.execute(f"UPDATE runs SET {column}").rowcount
+    ledger = make.service.ledger(own.made.store)
+    with pytest.raises(EvidenceError, match=words) as raised:
+        bill_of_materials(own.made.ref, own.sources._replace(ledger=ledger))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_manifest_of_a_data_set_that_somebody_changed_gives_one_sentence(own):
+    folder = step_that_made(own.made.store, "prepare", own.data.digest).folder
+    changed = own.data.dataset.model_copy(update={"licences": {"MIT": 1}})
+    changed.write(folder / "dataset.json")
+    with pytest.raises(EvidenceError, match=f"is not that of {own.data.digest}; restore it"):
+        bill_of_materials(own.made.ref, own.sources)
+
+
+def test_an_edge_that_somebody_changed_is_a_break_and_not_in_the_bill(own):
+    with closing(sqlite3.connect(own.made.store / "ledger.db")) as database, database:
+        changed = "replace(envelope, 'payload\":\"e', 'payload\":\"f')"
+        done = database.execute(f"UPDATE attestations SET envelope = {changed} WHERE kind = 'edge'")
+        assert done.rowcount
+    known = properties(own.bill["metadata"]["component"])
+    assert known["grade"] == "disputed"
+    assert "edge" not in known

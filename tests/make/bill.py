@@ -1,0 +1,81 @@
+"""An agent whose every link is recorded, and its bill of materials, held against the schema."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+import make.agent
+import make.datasets
+import make.statement
+from agentworld.audit.export.cyclonedx.bill import bill_of_materials
+from agentworld.audit.read.sources import Sources
+from agentworld.lineage.base import WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.storage.datasets import StoredDataSet
+from make import records
+
+BASE, ADDRESS = records.digest("base"), "hf://Qwen/Qwen3-0.6B@c1899de"
+SERVED, REWARD = records.digest("artifact of rl"), records.digest("reward")
+PREFIX = "agentworld:"
+
+
+class Told(NamedTuple):
+    """An agent whose every link is recorded."""
+
+    made: make.agent.Made
+    data: StoredDataSet
+
+    @property
+    def sources(self) -> Sources:
+        sources = self.made.sources
+        return sources._replace(step_keys=sources.evidence.step_keys or {})
+
+    @property
+    def bill(self) -> dict[str, Any]:
+        return checked(bill_of_materials(self.made.ref, self.sources))
+
+
+def world(data: str, **first: object) -> WorldModel:
+    cpt = records.checkpoint("cpt", data=data, **first)
+    read = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
+    return WorldModel(stages=(cpt, records.checkpoint("rl", **read)), report=BASE)
+
+
+def build(store: Path) -> Told:
+    data, registry = make.datasets.stored(store), MemoryRegistry()
+    (store / "world").mkdir()
+    what = world(data.digest, parents=[BASE], base=ADDRESS)
+    made = make.agent.registered(store, registry, data=(data.digest,))
+    make.statement.registered("world", what, store / "world", registry, store)
+    made.validated(made.simulator.digest)
+    return Told(made, data)
+
+
+def checked(bill: dict[str, Any]) -> dict[str, Any]:
+    """A bill that the schema of CycloneDX 1.7 takes, and whose references lead somewhere."""
+    validator = JsonStrictValidator(SchemaVersion.V1_7)
+    errors = validator.validate_str(json.dumps(bill), all_errors=True) or ()
+    assert [(list(each.data.absolute_path), each.data.message[:200]) for each in errors] == []
+    parts = [bill["metadata"]["component"], *bill["components"], *bill.get("services", ())]
+    references = [each["bom-ref"] for each in parts]
+    assert len(references) == len(set(references))
+    for each in bill["dependencies"]:
+        assert {each["ref"], *each["dependsOn"]} <= set(references)
+    return bill
+
+
+def parts_of(bill: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["bom-ref"]: each for each in [bill["metadata"]["component"], *bill["components"]]}
+
+
+def properties(part: dict[str, Any]) -> dict[str, str]:
+    names = [each["name"] for each in part["properties"]]
+    assert all(name.startswith(PREFIX) for name in names)
+    return {each["name"].removeprefix(PREFIX): each["value"] for each in part["properties"]}
+
+
+def uses(bill: dict[str, Any]) -> dict[str, list[str]]:
+    return {each["ref"]: each["dependsOn"] for each in bill["dependencies"]}
