@@ -71,8 +71,8 @@ def graph_of_simulator(sight: Sight, simulator: Digest) -> tuple[Graph, bool]:
     for run in runs[:MOST_RUNS]:
         node = _run(run.id, f"{run.purpose} run")
         graph.add(node, after=served)
-        for each in agents_by_run[run.id]:
-            graph.add(_agent(each.ref), after=node.name)
+        for agent in agents_by_run[run.id]:
+            graph.add(_agent(agent.ref), after=node.name)
     return graph, len(runs) > MOST_RUNS
 
 

@@ -82,7 +82,7 @@ def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> in
     for start, end in edges:
         (left, from_row), (right, to_row) = at[start], at[end]
         between[left, right].append((from_row, to_row))
-    return sum(_inversions([to_row for _, to_row in sorted(each)]) for each in between.values())
+    return sum(_inversions([to_row for _, to_row in sorted(pairs)]) for pairs in between.values())
 
 
 def _inversions(rows: list[int]) -> int:

@@ -34,7 +34,7 @@ def agents(sight: Sight, limit: int = _ROWS) -> Listing:
         first = number(cursor)
         versions = sight.agents(first + limit + 1)[first:]
         more = str(first + limit) if len(versions) > limit else ""
-        return Part([rows.agent_row(each) for each in versions[:limit]], more)
+        return Part([rows.agent_row(version) for version in versions[:limit]], more)
 
     return Listing("/agents", ("agent", "weights", "run", "simulator as told"), fetch)
 
@@ -45,8 +45,11 @@ def in_use(sight: Sight, limit: int = _ROWS_WITH_AGENTS) -> Listing:
     def fetch(cursor: str) -> Part:
         first = number(cursor)
         uses = sight.in_use()[first:]
-        agents_by_run = sight.agents_by_run({each.run for each in uses[:limit]})
-        lines = [rows.use_row(sight, each, agents_by_run[each.run]) for each in uses[:limit]]
+        agents_by_run = sight.agents_by_run({agent_use.run for agent_use in uses[:limit]})
+        lines = [
+            rows.use_row(sight, agent_use, agents_by_run[agent_use.run])
+            for agent_use in uses[:limit]
+        ]
         return Part(lines, str(first + limit) if len(uses) > limit else "")
 
     by = ("by",) if sight.is_whole else ()
@@ -60,7 +63,7 @@ def datasets(sight: Sight, limit: int = _ROWS) -> Listing:
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        lines = [rows.dataset_row(*each) for each in data_sets[first : first + limit]]
+        lines = [rows.dataset_row(*entry) for entry in data_sets[first : first + limit]]
         return Part(lines, str(first + limit) if len(data_sets) > first + limit else "")
 
     return Listing("/datasets", ("data set", "world models", "stages that read it"), fetch)
@@ -103,9 +106,9 @@ def runs_of(
         entries = sight.runs(limit + 1, cursor, simulators=simulators)
         agents_by_run = sight.agents_of(entries[:limit])
         lines = [
-            rows.run_agent_row(sight, run, each)
+            rows.run_agent_row(sight, run, agent)
             for run in entries[:limit]
-            for each in agents_by_run[run.id] or (None,)
+            for agent in agents_by_run[run.id] or (None,)
         ]
         return Part(lines, _last(entries, limit))
 
@@ -118,8 +121,12 @@ def simulators_of(sight: Sight, path: str, served: dict[Digest, Reader]) -> List
     def fetch(cursor: str) -> Part:
         names, first = sight.aliases(), number(cursor)
         lines: list[Row] = [
-            (rows.simulator_link(each), served[each].world_model, " ".join(names.get(each, [])))
-            for each in list(served)[first : first + _ROWS]
+            (
+                rows.simulator_link(simulator),
+                served[simulator].world_model,
+                " ".join(names.get(simulator, [])),
+            )
+            for simulator in list(served)[first : first + _ROWS]
         ]
         return Part(lines, str(first + _ROWS) if len(served) > first + _ROWS else "")
 
@@ -132,7 +139,7 @@ def episodes(sight: Sight, run: str, limit: int = _ROWS) -> Listing:
     def fetch(cursor: str) -> Part:
         entries = sight.library.ledger.pages.episodes(run, limit + 1, number(cursor))
         more = str(entries[limit - 1].key) if len(entries) > limit else ""
-        return Part([rows.episode_row(each) for each in entries[:limit]], more)
+        return Part([rows.episode_row(entry) for entry in entries[:limit]], more)
 
     columns = ("episode", "steps", "of a fork", "not sure", "reward", "ended", "texts")
     return Listing(at("runs", run, "episodes"), columns, fetch)
@@ -144,7 +151,7 @@ def forks(sight: Sight, episode: str, limit: int = _ROWS) -> Listing:
     def fetch(cursor: str) -> Part:
         entries = sight.forks(episode, limit + 1, number(cursor))
         more = str(entries[limit - 1].key) if len(entries) > limit else ""
-        lines = (rows.fork_row(episode, each) for each in entries[:limit])
+        lines = (rows.fork_row(episode, entry) for entry in entries[:limit])
         return Part([row for row in lines if row], more)
 
     columns = ("episode", "is a", "first steps", "run", "tenant", "opened", "ended")

@@ -97,11 +97,11 @@ def _grade(audit: EdgeAudit) -> Mark:
 
 def use_row(sight: Sight, used: AgentUse, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
-    registered = next((each for each in agents if str(each.ref) == used.agent), None)
+    registered = next((agent for agent in agents if str(agent.ref) == used.agent), None)
     audit = sight.edge_of(registered) if registered else disputed("the registry has no such agent")
     anew = sight.uses.revalidations(used)
     state = Mark("revalidate", "bad") if anew else Mark("current", "good")
-    moved = (f"{each.alias} moved on to {brief(each.simulator)}" for each in anew)
+    moved = (f"{move.alias} moved on to {brief(move.simulator)}" for move in anew)
     why = "; ".join([*moved, *audit.reasons])
     by = (used.by,) if sight.is_whole else ()
     cells = agent_link(VersionRef.parse(used.agent)), used.alias, state, _grade(audit)
@@ -110,8 +110,8 @@ def use_row(sight: Sight, used: AgentUse, agents: list[RegisteredAgent]) -> Row:
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
     """A data set and the world models that read it."""
-    names = ", ".join(each.world_model for each in readers) or "none has read it"
-    stages = dict.fromkeys(stage for each in readers for stage in each.stages)
+    names = ", ".join(reader.world_model for reader in readers) or "none has read it"
+    stages = dict.fromkeys(stage for reader in readers for stage in reader.stages)
     return dataset_link(data), names, ", ".join(stages)
 
 

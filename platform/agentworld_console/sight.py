@@ -155,14 +155,14 @@ class Sight:
         if self.is_whole:
             return self._newest(limit)
         versions = self._newest(MOST_AGENTS)
-        own = self._own(each.tags["run"] for each in versions)
-        return [each for each in versions if each.tags["run"] in own][:limit]
+        own = self._own(version.tags["run"] for version in versions)
+        return [version for version in versions if version.tags["run"] in own][:limit]
 
     def in_use(self) -> list[AgentUse]:
         """Of agents that are seen, by their names and aliases."""
-        used = sorted(self.uses.agent_uses, key=lambda each: (each.name, each.alias))
-        own = None if self.is_whole else self._own(each.run for each in used)
-        return [each for each in used if own is None or each.run in own]
+        used = sorted(self.uses.agent_uses, key=lambda agent_use: (agent_use.name, agent_use.alias))
+        own = None if self.is_whole else self._own(agent_use.run for agent_use in used)
+        return [agent_use for agent_use in used if own is None or agent_use.run in own]
 
     def problems_in_use(self, *, force: bool) -> list[str] | None:
         """Where what is in use is not as it was signed, or the registry tells otherwise.
@@ -186,7 +186,7 @@ class Sight:
     def _newest(self, limit: int) -> list[Version]:
         """Without those whose tags somebody took away; an audit names them."""
         versions = self.library.registry.agents(limit)
-        return [each for each in versions if each.tags.keys() >= _REQUIRED_TAGS]
+        return [version for version in versions if version.tags.keys() >= _REQUIRED_TAGS]
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[RegisteredAgent]]:
         """That each of these runs, which are seen, made."""
@@ -201,16 +201,16 @@ class Sight:
         """
         versions = {run: list[Version]() for run in runs}
         newest = self._newest(MOST_AGENTS) if len(runs) > 1 else None
-        for each in newest or ():
-            if each.tags["run"] in versions:
-                versions[each.tags["run"]].append(each)
+        for version in newest or ():
+            if version.tags["run"] in versions:
+                versions[version.tags["run"]].append(version)
         if newest is None or len(newest) == MOST_AGENTS:
             list_versions = self.library.registry.versions
             versions |= {
                 run: list_versions(kind="agent", run=run) for run in runs if not versions[run]
             }
         tagged = {run: map(RegisteredAgent.tagged, own) for run, own in versions.items()}
-        return {run: [each for each in agents if each] for run, agents in tagged.items()}
+        return {run: [agent for agent in agents if agent] for run, agents in tagged.items()}
 
     def edge_of(self, agent: RegisteredAgent) -> EdgeAudit:
         """How far it is proven that a simulator made an agent, by what was signed."""
@@ -230,7 +230,7 @@ class Sight:
         if not self.is_whole:
             return []
         pinned = self._pins.digests()
-        used = {each.simulator for each in self.simulators(len(pinned) + MOST_AGENTS)}
+        used = {simulator.simulator for simulator in self.simulators(len(pinned) + MOST_AGENTS)}
         return [digest for digest in pinned if digest not in used]
 
     def find_simulators(self, name: str) -> list[Digest]:
@@ -239,7 +239,7 @@ class Sight:
         whole = start if start.startswith("sha256:") else f"sha256:{start}"
         if self.pinned(whole):
             return [whole]
-        served = [each.simulator for each in self.simulators(MOST_AGENTS, start=whole)]
+        served = [simulator.simulator for simulator in self.simulators(MOST_AGENTS, start=whole)]
         unused = (digest for digest in self.unused_simulators() if digest.startswith(whole))
         return [*served, *unused]
 
@@ -247,7 +247,7 @@ class Sight:
         """Of the simulators of this store that are seen."""
         pinned = self._pins.digests()
         if not self.is_whole:
-            served = {each.simulator for each in self.simulators(MOST_SIMULATORS)}
+            served = {simulator.simulator for simulator in self.simulators(MOST_SIMULATORS)}
             pinned = [digest for digest in pinned if digest in served]
         manifests = ((digest, self.manifest(digest)) for digest in pinned)
         return {digest: manifest for digest, manifest in manifests if manifest}

@@ -106,6 +106,6 @@ def _sources(episode: Episode) -> Iterator[tuple[str, int, str, str]]:
 
 def _row(step: EpisodeStep) -> Row:
     texts = (("(erased)" if text is None else text) for text in (step.action, step.observation))
-    flags = ("yes" if each else "no" for each in (step.done, step.truncated, step.confidence.low))
+    flags = ("yes" if flag else "no" for flag in (step.done, step.truncated, step.confidence.low))
     sure = step.confidence.mean_logprob, step.confidence.agreement
     return step.number, *texts, step.reward, *flags, *sure, *step.usage

@@ -68,11 +68,11 @@ def search(sight: Sight, request: Request) -> Answer:
 
 def _hits(sight: Sight, name: str) -> Iterator[tuple[str, Link]]:
     """What each is, and its page."""
-    for each in sight.find_simulators(name)[:_MOST_HITS]:
-        yield "simulator", rows.simulator_link(each)
-    for each in DataSets(sight).find(name)[:_MOST_HITS] if _DIGEST.fullmatch(name) else ():
-        yield "data set", rows.dataset_link(each)
-    agents = (each.ref for each in sight.agents() if name in str(each.ref))
+    for simulator in sight.find_simulators(name)[:_MOST_HITS]:
+        yield "simulator", rows.simulator_link(simulator)
+    for digest in DataSets(sight).find(name)[:_MOST_HITS] if _DIGEST.fullmatch(name) else ():
+        yield "data set", rows.dataset_link(digest)
+    agents = (agent.ref for agent in sight.agents() if name in str(agent.ref))
     yield from (("agent", rows.agent_link(ref)) for ref in islice(agents, _MOST_HITS))
 
 

@@ -17,7 +17,7 @@ def run(sight: Sight, request: Request) -> Answer:
         "record": sight.record(run, force=query.get("check") == "1"),
         "episodes": ListView.of(lists.episodes(sight, name), query.get("from", "")),
         "simulator": rows.simulator_link(run.simulator),
-        "agents": [rows.agent_link(each.ref) for each in sight.agents_of([run])[name]],
+        "agents": [rows.agent_link(agent.ref) for agent in sight.agents_of([run])[name]],
     }
     return Page("run.html", values)
 

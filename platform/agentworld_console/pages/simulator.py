@@ -40,8 +40,8 @@ def simulator(sight: Sight, request: Request) -> Answer:
         "digest": name,
         "manifest": manifest,
         "fields": manifest.model_dump(mode="json") if manifest else {},
-        "world_models": [str(each.ref) for each in served],
-        "data": [rows.dataset_link(each) for each in _data(sight, served)],
+        "world_models": [str(reader.ref) for reader in served],
+        "data": [rows.dataset_link(digest) for digest in _data(sight, served)],
         "names": sight.aliases().get(name, []),
         "reports": _reports(sight, pinned) if pinned else [],
         "open": [_open_run(sight, run) for run in open_],
@@ -80,9 +80,9 @@ def _world_models(sight: Sight, manifest: SimulatorManifest | None) -> list[Vers
 def _data(sight: Sight, served: list[Version]) -> list[Digest]:
     """What their stages read, each once; a garbled record is told by `audit verify`."""
     digests: dict[Digest, None] = {}
-    for each in served:
-        with suppress(EvidenceError), reading(str(each.ref)):
-            digests |= dict.fromkeys(data_of(each, sight.library.registry).values())
+    for reader in served:
+        with suppress(EvidenceError), reading(str(reader.ref)):
+            digests |= dict.fromkeys(data_of(reader, sight.library.registry).values())
     return list(digests)
 
 
@@ -104,8 +104,8 @@ class _Evaluation(NamedTuple):
     def of(cls, report: Report, subjects: Set[Digest]) -> Self:
         """The figures of one of these."""
         figures = report.figures(subjects)
-        more = {name: each for name, each in figures.items() if _FOLDED & {*name.split(".")}}
-        first = {name: each for name, each in figures.items() if name not in more}
+        more = {name: figure for name, figure in figures.items() if _FOLDED & {*name.split(".")}}
+        first = {name: figure for name, figure in figures.items() if name not in more}
         return cls(type(report).__name__, report.digest, first, more)
 
 
