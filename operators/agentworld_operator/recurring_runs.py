@@ -51,10 +51,10 @@ class RecurringRuns:
         from agentworld_pipelines.schedule import schedules
 
         by_name = defaultdict(list)
-        for each in schedules(self._at):
-            namespace, _, name = each.name.partition(".")
+        for schedule in schedules(self._at):
+            namespace, _, name = schedule.name.partition(".")
             if name and namespace == self._namespace:
-                by_name[name].append(each)
+                by_name[name].append(schedule)
         return dict(by_name)
 
     def ensure(self, name: str, spec: ScheduleSpec, there: list[Schedule]) -> Schedule:

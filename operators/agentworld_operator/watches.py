@@ -58,7 +58,8 @@ class Watches:
         """
         await self.insights.ready_resources.wait()
         resources = {
-            (each.group, each.version, each.plural) for each in self.insights.watched_resources
+            (resource.group, resource.version, resource.plural)
+            for resource in self.insights.watched_resources
         }
         if missing := [kind for kind in WATCHED if resource_selector(kind) not in resources]:
             raise ClusterError(f"the API server does not list {', '.join(missing)}; begin anew")
@@ -78,8 +79,8 @@ class Watches:
             else:
                 self._cache.drop(kind, resource)
                 news = [resource]
-            for each in news:
-                self._changed(kind, each)
+            for change in news:
+                self._changed(kind, change)
 
         selector = resource_selector(kind)
         kopf.on.event(*selector, id=f"watch-{kind.lower()}", registry=registry)(watch)

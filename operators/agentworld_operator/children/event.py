@@ -32,9 +32,13 @@ def transitions(
     """An event for each condition that is another one than before; of what is new, for the one
     that all the others come to.
     """
-    previous = {each.type: each for each in before.conditions}
-    changed = [each for each in after.conditions if _differs(previous.get(each.type), each)]
-    return [_event(kind, resource, each, now) for each in changed]
+    previous = {condition.type: condition for condition in before.conditions}
+    changed = [
+        condition
+        for condition in after.conditions
+        if _differs(previous.get(condition.type), condition)
+    ]
+    return [_event(kind, resource, condition, now) for condition in changed]
 
 
 def _differs(before: Condition | None, after: Condition) -> bool:

@@ -79,7 +79,7 @@ def pod_spec(pinned: Pinned) -> Manifest:
             }
         ],
         **_placement(pool),
-        **({"imagePullSecrets": [{"name": each} for each in secrets]} if secrets else {}),
+        **({"imagePullSecrets": [{"name": secret} for secret in secrets]} if secrets else {}),
     }
 
 
@@ -156,7 +156,7 @@ def _volumes(pinned: Pinned) -> list[Manifest]:
 
 
 def _placement(pool: NodePool) -> Manifest:
-    tolerations = [each.model_dump(exclude_none=True) for each in pool.tolerations]
+    tolerations = [toleration.model_dump(exclude_none=True) for toleration in pool.tolerations]
     placed: Manifest = {"nodeSelector": dict(pool.selector)} if pool.selector else {}
     return placed | ({"tolerations": tolerations} if tolerations else {})
 

@@ -69,8 +69,8 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     """
     if last is None or last.ended:
         return False
-    gate = tuple(Gate(metric=each.metric, least=each.least) for each in last.gate)
-    passed = gate and all(each.passed for each in last.gate)
+    gate = tuple(Gate(metric=verdict.metric, least=verdict.least) for verdict in last.gate)
+    passed = gate and all(verdict.passed for verdict in last.gate)
     last_terms = last.simulator, last.canary, last.set_by, last.report, gate, last.override
     override = None if passed else alias_move.override
     terms = (

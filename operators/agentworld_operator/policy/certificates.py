@@ -51,7 +51,7 @@ def decide(certificates: CertificateSet, names: Sequence[str], now: datetime) ->
 
 def still_believed(believed: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
     """The authorities that stay in the bundle beside a new one."""
-    return tuple(each for each in believed if now < each.ends)
+    return tuple(authority for authority in believed if now < authority.ends)
 
 
 def _is_valid(certificate: Certificate, now: datetime) -> bool:

@@ -70,7 +70,7 @@ def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineS
 
 def _of_deployment(status: Object) -> list[Trouble]:
     """What no pod can show, as a quota that lets none be made."""
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     refused, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
     troubles = []
     if refused.get("status") == "True":

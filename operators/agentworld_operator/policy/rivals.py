@@ -11,7 +11,7 @@ def rival(
     me: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
 ) -> Refusal | None:
     """Why another one of this digest is served in its place; null where this one is."""
-    older = [each for each in others if _age(each) < _age(me)]
+    older = [other for other in others if _age(other) < _age(me)]
     if not older:
         return None
     name = min(older, key=_age)["metadata"]["name"]

@@ -44,12 +44,12 @@ def invalid(name: str, spec: ScheduleSpec) -> Refusal | None:
 
 def matches_plan(mark: str, there: Sequence[Schedule]) -> bool:
     """Whether one enabled recurring run of this plan is there, and no other one of its name."""
-    return [(each.enabled, each.plan) for each in there] == [(True, mark)]
+    return [(schedule.enabled, schedule.plan) for schedule in there] == [(True, mark)]
 
 
 def newest_run(there: Sequence[Schedule]) -> PipelineRun | None:
     """Of all that bear a name: one that was replaced is there until its run has ended."""
-    runs = [each.last_run for each in there if each.last_run]
+    runs = [schedule.last_run for schedule in there if schedule.last_run]
     return max(runs, key=lambda run: run.started, default=None)
 
 
