@@ -96,5 +96,5 @@ def _strategy(config_map: Object) -> Object:
 
 def _has_pattern(deployment: Object) -> bool:
     containers = deployment["spec"]["template"]["spec"]["containers"]
-    variables = [each for container in containers for each in container.get("env") or ()]
-    return any(each["name"] == PATTERN and each.get("value") for each in variables)
+    variables = [variable for container in containers for variable in container.get("env") or ()]
+    return any(variable["name"] == PATTERN and variable.get("value") for variable in variables)

@@ -68,7 +68,7 @@ def conclude(
 def _component_of(step: Step) -> BaseComponent:
     """A `place` is an argument where the step may be done elsewhere than in its own pod."""
     parameters = ["recipe: str", "store: str", *map(_parameter, step.inputs)]
-    arguments = ["recipe", "store", *(each.name for each in step.inputs)]
+    arguments = ["recipe", "store", *(step_input.name for step_input in step.inputs)]
     if step.kind != "plain":
         parameters, arguments = [*parameters, 'place: str = ""'], [*arguments, "place=place"]
     module, function = _FUNCTIONS[step.kind]

@@ -55,7 +55,7 @@ class Cron(NamedTuple):
                 f"the cron expression {expression!r} has {len(texts)} fields; give five: minute,"
                 " hour, day of the month, month, day of the week"
             )
-        values = (_parse_field(*each, expression) for each in zip(texts, _FIELDS, strict=True))
+        values = (_parse_field(*field, expression) for field in zip(texts, _FIELDS, strict=True))
         cron = cls(" ".join(texts), *values)
         if not cron.next_after(datetime.now(UTC)):
             raise InputError(

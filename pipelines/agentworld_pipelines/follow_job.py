@@ -63,7 +63,7 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
         return str(folder)
     place = Place.model_validate_json(nodes)
     assert place.nodes is not None
-    addresses = [there(each) for each in (recipe, store, *inputs)]
+    addresses = [there(address) for address in (recipe, store, *inputs)]
     built = train_job(stage, addresses, folder, place)
     pods = pods_of(built["metadata"]["name"], place.nodes)
     task = _Task(stage, Path(store), built, pods)
@@ -82,7 +82,7 @@ def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Fi
     """
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
-    addresses = [there(each) for each in arguments]
+    addresses = [there(argument) for argument in arguments]
     code = code_digest(step, tuple(domain_names()))  # of all domains: whose it runs, it says later
     name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code])
     where, profile = Place.model_validate_json(place), settings.seccomp_profile

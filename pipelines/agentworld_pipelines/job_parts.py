@@ -95,7 +95,9 @@ def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Objec
     whole = {**container, **({"volumeMounts": mounts} if mounts else {})}
     spec = {
         "nodeSelector": place.node_selector,
-        "tolerations": [each.model_dump(exclude_none=True) for each in place.tolerations],
+        "tolerations": [
+            toleration.model_dump(exclude_none=True) for toleration in place.tolerations
+        ],
         "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
         "volumes": [volume for volume, _ in volumes],
         "containers": [whole] if len(whole) > 1 else [],

@@ -28,7 +28,9 @@ class JobStatus(NamedTuple):
 
 def job_status(job: Object) -> JobStatus:
     """By its conditions; a job that nobody has looked at yet has none, and is running."""
-    conditions = {each["type"]: each for each in job.get("status", {}).get("conditions", ())}
+    conditions = {
+        condition["type"]: condition for condition in job.get("status", {}).get("conditions", ())
+    }
     for kind, state in _STATES:
         condition = conditions.get(kind, {})
         if condition.get("status") == "True":
@@ -75,9 +77,9 @@ def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
     """
     name, creation_time = job["metadata"]["name"], job["metadata"]["creationTimestamp"]
     messages = [
-        (str(each.get("lastTimestamp") or ""), str(each.get("message") or ""))
-        for each in events
-        if str(each["involvedObject"].get("name")).startswith(name)
+        (str(event.get("lastTimestamp") or ""), str(event.get("message") or ""))
+        for event in events
+        if str(event["involvedObject"].get("name")).startswith(name)
     ]
     newest, message = max(messages, default=("", ""))
     return f"{name} can make no pod: {message}" if newest >= creation_time else ""

@@ -39,14 +39,14 @@ def schedule(at: Connection, plan: Plan) -> Schedule:
     cron, experiment = Cron.parse(plan.cron), ensure_experiment(at)
     mark = mark_of(plan)
     there = _all(at, experiment, plan.name)
-    if not any(each.plan == mark for each in there):
+    if not any(schedule.plan == mark for schedule in there):
         _create(at, experiment, plan, cron)
         # Somebody else may have made one too: all who look from here on keep the same one.
         there = _all(at, experiment, plan.name)
-    current = next((each for each in there if each.plan == mark), None)
+    current = next((schedule for schedule in there if schedule.plan == mark), None)
     if current is None:
         raise NotFound(f"schedule {plan.name} was taken away as it was made; make it again")
-    others = [each for each in there if each is not current]
+    others = [schedule for schedule in there if schedule is not current]
     _disable(at, others)
     service = at.client.recurring_runs
     if not current.enabled:
@@ -64,12 +64,16 @@ def unschedule(at: Connection, name_or_id: str) -> list[Schedule]:
     experiment = find_experiment(at)
     if experiment is None:
         return []
-    matches = [each for each in _all(at, experiment) if name_or_id in (each.name, each.id)]
+    matches = [
+        schedule for schedule in _all(at, experiment) if name_or_id in (schedule.name, schedule.id)
+    ]
     _disable(at, matches)
     going = _delete(at, experiment, matches)
     return [
-        each.model_copy(update={"enabled": False, "next_run": None, "last_run": going.get(each.id)})
-        for each in matches
+        schedule.model_copy(
+            update={"enabled": False, "next_run": None, "last_run": going.get(schedule.id)}
+        )
+        for schedule in matches
     ]
 
 
@@ -83,9 +87,10 @@ def schedules(at: Connection) -> list[Schedule]:
         last.setdefault(run.schedule_id, run)
     all_schedules = _all(at, experiment)
     schedules_with_runs = (
-        each.model_copy(update={"last_run": last.get(each.id)}) for each in all_schedules
+        schedule.model_copy(update={"last_run": last.get(schedule.id)})
+        for schedule in all_schedules
     )
-    return sorted(schedules_with_runs, key=lambda each: each.name)
+    return sorted(schedules_with_runs, key=lambda schedule: schedule.name)
 
 
 def _all(at: Connection, experiment: str, name: str = "") -> list[Schedule]:
@@ -97,7 +102,9 @@ def _all(at: Connection, experiment: str, name: str = "") -> list[Schedule]:
         **({"filter": name_filter(name)} if name else {}),
     )
     all_schedules = map(partial(_schedule, at), recurring_runs)
-    return sorted(all_schedules, key=lambda each: (not each.enabled, each.created, each.id))
+    return sorted(
+        all_schedules, key=lambda schedule: (not schedule.enabled, schedule.created, schedule.id)
+    )
 
 
 def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
@@ -132,10 +139,10 @@ def mark_of(plan: Plan) -> Digest:
 
 def _disable(at: Connection, old: list[Schedule]) -> None:
     disable = at.client.recurring_runs.recurring_run_service_disable_recurring_run
-    for each in old:
-        if each.enabled:
+    for schedule in old:
+        if schedule.enabled:
             with suppress(NotFound):  # somebody else took it away
-                at.ask(disable, recurring_run_id=each.id)
+                at.ask(disable, recurring_run_id=schedule.id)
 
 
 def _delete(at: Connection, experiment: str, old: list[Schedule]) -> dict[str | None, PipelineRun]:
@@ -144,10 +151,10 @@ def _delete(at: Connection, experiment: str, old: list[Schedule]) -> dict[str | 
         return {}
     going = {run.schedule_id: run for run in unfinished_runs(at, experiment)}
     delete = at.client.recurring_runs.recurring_run_service_delete_recurring_run
-    for each in old:
-        if each.id not in going:
+    for schedule in old:
+        if schedule.id not in going:
             with suppress(NotFound):
-                at.ask(delete, recurring_run_id=each.id)
+                at.ask(delete, recurring_run_id=schedule.id)
     return going
 
 

@@ -46,7 +46,7 @@ def start(at: Connection, version: Version, arguments: Mapping[str, str]) -> Pip
     same = at.ask_for_all(
         service.run_service_list_runs, "runs", experiment_id=experiment, filter=name_filter(name)
     )
-    for run in (_run(at, each) for each in same):
+    for run in (_run(at, entry) for entry in same):
         if not run.has_ended and run.state != "CANCELING":
             return run
     body = types.V2beta1Run(
@@ -84,7 +84,7 @@ def newest_runs(at: Connection) -> list[PipelineRun]:
         sort_by="created_at desc",
         page_size=_NUM_NEWEST_RUNS,
     )
-    return [_run(at, each) for each in answer.runs or ()]
+    return [_run(at, run) for run in answer.runs or ()]
 
 
 def unfinished_runs(at: Connection, experiment: str) -> list[PipelineRun]:
@@ -95,7 +95,7 @@ def unfinished_runs(at: Connection, experiment: str) -> list[PipelineRun]:
         experiment_id=experiment,
         filter=in_states(UNFINISHED),
     )
-    return [_run(at, each) for each in runs]
+    return [_run(at, run) for run in runs]
 
 
 def follow(at: Connection, run_id: str) -> Iterator[PipelineRun]:

@@ -111,7 +111,7 @@ def _mpirun(name: str, place: Place) -> list[str]:
     Its hosts, their slots and how it reaches them are told by Trainer, in the environment.
     """
     exported = dict.fromkeys(["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables])
-    options = [word for each in exported for word in ("-x", each)]
+    options = [word for variable in exported for word in ("-x", variable)]
     return ["sh", "-c", _LAUNCH, name, *options]
 
 
