@@ -51,7 +51,7 @@ def alias_problems(
     if genesis is None and not ledger_entries and not missing_entries:
         return
     entries = alias_entries(genesis.changes if genesis else ())
-    at_genesis = {each.name: each for each in entries if each.name not in lost.names}
+    at_genesis = {entry.name: entry for entry in entries if entry.name not in lost.names}
     signed = at_genesis | ledger_entries | missing_entries
     rows, garbled = _rows(aliases)
     yield from garbled.values()
@@ -59,17 +59,19 @@ def alias_problems(
     newest, _ = _read_entries(attestations, evidence)
     was, now = _histories(signed.values()), _histories((signed | newest).values())
     for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
-        yield from _differences(*(_by(at, each.get(alias, [])) for each in (was, rows, now)))
+        yield from _differences(
+            *(_by(at, histories.get(alias, [])) for histories in (was, rows, now))
+        )
 
 
 def _read_entries(attestations: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
     entries, problems = {}, []
-    for each in attestations.find("alias"):
+    for row in attestations.find("alias"):
         try:
-            entries[each.name] = check_attested(each, AliasEntry, evidence.trusted)
+            entries[row.name] = check_attested(row, AliasEntry, evidence.trusted)
         except EvidenceError as error:
             problems.append(
-                f"the statement of alias {each.subject!r} at {each.at} does not verify: {error}"
+                f"the statement of alias {row.subject!r} at {row.at} does not verify: {error}"
             )
     return entries, problems
 
@@ -104,11 +106,15 @@ def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
 
 def _histories(entries: Iterable[AliasEntry]) -> _Histories:
     """By each one's word on what was before it; what hangs on nothing known comes last."""
-    remaining = sorted(entries, key=lambda each: each.change.at)
+    remaining = sorted(entries, key=lambda entry: entry.change.at)
     histories: _Histories = {}
     last: dict[str, Digest | None] = {}
     while remaining:
-        successors = (each for each in remaining if each.previous == last.get(each.change.alias))
+        successors = (
+            candidate
+            for candidate in remaining
+            if candidate.previous == last.get(candidate.change.alias)
+        )
         entry = next(successors, remaining[0])
         remaining.remove(entry)
         last[entry.change.alias] = entry.digest
@@ -117,7 +123,7 @@ def _histories(entries: Iterable[AliasEntry]) -> _Histories:
 
 
 def _by(at: datetime | None, changes: list[AliasChange]) -> list[AliasChange]:
-    return [each for each in changes if is_as_of(each.at, at)]
+    return [change for change in changes if is_as_of(change.at, at)]
 
 
 def _differences(
@@ -127,7 +133,7 @@ def _differences(
     missing = list((Counter(was) - Counter(rows)).elements())
     added = list((Counter(rows) - Counter(now)).elements())
     for change in missing:
-        other = next((each for each in added if each.at == change.at), None)
+        other = next((candidate for candidate in added if candidate.at == change.at), None)
         if other is None:
             yield f"it was signed that {_words(change)}, and the ledger does not have it"
         else:

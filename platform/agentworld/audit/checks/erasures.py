@@ -26,7 +26,7 @@ class Erasures(NamedTuple):
         """Those of a run; asked for before its episodes are read."""
         # The copies first: what is erased meanwhile is in the ledger before it has one.
         copies = copies_of(f"{ERASURES}/{run}", evidence.mirror)
-        names = {each.name for each in attestations.find("erasure", run=run)}
+        names = {attestation.name for attestation in attestations.find("erasure", run=run)}
         missing = [name for name in sorted(copies.keys() - names) if name not in lost.names]
         problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
         try:
@@ -53,9 +53,11 @@ def _declared(
     run: str, attestations: Attestations, evidence: Evidence
 ) -> tuple[frozenset[str], list[str]]:
     episodes, problems = set(), []
-    for each in attestations.find("erasure", run=run):
+    for attestation in attestations.find("erasure", run=run):
         try:
-            episodes.add(check_attested(each, Erasure, evidence.trusted).episode)
+            episodes.add(check_attested(attestation, Erasure, evidence.trusted).episode)
         except EvidenceError as error:
-            problems.append(f"the erasure of episode {each.subject} does not verify: {error}")
+            problems.append(
+                f"the erasure of episode {attestation.subject} does not verify: {error}"
+            )
     return frozenset(episodes), problems

@@ -41,7 +41,7 @@ class LedgerVerification(NamedTuple):
     @property
     def problems(self) -> tuple[str, ...]:
         """What somebody changed, added or took away; none where the ledger is intact."""
-        of_runs = (each for run in self.runs.values() for each in run.qualified_problems)
+        of_runs = (problem for run in self.runs.values() for problem in run.qualified_problems)
         return (*of_runs, *self.beside)
 
 
@@ -101,28 +101,32 @@ def _beside(
 
 
 def _of_kinds(attestations: Attestations) -> Iterator[str]:
-    for each in attestations.all():
-        if each.kind not in get_args(AttestationKind):
-            yield f"the statement {each.name} is of an unknown kind, {each.kind!r}"
+    for attestation in attestations.all():
+        if attestation.kind not in get_args(AttestationKind):
+            yield f"the statement {attestation.name} is of an unknown kind, {attestation.kind!r}"
 
 
 def _of_no_run(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
     """Declarations that no run is asked for; those of a run are checked with it."""
-    for each in attestations.all():
-        if each.run and each.run not in runs and each.kind in ("erasure", "restore"):
+    for attestation in attestations.all():
+        if (
+            attestation.run
+            and attestation.run not in runs
+            and attestation.kind in ("erasure", "restore")
+        ):
             try:
-                check_attested(each, DECLARATIONS[each.kind], evidence.trusted)
+                check_attested(attestation, DECLARATIONS[attestation.kind], evidence.trusted)
             except EvidenceError as error:
-                yield f"the {each.kind} {each.name} does not verify: {error}"
+                yield f"the {attestation.kind} {attestation.name} does not verify: {error}"
 
 
 def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
     trusted = {name: public_pem(key).decode() for name, key in evidence.trusted.items()}
-    for each in keys.all():
-        if trusted.get(each.key) != each.public:
-            yield f"the key {each.key} of the ledger is none that is trusted"
+    for key in keys.all():
+        if trusted.get(key.key) != key.public:
+            yield f"the key {key.key} of the ledger is none that is trusted"
 
 
 def _of_strays(ledger: Ledger) -> Iterator[str]:

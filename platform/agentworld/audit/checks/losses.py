@@ -34,14 +34,14 @@ def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lo
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.mirror)
     declared = evidence.declared(attestations)
     own = declared.restores_of(run)
-    if copies.keys() - {each.name for each in own}:  # one may have been declared meanwhile
+    if copies.keys() - {row.name for row in own}:  # one may have been declared meanwhile
         own = attestations.find("restore", run=run)
     restores = Restores.of(own, evidence.trusted)
     whole = declared.restores if run else Restores()
-    counted = [each for each in restores.counted if each.name not in whole.names]
-    names = whole.names.union(*(each.lost for each in counted)) if counted else whole.names
+    counted = [restore for restore in restores.counted if restore.name not in whole.names]
+    names = whole.names.union(*(restore.lost for restore in counted)) if counted else whole.names
     problems = [*restores.problems, *whole.problems]
-    rows = {each.name: each.envelope for each in own}
+    rows = {row.name: row.envelope for row in own}
     for name, envelope in copies.items():
         if rows.get(name, envelope) != envelope:
             problems.append(f"the restore {name} is another one in the evidence mirror")
@@ -50,8 +50,9 @@ def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lo
                 f"the restore {name} is gone from the ledger: an older one was put in its place"
             )
     notes = tuple(
-        f"declared lost on {each.at}: {len(each.lost)} of its signed copies ({each.reason})"
-        for each in counted
+        f"declared lost on {restore.at}: {len(restore.lost)} of its signed copies"
+        f" ({restore.reason})"
+        for restore in counted
     )
     return Lost(names, notes, tuple(problems))
 
@@ -64,9 +65,9 @@ def lost_by_any(attestations: Attestations, trusted: TrustedKeys) -> frozenset[s
 def reappearance_problems(attestations: Attestations, trusted: TrustedKeys) -> Iterator[str]:
     """What was declared to be lost and is in the ledger: whoever kept an old copy put it back."""
     lost = lost_by_any(attestations, trusted)
-    for each in attestations.all():
-        if each.name in lost:
-            yield f"the statement {each.name} was declared to be lost and is there again; remove it"
+    for row in attestations.all():
+        if row.name in lost:
+            yield f"the statement {row.name} was declared to be lost and is there again; remove it"
 
 
 def is_checkpoint(name: str) -> bool:

@@ -40,7 +40,7 @@ def _registration(name: str, what: WorldModel | Agent, record: Digest) -> Regist
         kind="world-model" if isinstance(what, WorldModel) else "agent",
         artifact=what.artifact,
         record=record,
-        materials=tuple(Subject.of(*each) for each in _materials(what)),
+        materials=tuple(Subject.of(*material) for material in _materials(what)),
     )
 
 

@@ -110,12 +110,12 @@ def _problems_of_data(stored: StoredVersion, what: WorldModel | Agent) -> Iterat
     if stored.run == "missing" or (stored.signature is None and not stored.data):  # an older one
         return
     record_inputs, run_inputs = Counter(data_inputs(what.stages)), Counter(stored.data)
-    for each in (record_inputs - run_inputs).elements():
-        yield f"its run lacks an input: the data set {each.name}, which {each.readers} read"
-    for each in (run_inputs - record_inputs).elements():
+    for item in (record_inputs - run_inputs).elements():
+        yield f"its run lacks an input: the data set {item.name}, which {item.readers} read"
+    for item in (run_inputs - record_inputs).elements():
         yield (
-            f"its run has an input that its record does not: the data set {each.name}, digest"
-            f" {each.shortened}, source {each.source_type} {each.source}, read by {each.readers}"
+            f"its run has an input that its record does not: the data set {item.name}, digest"
+            f" {item.shortened}, source {item.source_type} {item.source}, read by {item.readers}"
         )
 
 

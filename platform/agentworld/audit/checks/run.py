@@ -45,7 +45,9 @@ class RunVerification(Record):
     def qualified_problems(self) -> tuple[str, ...]:
         """Each with the run that it is of; one that is gone or garbled is told by its name."""
         run = f"run {self.run}"
-        return tuple(each if f"{run} " in each else f"{run}: {each}" for each in self.problems)
+        return tuple(
+            problem if f"{run} " in problem else f"{run}: {problem}" for problem in self.problems
+        )
 
     @classmethod
     def of_garbled(cls, run: str, problem: str) -> "RunVerification":

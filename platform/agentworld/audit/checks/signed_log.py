@@ -97,7 +97,7 @@ def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
         *lost.problems,
         *erasures.problems,
     ]
-    signed_length = max((each.length for each in checkpoints.good), default=0)
+    signed_length = max((checkpoint.length for checkpoint in checkpoints.good), default=0)
     return SignedLog(
         run, entry_fields, heads, newest, signed_length, problems, erasures, lost.notes
     )

@@ -37,8 +37,8 @@ class Registrations(NamedTuple):
     def excused(self) -> set[tuple[str, Digest, str]]:
         """Name, artifact and run of what was taken away, and was not registered again since."""
         parts = ((self.counted, False), (self.withdrawn, True))
-        events = [(each, is_withdrawn) for part, is_withdrawn in parts for each in part]
-        events.sort(key=lambda each: each[0].at)
+        events = [(statement, is_withdrawn) for part, is_withdrawn in parts for statement in part]
+        events.sort(key=lambda event: event[0].at)
         newest = {(e.registered_as, e.artifact, e.run): is_withdrawn for e, is_withdrawn in events}
         return {key for key, is_withdrawn in newest.items() if is_withdrawn}
 
@@ -50,8 +50,8 @@ def registrations(attestations: Attestations, evidence: Evidence, of: str = "") 
     statements = _holding(attestations.find("registration", **subject), Registered, evidence)
     withdrawn_digests = withdrawn(attestations.find("withdrawal", **subject), evidence.trusted)
     return Registrations(
-        tuple(each for each in statements if each.digest not in withdrawn_digests),
-        tuple(each for each in statements if each.digest in withdrawn_digests),
+        tuple(statement for statement in statements if statement.digest not in withdrawn_digests),
+        tuple(statement for statement in statements if statement.digest in withdrawn_digests),
     )
 
 
@@ -77,16 +77,17 @@ def statement_problems(
     # The copies first: what is filed meanwhile is in the ledger before it has one.
     copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.mirror)
     rows = {
-        each.name: each for each in attestations.find(kind.kind, **({"subject": of} if of else {}))
+        attestation.name: attestation
+        for attestation in attestations.find(kind.kind, **({"subject": of} if of else {}))
     }
     lost = lost_by_any(attestations, evidence.trusted)
     keys = _keys_of(kind, evidence)
-    for each in (each for each in rows.values() if is_signed_as_of(each.envelope, at)):
+    for row in (row for row in rows.values() if is_signed_as_of(row.envelope, at)):
         try:
-            check_attested(each, kind, keys)
+            check_attested(row, kind, keys)
         except EvidenceError as error:
-            about = _about(each.envelope, kind, evidence) or _words(each.subject, each.run)
-            yield f"the {kind.kind} {each.name} of {about} does not verify: {error}"
+            about = _about(row.envelope, kind, evidence) or _words(row.subject, row.run)
+            yield f"the {kind.kind} {row.name} of {about} does not verify: {error}"
     for name, copy in sorted(copies.items()):
         about = _about(copy, kind, evidence)
         is_others = of and name not in rows and about.partition(" ")[0] != of
@@ -102,12 +103,12 @@ def _holding(
     rows: Sequence[Attestation], kind: type[_Statement], evidence: Evidence
 ) -> list[_Statement]:
     statements = []
-    for each in rows:
+    for row in rows:
         try:
-            statements.append(check_attested(each, kind, _keys_of(kind, evidence)))
+            statements.append(check_attested(row, kind, _keys_of(kind, evidence)))
         except EvidenceError:  # which `statement_problems` tells
             continue
-    return sorted(statements, key=lambda each: each.columns.at)
+    return sorted(statements, key=lambda statement: statement.columns.at)
 
 
 def _about(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:

@@ -142,7 +142,7 @@ def costs(
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,
-        costs=tuple(_cost(each, prices, labels) for labels, each in _shares(rows, by, agents)),
+        costs=tuple(_cost(used, prices, labels) for labels, used in _shares(rows, by, agents)),
         total=_cost(rows, prices, {}),
     )
 
@@ -152,23 +152,23 @@ def _shares(
 ) -> list[tuple[dict[str, object], list[Used]]]:
     """Those that are told together, after what names them."""
     shares: dict[tuple[str, ...], tuple[dict[str, object], list[Used]]] = {}
-    for each in rows:
-        if by == "episode" and not each.episode:
+    for row in rows:
+        if by == "episode" and not row.episode:
             continue
-        labels: dict[str, object] = {name: getattr(each, name) for name in _NAMES[by]}
+        labels: dict[str, object] = {name: getattr(row, name) for name in _NAMES[by]}
         if by == "agent":
-            labels |= {"agent": agents.get(each.run, each.agent), "registered": each.run in agents}
-        shares.setdefault(tuple(map(str, labels.values())), (labels, []))[1].append(each)
+            labels |= {"agent": agents.get(row.run, row.agent), "registered": row.run in agents}
+        shares.setdefault(tuple(map(str, labels.values())), (labels, []))[1].append(row)
     if by == "tenant":
         return [shares[tenant] for tenant in sorted(shares)]
     return list(shares.values())
 
 
 def _cost(used: Sequence[Used], prices: Prices, labels: Mapping[str, object]) -> Cost:
-    usage = reduce(Usage.plus, (each.usage for each in used), Usage())
+    usage = reduce(Usage.plus, (row.usage for row in used), Usage())
     counts = {
-        "num_episodes": sum(each.num_episodes for each in used),
-        "num_steps": sum(each.num_steps for each in used),
+        "num_episodes": sum(row.num_episodes for row in used),
+        "num_steps": sum(row.num_steps for row in used),
     }
     return Cost.model_validate(
         {**labels, **counts, **usage._asdict(), "money": prices.money(usage)}

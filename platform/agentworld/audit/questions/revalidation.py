@@ -89,11 +89,15 @@ class Uses(NamedTuple):
         """Of one agent as it is registered."""
         identity = (str(ref), agent.artifact, agent.run)
         own = [
-            each for each in self.agent_uses if (each.agent, each.artifact, each.run) == identity
+            agent_use
+            for agent_use in self.agent_uses
+            if (agent_use.agent, agent_use.artifact, agent_use.run) == identity
         ]
         if not own:
             return UseState()
-        return UseState(tuple(sorted(each.alias for each in own)), self.revalidations(own[0]))
+        return UseState(
+            tuple(sorted(agent_use.alias for agent_use in own)), self.revalidations(own[0])
+        )
 
     def revalidations(self, used: AgentUse) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
@@ -102,7 +106,7 @@ class Uses(NamedTuple):
         for alias, group in groupby(by_name, key=attrgetter("alias")):
             moves, opened = list(group), str(self.ledger.logs.first_entry(used.run).get("at", ""))
             problem = self.moves.garbled.get(alias)
-            if problem and any(used.simulator in _simulators_of(each) for each in moves):
+            if problem and any(used.simulator in _simulators_of(move) for move in moves):
                 reasons.append(_revalidation(used, moves[-1], problem))
             elif move := moved_on(moves, used.simulator, opened):
                 reasons += self._due(used.artifact, _revalidation(used, move))
@@ -113,16 +117,18 @@ class Uses(NamedTuple):
         attestations = self.ledger.attestations
         statements = validations(attestations, self.evidence, artifact) if self.evidence else []
         in_it = [
-            each for each in _by(self.at, statements) if each.report.simulator == reason.simulator
+            validation
+            for validation in _by(self.at, statements)
+            if validation.report.simulator == reason.simulator
         ]
-        problems = [self._problem(each.step, statements) for each in in_it]
+        problems = [self._problem(validation.step, statements) for validation in in_it]
         if None in problems:
             return
         problem = problems[-1] if problems else self._unsigned(artifact, reason.simulator)
         yield reason.model_copy(update={"problem": problem})
 
     def _problem(self, step: str, statements: Sequence[Validation]) -> str | None:
-        own = [each for each in statements if each.step == step]
+        own = [validation for validation in statements if validation.step == step]
         return validation_problem(self.store, step, own)
 
     def _unsigned(self, artifact: Digest, simulator: Digest) -> str | None:
@@ -182,4 +188,4 @@ def _simulators_of(move: AliasChange) -> Iterator[Digest]:
 
 def _by(at: datetime | None, records: Sequence[_DatedRecord]) -> list[_DatedRecord]:
     """What had been told by a moment."""
-    return [each for each in records if is_as_of(each.at, at)]
+    return [record for record in records if is_as_of(record.at, at)]

@@ -39,7 +39,7 @@ class Sources(NamedTuple):
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
         versions = self.registry.versions(**tags)
-        return [each for each in versions if self.at is None or each.at <= self.at]
+        return [version for version in versions if self.at is None or version.at <= self.at]
 
     def check_registered(self, ref: VersionRef) -> None:
         """Raises NotFound for a version that is not registered, or was so later."""
@@ -103,7 +103,7 @@ class Sources(NamedTuple):
         if self.at is None or name.startswith("sha256:"):
             return resolve_name(name, self.ledger.aliases)
         moves = self.ledger.aliases.history(name)
-        meanings = [each.meaning for each in moves if is_as_of(each.at, self.at)]
+        meanings = [move.meaning for move in moves if is_as_of(move.at, self.at)]
         return meanings[-1].simulator if meanings and meanings[-1] else name
 
     def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:
