@@ -145,7 +145,7 @@ class Cluster:
         query = [(name, value) for name, value in selectors.items() if value]
         listing = self._server.call("GET", self._path(kind), query=query)
         # A list leaves out what all of it are, and a watch does not.
-        objects = [{**typed(kind), **each} for each in listing["items"]]
+        objects = [{**typed(kind), **item} for item in listing["items"]]
         return ObjectList(int(listing["metadata"]["resourceVersion"]), objects)
 
     def get(self, kind: str, name: str) -> Object | None:

@@ -32,7 +32,7 @@ class Attestations:
         """Those of a kind whose names begin so."""
         under = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
         alike = self._read(ATTESTATIONS.c.kind == kind, under)
-        return [each for each in alike if each.name.startswith(prefix)]  # SQLite takes A for a
+        return [row for row in alike if row.name.startswith(prefix)]  # SQLite takes A for a
 
     def all(self) -> list[Attestation]:
         """Those of every kind, also of one that nobody knows."""
@@ -61,8 +61,8 @@ class Attestations:
 
 def keep(connection: Connection, *attestations: Attestation) -> None:
     """Adds rows to what else a transaction writes."""
-    for each in attestations:
-        change_rows(connection, insert(ATTESTATIONS).values(each._asdict()))
+    for attestation in attestations:
+        change_rows(connection, insert(ATTESTATIONS).values(attestation._asdict()))
 
 
 def _attestation(row: Sequence[object]) -> Attestation:

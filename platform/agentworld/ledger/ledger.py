@@ -67,7 +67,7 @@ class Ledger:
                 begin(connection, run)
         except Conflict:
             runs = self.readable_runs(id=id_).whole
-            if [(each.opening, each.simulator, each.tenant) for each in runs] != [
+            if [(run.opening, run.simulator, run.tenant) for run in runs] != [
                 (opening, simulator, tenant)
             ]:
                 raise

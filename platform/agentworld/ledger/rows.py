@@ -102,7 +102,7 @@ _LENGTHEN = (
 
 @cache
 def _insert(table: Table, num_rows: int, placeholder: str) -> str:
-    columns = [each.name for each in table.columns if each is not table.autoincrement_column]
+    columns = [column.name for column in table.columns if column is not table.autoincrement_column]
     row = f"({', '.join([placeholder] * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * num_rows)}"
 

@@ -107,7 +107,7 @@ class MemoryRegistry:
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
         versions = (e.version for e in self._entries if tags.items() <= e.version.tags.items())
-        return sorted(versions, key=lambda each: (each.ref.name, each.ref.version))
+        return sorted(versions, key=lambda version: (version.ref.name, version.ref.version))
 
     def garbled(self) -> list[str]:
         """Nobody else writes here."""

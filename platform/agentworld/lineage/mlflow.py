@@ -102,11 +102,11 @@ class MlflowRegistry(MlflowDataSets):
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""
-        return [each.ref for each in self.versions(artifact=artifact, kind="world-model")]
+        return [version.ref for version in self.versions(artifact=artifact, kind="world-model")]
 
     def agents_of(self, run: str) -> list[VersionRef]:
         """The versions that a run made."""
-        return [each.ref for each in self.versions(run=run, kind="agent")]
+        return [version.ref for version in self.versions(run=run, kind="agent")]
 
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions.
@@ -116,8 +116,10 @@ class MlflowRegistry(MlflowDataSets):
         """
         by_worth = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
         first = next((where(*tag) for tag in by_worth if is_searchable(tag[1])), None)
-        versions = [each for each in self._read(first).records if tags.items() <= each.tags.items()]
-        return sorted(versions, key=lambda each: (each.ref.name, each.ref.version))
+        versions = [
+            version for version in self._read(first).records if tags.items() <= version.tags.items()
+        ]
+        return sorted(versions, key=lambda version: (version.ref.name, version.ref.version))
 
     def garbled(self) -> list[str]:
         """A sentence for each version and alias that can be none of ours, though it says so."""

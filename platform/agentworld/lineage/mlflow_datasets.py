@@ -58,7 +58,7 @@ class MlflowDataSets(MlflowAliases):
         self._ask(lambda: self._client.log_inputs(run_id, inputs))
         text = dataset.model_dump_json(indent=2)
         self._ask(lambda: self._client.log_text(run_id, text, _MANIFEST))
-        metrics = [Metric(*each, run.info.start_time, 0) for each in _metrics(dataset)]
+        metrics = [Metric(*metric, run.info.start_time, 0) for metric in _metrics(dataset)]
         params = [Param(name, str(value)) for name, value in json_leaves(dataset.recipe)]
         self._ask(lambda: self._client.log_batch(run_id, metrics, params))
         self._ask(lambda: self._client.set_terminated(run_id))

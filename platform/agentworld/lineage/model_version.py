@@ -92,7 +92,8 @@ def check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) 
         "its run": stored.run == "present",
         "its record": stored.record is not None,
         "its logged model": stored.model == WHOLE,
-        "a data set": len([each for each in stored.data if each.readers]) >= len(inputs.datasets),
+        "a data set": len([data_set for data_set in stored.data if data_set.readers])
+        >= len(inputs.datasets),
         "its input": len(stored.links.inputs) >= len(inputs.models),
     }
     for part, is_there in parts.items():

@@ -170,9 +170,9 @@ def read_canonical(value: JsonValue) -> JsonValue:
     """
     match value:
         case dict():
-            return {key: read_canonical(each) for key, each in value.items()}
+            return {key: read_canonical(item) for key, item in value.items()}
         case list():
-            return [read_canonical(each) for each in value]
+            return [read_canonical(item) for item in value]
         case float() if not math.isfinite(value):
             raise ValueError(f"JSON has no number {value}")
         case int() if abs(value) >= _FIRST_INEXACT:

@@ -207,7 +207,8 @@ class Withdrawal(InFolder):
 
 
 DECLARATIONS: dict[AttestationKind, type[Declaration]] = {
-    each.kind: each for each in (AliasEntry, Erasure, Restore, Genesis, Withdrawal)
+    record_type.kind: record_type
+    for record_type in (AliasEntry, Erasure, Restore, Genesis, Withdrawal)
 }
 
 

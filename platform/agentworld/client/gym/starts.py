@@ -37,7 +37,7 @@ class Starts:
     ) -> None:
         self.turn = turn
         self._stride = stride
-        self._starts = tuple(_fields(each) for each in _several(start))
+        self._starts = tuple(_fields(episode_start) for episode_start in _several(start))
         if not self._starts:
             raise InputError("there is no task in an empty list; give one, or none at all")
         for fields in self._starts:

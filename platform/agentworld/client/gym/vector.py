@@ -54,7 +54,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         client = client_of(simulator, concurrency=num_envs)
         self._waiting = WaitingRun(client, run)
         self.run = self._waiting.run
-        self._seats = [Seat(client, self.run.id, each) for each in starts]
+        self._seats = [Seat(client, self.run.id, start) for start in starts]
         self._observations = [""] * num_envs
         self._has_episodes = False
         self.num_envs = num_envs
@@ -145,7 +145,7 @@ def _seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> Sequence[i
         return range(seed, seed + num_envs)
     if len(seed) != num_envs:
         raise InputError(f"{num_envs} environments take as many seeds, not {len(seed)}")
-    return [None if each is None else operator.index(each) for each in seed]
+    return [None if value is None else operator.index(value) for value in seed]
 
 
 def _mask(mask: object, num_envs: int) -> _Array:

@@ -95,9 +95,9 @@ class SimulatorView(View):
     @property
     def refusal(self) -> str | None:
         """Why the operator does not serve it; another one of its digest may be served instead."""
-        for each in self.status.conditions:
-            if (each.type, each.status) == ("Verified", "False"):
-                return each.message or each.reason or "the operator does not say why"
+        for condition in self.status.conditions:
+            if (condition.type, condition.status) == ("Verified", "False"):
+                return condition.message or condition.reason or "the operator does not say why"
         return None
 
     def admits(self, tenant: str) -> bool:
@@ -144,11 +144,15 @@ def of_digest(objects: Iterable[Object], simulator: Digest) -> SimulatorView | N
     Of several the one that is served, which is the oldest that the operator did not refuse.
     """
     candidates = [
-        parse_object(SimulatorView, each)
-        for each in objects
-        if (each.get("status") or {}).get("digest") == simulator
+        parse_object(SimulatorView, resource)
+        for resource in objects
+        if (resource.get("status") or {}).get("digest") == simulator
     ]
-    return min((each for each in candidates if not each.is_going), key=_precedence, default=None)
+    return min(
+        (candidate for candidate in candidates if not candidate.is_going),
+        key=_precedence,
+        default=None,
+    )
 
 
 def _precedence(simulator: SimulatorView) -> tuple[bool, str, str]:

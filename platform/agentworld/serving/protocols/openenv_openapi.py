@@ -47,5 +47,9 @@ def route(app: FastAPI) -> Route:
 
 def _without_run(operation: Operation) -> Operation:
     parameters = operation.get("parameters", [])
-    own = [each for each in parameters if (each["in"], each["name"]) != ("path", "run")]
+    own = [
+        parameter
+        for parameter in parameters
+        if (parameter["in"], parameter["name"]) != ("path", "run")
+    ]
     return {**operation, "parameters": own}

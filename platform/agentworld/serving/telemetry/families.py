@@ -35,7 +35,7 @@ def histogram(
 ) -> HistogramMetricFamily:
     """How long things took."""
     family = HistogramMetricFamily(name, about, labels=labels)
-    for label_values, each in durations.items():
-        buckets = list(zip(_LE, accumulate(each.counts), strict=True))
-        family.add_metric(label_values, buckets, each.sum)
+    for label_values, value in durations.items():
+        buckets = list(zip(_LE, accumulate(value.counts), strict=True))
+        family.add_metric(label_values, buckets, value.sum)
     return family

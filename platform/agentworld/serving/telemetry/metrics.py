@@ -120,7 +120,7 @@ class Metrics:
 
 
 def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
-    def each(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
+    def by_value(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
         return {
             (simulator, value): count
             for simulator, counted in counts.items()
@@ -129,7 +129,7 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
 
     label = "simulator"
     yield counter(
-        "agentworld_steps", "Steps answered.", (label, "protocol"), each(lambda c: c.steps)
+        "agentworld_steps", "Steps answered.", (label, "protocol"), by_value(lambda c: c.steps)
     )
     about = "How long steps were where."
     durations: dict[tuple[str, ...], Durations] = {
@@ -139,10 +139,10 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     }
     yield histogram("agentworld_step_duration_seconds", about, (label, "phase"), durations)
     about = "Tokens of the steps answered."
-    yield counter("agentworld_tokens", about, (label, "kind"), each(lambda c: c.tokens))
+    yield counter("agentworld_tokens", about, (label, "kind"), by_value(lambda c: c.tokens))
     openings = _keyed({simulator: counted.num_opened for simulator, counted in counts.items()})
     yield counter("agentworld_episodes_opened", "Episodes opened.", (label,), openings)
-    ended = each(lambda c: c.ended)
+    ended = by_value(lambda c: c.ended)
     yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
 
 
