@@ -14,8 +14,8 @@ BOX_WIDTH = 124
 BOX_HEIGHT = 38
 _GAP_ACROSS = 20
 _GAP_OF_MANY = 84
-"""Between columns where a node has more edges than _FEW: they need room to part."""
-_FEW = 4
+"""Between columns where a node has more edges than _FEW_EDGES: they need room to part."""
+_FEW_EDGES = 4
 _GAP_DOWN = 10
 _MARGIN = 8
 _SWEEPS = 8
@@ -77,7 +77,7 @@ def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
 
 def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> int:
     """How often two edges between the same two columns cross."""
-    at = {node: (place, row) for place, own in enumerate(columns) for row, node in enumerate(own)}
+    at = {node: (index, row) for index, own in enumerate(columns) for row, node in enumerate(own)}
     between: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for start, end in edges:
         (left, from_row), (right, to_row) = at[start], at[end]
@@ -123,25 +123,27 @@ def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards:
     rows = {node: row for column in columns for row, node in enumerate(column)}
     swept = list(columns)
     places = range(len(columns))
-    for place in reversed(places) if backwards else places:
-        column = columns[place]
+    for index in reversed(places) if backwards else places:
+        column = columns[index]
         barycenters = {
             node: mean(rows[other] for other in neighbours[node]) if neighbours.get(node) else row
             for row, node in enumerate(column)
         }
-        swept[place] = sorted(column, key=lambda node: (barycenters[node], rows[node]))
-        rows.update({node: row for row, node in enumerate(swept[place])})
+        swept[index] = sorted(column, key=lambda node: (barycenters[node], rows[node]))
+        rows.update({node: row for row, node in enumerate(swept[index])})
     return swept
 
 
 def _across(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
     """Where each column begins."""
-    leaving, coming = (Counter(edge[end] for edge in edges) for end in (0, 1))
+    outgoing, incoming = (Counter(edge[end] for edge in edges) for end in (0, 1))
     x = _MARGIN
     for column, following in pairwise([*columns, []]):
         yield x
-        most = max((*(leaving[n] for n in column), *(coming[n] for n in following)), default=0)
-        x += BOX_WIDTH + (_GAP_OF_MANY if most > _FEW else _GAP_ACROSS)
+        num_edges = max(
+            (*(outgoing[n] for n in column), *(incoming[n] for n in following)), default=0
+        )
+        x += BOX_WIDTH + (_GAP_OF_MANY if num_edges > _FEW_EDGES else _GAP_ACROSS)
 
 
 def _down(row: float) -> int:

@@ -49,7 +49,7 @@ class Record(NamedTuple):
     """Null where nothing was signed, and before it is checked."""
 
 
-class Sight:
+class ScopedView:
     """Raises AccessError for a caller who may see nothing."""
 
     def __init__(self, library: Library, caller: Caller) -> None:
@@ -179,9 +179,9 @@ class Sight:
 
     def _own(self, runs: Iterable[str]) -> set[str]:
         """Those that are seen of these runs."""
-        whose = self._pages.tenants_of(runs)
-        own = (self.caller.run,) if self.caller.run else whose
-        return {run for run in own if whose.get(run) == self.caller.tenant}
+        tenants = self._pages.tenants_of(runs)
+        own = (self.caller.run,) if self.caller.run else tenants
+        return {run for run in own if tenants.get(run) == self.caller.tenant}
 
     def _newest(self, limit: int) -> list[Version]:
         """Without those whose tags somebody took away; an audit names them."""
@@ -190,8 +190,8 @@ class Sight:
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[RegisteredAgent]]:
         """That each of these runs, which are seen, made."""
-        none = {run.id: list[RegisteredAgent]() for run in runs}
-        return none | self.agents_by_run({run.id for run in runs if run.final_weights})
+        no_agents = {run.id: list[RegisteredAgent]() for run in runs}
+        return no_agents | self.agents_by_run({run.id for run in runs if run.final_weights})
 
     def agents_by_run(self, runs: Collection[str]) -> dict[str, list[RegisteredAgent]]:
         """The agents of runs that are seen and closed.
@@ -221,8 +221,8 @@ class Sight:
         """That served runs, the one with the newest run first."""
         if self.caller.run:
             served = self.library.ledger.owner(self.caller.run).simulator
-            only = ListedSimulator(served, 1, self.caller.run)
-            return [only] if served.startswith(start) and not after else []
+            simulator = ListedSimulator(served, 1, self.caller.run)
+            return [simulator] if served.startswith(start) and not after else []
         return self._pages.simulators(limit, after, tenant=self.tenant, start=start)
 
     def unused_simulators(self) -> list[Digest]:
