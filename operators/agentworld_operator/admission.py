@@ -50,7 +50,7 @@ class Admission:
         if await self._is_going():
             return None
         aliases = await asyncio.to_thread(self._cluster.all, "SimulatorAlias")
-        return check_deletion(request.about, aliases.objects, await self._use(request))
+        return check_deletion(request.object_name, aliases.objects, await self._use(request))
 
     async def _use(self, request: AdmissionRequest) -> Use | None:
         digest = ((request.old and request.old.status) or {}).get("digest")
@@ -70,10 +70,10 @@ class Admission:
             return Denied(meaning.message, 422)
         alias_move = move(spec, meaning, request.user_info.username or "nobody")
         try:
-            if is_recorded(await self._service.last(request.about), alias_move):
+            if is_recorded(await self._service.last(request.object_name), alias_move):
                 return None
             dry = bool(request.dry_run)
-            await self._service.move(request.about, alias_move, request.uid, dry_run=dry)
+            await self._service.move(request.object_name, alias_move, request.uid, dry_run=dry)
         except InputError as error:
             return Denied(str(error), 409)
         return None
@@ -88,7 +88,7 @@ class Admission:
         """A namespace that goes is not kept by a service that is gone already."""
         by, dry = request.user_info.username or "nobody", bool(request.dry_run)
         try:
-            await self._service.end(request.about, by, request.uid, dry_run=dry)
+            await self._service.end(request.object_name, by, request.uid, dry_run=dry)
         except InputError:  # the ledger knows no such name
             return None
         except SimulatorError:

@@ -28,7 +28,7 @@ from agentworld_operator.policy.certificates import (
     Certificate,
     CertificateSet,
     Decision,
-    still_believed,
+    unexpired,
 )
 
 Files = Mapping[str, bytes]
@@ -48,7 +48,7 @@ def read_certificates(files: Files) -> CertificateSet:
     return CertificateSet(
         serving=_to_certificate(serving.certificate, authority) if serving else None,
         authority=_to_certificate(authority.certificate, authority) if authority else None,
-        believed=tuple(_to_certificate(certificate, None) for certificate in bundle),
+        authorities=tuple(_to_certificate(certificate, None) for certificate in bundle),
     )
 
 
@@ -63,7 +63,7 @@ def apply_decision(files: Files, decision: Decision, names: Sequence[str], now: 
         case "renew authority":
             old = {
                 certificate.id
-                for certificate in still_believed(read_certificates(files).believed, now)
+                for certificate in unexpired(read_certificates(files).authorities, now)
             }
             previous = [certificate for certificate in _bundle(files) if _id(certificate) in old]
             own = {name: files[name] for name in ("tls.crt", "tls.key") if name in files}
@@ -196,8 +196,8 @@ def _general(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _name(words: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, words)])
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)])
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:

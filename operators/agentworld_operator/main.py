@@ -60,9 +60,9 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
 
 def _cancel_on_sigterm() -> None:
     """From the start; kopf does so only once it watches."""
-    me = asyncio.current_task()
-    assert me is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 @asynccontextmanager

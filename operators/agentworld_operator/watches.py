@@ -75,11 +75,11 @@ class Watches:
         async def watch(*, event: Mapping[str, Any], **_: Any) -> None:
             resource = dict(event["object"])
             if event["type"] != "DELETED":
-                news = self._cache.put(kind, resource)
+                changes = self._cache.put(kind, resource)
             else:
                 self._cache.drop(kind, resource)
-                news = [resource]
-            for change in news:
+                changes = [resource]
+            for change in changes:
                 self._changed(kind, change)
 
         selector = resource_selector(kind)

@@ -165,7 +165,7 @@ def application(
 
 
 async def _decided(decide: Decide, request: AdmissionRequest, seconds: float) -> Denied | None:
-    what = f"{request.operation} of {request.kind.kind} {request.about}"
+    what = f"{request.operation} of {request.kind.kind} {request.object_name}"
     try:
         async with asyncio.timeout(seconds):
             denied = await decide(request)

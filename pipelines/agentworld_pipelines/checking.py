@@ -23,12 +23,14 @@ _NOT_RETRIED = {
 }
 
 
-def missing_settings(at: Connection, settings: ClusterSettings, namespace: str) -> list[str]:
+def missing_settings(
+    connection: Connection, settings: ClusterSettings, namespace: str
+) -> list[str]:
     """A sentence for each setting; `namespace` is the one that Kubeflow is in.
 
     Raises PipelineError where no Kubeflow Pipelines server answers.
     """
-    problems = _of_users(at)
+    problems = _of_users(connection)
     try:
         server = ApiServer(configuration(settings.kubeconfig))
         return problems + _of_controller(Cluster(server, namespace, PIPELINES))
@@ -36,10 +38,10 @@ def missing_settings(at: Connection, settings: ClusterSettings, namespace: str) 
         return [*problems, f"Argo's settings cannot be read ({error})"]
 
 
-def _of_users(at: Connection) -> list[str]:
-    if at.is_multi_user() == bool(at.namespace):
+def _of_users(connection: Connection) -> list[str]:
+    if connection.is_multi_user() == bool(connection.namespace):
         return []
-    if at.namespace:
+    if connection.namespace:
         return ["AGENTWORLD_KFP_NAMESPACE is set, and a server of one user refuses it; unset it"]
     return ["AGENTWORLD_KFP_NAMESPACE is not set; this server wants the namespace of a profile"]
 
@@ -64,9 +66,9 @@ def retry_problems(config_map: Object, deployment: Object) -> list[str]:
     problems = []
     # An expression without a policy decides alone.
     if policy != "Always" and not ("expression" in strategy and policy is None):
-        which = _NOT_RETRIED.get(str(policy or "OnFailure"), "at all by such a word")
+        scope = _NOT_RETRIED.get(str(policy or "OnFailure"), "at all by such a word")
         problems.append(
-            f"retryPolicy in {name} is {policy or 'not set'}: Argo starts no pod anew {which};"
+            f"retryPolicy in {name} is {policy or 'not set'}: Argo starts no pod anew {scope};"
             " set it to Always"
         )
     if policy == "OnTransientError" and not _has_pattern(deployment):

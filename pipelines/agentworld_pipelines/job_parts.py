@@ -19,15 +19,15 @@ from agentworld_pipelines.retries import WEEK_SECONDS
 _NAME_DIGITS = 16
 
 
-def name_of(step: str, what: object) -> str:
+def name_of(step: str, content: object) -> str:
     """One name for what is done, so that whoever begins the step again finds its job."""
-    digest = digest_json(what).removeprefix("sha256:")
+    digest = digest_json(content).removeprefix("sha256:")
     return f"agentworld-{step}-{digest[:_NAME_DIGITS]}"
 
 
-def metadata_of(name: str, component: str, words: Sequence[str], place: Place) -> Object:
+def metadata_of(name: str, component: str, command: Sequence[str], place: Place) -> Object:
     """The words are the step, its recipe, its store and whatever else it is given."""
-    step, recipe, store, *_ = words
+    step, recipe, store, *_ = command
     queued = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
     return {
         "name": name,
@@ -58,7 +58,7 @@ def deadline_seconds(place: Place) -> int:
 def resources_of(place: Place) -> Object:
     """What a container is given."""
     resources = container_resources(place.requests, place.limits, place.accelerator)
-    return {which: amounts for which, amounts in resources.model_dump().items() if amounts}
+    return {kind: amounts for kind, amounts in resources.model_dump().items() if amounts}
 
 
 def environment_of(place: Place) -> list[Object]:

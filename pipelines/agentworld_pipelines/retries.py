@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.errors import AgentworldError, Preempted
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Record
-from agentworld_pipelines.output import say
+from agentworld_pipelines.output import write_line
 
 RETRIES = "AGENTWORLD_RETRIES"
 """The variable that tells a step's process its retries, as JSON."""
@@ -78,7 +78,7 @@ def retried(
             wait = retries.wait_before(retry)
             if time.monotonic() + wait > until:
                 raise
-            say(f"{error}; retry {retry} of {retries.times} in {wait} s")
+            write_line(f"{error}; retry {retry} of {retries.times} in {wait} s")
         gc.collect()  # else a device holds what the failed attempt had on it
         time.sleep(wait)
         retry += 1

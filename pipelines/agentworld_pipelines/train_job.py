@@ -20,8 +20,8 @@ from agentworld_pipelines.job_parts import (
     resources_of,
     sealed,
 )
+from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Nodes, Place
-from agentworld_pipelines.tell_job import Pods
 
 NODE = "node"
 """A runtime's replicated job, and the container in it."""
@@ -61,18 +61,18 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
     """Trains a stage: its arguments are the recipe, the store and the inputs' folders."""
     assert place.nodes is not None
     name = name_of(stage, there(str(folder)))
-    words = [stage, *arguments]
+    command = [stage, *arguments]
     return sealed(
         {
             **typed("TrainJob"),
-            "metadata": metadata_of(name, "training", words, place),
+            "metadata": metadata_of(name, "training", command, place),
             "spec": {
                 "runtimeRef": {
                     "apiGroup": PLACES["TrainJob"].group,
                     "kind": "ClusterTrainingRuntime",
                     "name": place.nodes.runtime,
                 },
-                "trainer": _trainer(name, words, place, place.nodes),
+                "trainer": _trainer(name, command, place, place.nodes),
                 "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patched(place)}],
                 "activeDeadlineSeconds": deadline_seconds(place),
             },
@@ -111,7 +111,7 @@ def _mpirun(name: str, place: Place) -> list[str]:
     Its hosts, their slots and how it reaches them are told by Trainer, in the environment.
     """
     exported = dict.fromkeys(["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables])
-    options = [word for variable in exported for word in ("-x", variable)]
+    options = [argument for variable in exported for argument in ("-x", variable)]
     return ["sh", "-c", _LAUNCH, name, *options]
 
 

@@ -17,7 +17,7 @@ from agentworld.steps.table import names_of
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.trajectories import write_trajectories
 from agentworld.storage.working_copy import open_copy, there
-from agentworld_pipelines.alone import main
+from agentworld_pipelines.live_step import main
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.stages import live
 from make import records
@@ -117,7 +117,7 @@ def test_a_step_without_live_shells_is_not_done_alone(words):
 @pytest.mark.compute
 def test_a_process_that_fails_ends_with_one_sentence(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "agentworld_pipelines.alone", "collect", "smoke", tmp_path],
+        [sys.executable, "-m", "agentworld_pipelines.live_step", "collect", "smoke", tmp_path],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

@@ -51,7 +51,7 @@ def _event(
     kind: str, resource: Mapping[str, Any], condition: Condition, now: str
 ) -> dict[str, Any]:
     metadata = resource["metadata"]
-    about = {
+    involved = {
         **typed(kind),
         "name": metadata["name"],
         "namespace": metadata["namespace"],
@@ -66,7 +66,7 @@ def _event(
     return {
         **typed("Event"),
         "metadata": {"name": f"{metadata['name']}.{suffix}", "namespace": metadata["namespace"]},
-        "involvedObject": about,
+        "involvedObject": involved,
         "type": "Warning" if is_bad else "Normal",
         "reason": condition.reason,
         "message": f"{condition.type} is {condition.status}: {condition.message}".rstrip(": "),

@@ -135,8 +135,8 @@ def _engine(pinned: Pinned) -> Manifest:
 def _amounts(resources: Resources) -> Manifest:
     """As words: an API server may take no number where it is told to apply one."""
     return {
-        which: {name: str(amount) for name, amount in amounts.items()}
-        for which, amounts in resources.model_dump().items()
+        kind: {name: str(amount) for name, amount in amounts.items()}
+        for kind, amounts in resources.model_dump().items()
     }
 
 

@@ -108,9 +108,9 @@ class ScheduleReconciler:
             return SUSPENDED
         if problem := invalid(self._runs.name(name), spec):
             return problem
-        there = self._recurring_runs.get(name, [])
+        current = self._recurring_runs.get(name, [])
         self._recurring_runs[name] = []  # unknown until it is done
-        run = await asyncio.to_thread(self._runs.ensure, name, spec, there)
+        run = await asyncio.to_thread(self._runs.ensure, name, spec, current)
         self._recurring_runs[name] = [run]
         return None
 

@@ -145,7 +145,9 @@ class SimulatorReconciler:
         images = self._settings.verifier_image, self._settings.pull_secrets
         return children(Pinned(digest, manifest, *own, *images), simulator, replicas)
 
-    def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
-        current = self._scales.get(name, Scale(there))
+    def _replicas(
+        self, name: str, serving: Serving, current_replicas: int, episodes: int | None
+    ) -> int:
+        current = self._scales.get(name, Scale(current_replicas))
         self._scales[name] = target = choose_scale(serving, current, episodes, self._clock())
         return target.replicas

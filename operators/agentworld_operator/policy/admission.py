@@ -53,7 +53,7 @@ class AdmissionRequest(BaseModel):
     old: _Meta | None = Field(None, alias="oldObject")
 
     @property
-    def about(self) -> str:
+    def object_name(self) -> str:
         """The object's name, also where the API server has not made it yet."""
         resource = self.object or self.old
         name: str = self.name or (resource.metadata.get("name", "") if resource else "")

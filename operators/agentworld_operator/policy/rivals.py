@@ -8,10 +8,10 @@ from agentworld_operator.policy.identity import Refusal
 
 
 def rival(
-    me: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
+    simulator: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
 ) -> Refusal | None:
     """Why another one of this digest is served in its place; null where this one is."""
-    older = [other for other in others if _age(other) < _age(me)]
+    older = [other for other in others if _age(other) < _age(simulator)]
     if not older:
         return None
     name = min(older, key=_age)["metadata"]["name"]

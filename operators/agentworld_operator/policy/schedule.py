@@ -42,14 +42,14 @@ def invalid(name: str, spec: ScheduleSpec) -> Refusal | None:
     return None
 
 
-def matches_plan(mark: str, there: Sequence[Schedule]) -> bool:
+def matches_plan(mark: str, schedules: Sequence[Schedule]) -> bool:
     """Whether one enabled recurring run of this plan is there, and no other one of its name."""
-    return [(schedule.enabled, schedule.plan) for schedule in there] == [(True, mark)]
+    return [(schedule.enabled, schedule.plan) for schedule in schedules] == [(True, mark)]
 
 
-def newest_run(there: Sequence[Schedule]) -> PipelineRun | None:
+def newest_run(schedules: Sequence[Schedule]) -> PipelineRun | None:
     """Of all that bear a name: one that was replaced is there until its run has ended."""
-    runs = [schedule.last_run for schedule in there if schedule.last_run]
+    runs = [schedule.last_run for schedule in schedules if schedule.last_run]
     return max(runs, key=lambda run: run.started, default=None)
 
 
@@ -82,21 +82,21 @@ class ScheduleState(NamedTuple):
     problem: Refusal | None
 
 
-def build_status(about: ScheduleState, now: str) -> ScheduleStatus:
+def build_status(current: ScheduleState, now: str) -> ScheduleStatus:
     """What is said now; equal to what was said last where nothing changed."""
-    before = about.status
+    before = current.status
     run_id, last, due = before.recurring_run, before.last_run, before.next_run
-    if about.server:
-        schedule, last = about.server
+    if current.server:
+        schedule, last = current.server
         run_id = schedule.id if schedule else None
         due = to_text(schedule.next_run) if schedule and schedule.next_run else None
-    states = [_scheduled(about.problem), _degraded(last)]
+    states = [_scheduled(current.problem), _degraded(last)]
     return ScheduleStatus(
-        observed_generation=about.generation,
+        observed_generation=current.generation,
         recurring_run=run_id,
         last_run=last,
         next_run=due,
-        conditions=conditions(before.conditions, states, about.generation, now),
+        conditions=conditions(before.conditions, states, current.generation, now),
     )
 
 
@@ -108,7 +108,7 @@ def _scheduled(problem: Refusal | None) -> ConditionState:
 
 def _degraded(last: LastRun | None) -> ConditionState:
     if last and last.state == "FAILED":
-        why = last.failure or "Kubeflow says no more"
-        message = f"run {last.id} failed: {why}; look at its page, or at the store's history"
+        failure = last.failure or "Kubeflow says no more"
+        message = f"run {last.id} failed: {failure}; look at its page, or at the store's history"
         return ConditionState("Degraded", "True", "RunFailed", message)
     return ConditionState("Degraded", "False", "AsWanted")

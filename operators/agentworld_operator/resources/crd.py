@@ -23,7 +23,7 @@ _NULL = {"type": "null"}
 
 def crd(kind: Kind) -> Schema:
     """The definition that an API server takes."""
-    described = {"type": "object", "description": kind.about, "required": ["spec"]}
+    described = {"type": "object", "description": kind.summary, "required": ["spec"]}
     parts = {"spec": schema(kind.spec), "status": schema(kind.status)}
     subresources: Schema = {"status": {}}
     if kind.scale:
@@ -174,7 +174,7 @@ def _descriptions(record: type[BaseModel]) -> dict[str, str]:
         match field, after:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str() as words)),
+                ast.Expr(value=ast.Constant(value=str() as docstring)),
             ):
-                descriptions[name] = inspect.cleandoc(words).replace("\n", " ")
+                descriptions[name] = inspect.cleandoc(docstring).replace("\n", " ")
     return descriptions

@@ -12,7 +12,7 @@ _NOT_ALLOWED = (401, 403)
 _Answer = TypeVar("_Answer")
 
 
-def patiently(
+def ask_until(
     ask: Callable[[], _Answer],
     *,
     until: float,
