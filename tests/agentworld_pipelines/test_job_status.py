@@ -1,8 +1,8 @@
 import pytest
 
 from agentworld_pipelines.job_status import (
-    first_problem,
     duration_text,
+    first_problem,
     job_status,
     progress_of,
     refusal_of_pods,

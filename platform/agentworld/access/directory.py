@@ -45,11 +45,11 @@ class Directory(Record):
     @model_validator(mode="after")
     def _means_one(self) -> Self:
         """A key or an account that were two tenants' would be a way from one to the other."""
-        for what, values in (("key", self._keys()), ("service account", self._accounts())):
+        for kind, values in (("key", self._keys()), ("service account", self._accounts())):
             first: dict[str, str] = {}
-            for value, where in values:
-                if first.setdefault(value, where) != where:
-                    raise ValueError(f"{first[value]} and {where} have one {what}; leave one")
+            for value, location in values:
+                if first.setdefault(value, location) != location:
+                    raise ValueError(f"{first[value]} and {location} have one {kind}; leave one")
         return self
 
     @classmethod
@@ -57,7 +57,7 @@ class Directory(Record):
         """Raises InputError naming the first thing that is wrong, and no value: it may be a key."""
         try:
             text = read_regular(path).decode()
-            return cls.model_validate(_Once(text).get_single_data())
+            return cls.model_validate(_UniqueKeyLoader(text).get_single_data())
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise InputError(f"the access file {path} is wrong: {_wrong(error)}; mend it") from None
 
@@ -86,7 +86,7 @@ class Directory(Record):
             yield from ((account, tenant) for account in has.service_accounts)
 
 
-class _Once(yaml.SafeLoader):
+class _UniqueKeyLoader(yaml.SafeLoader):
     """Of two things of one name YAML takes the last, and says nothing of the first."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -102,8 +102,8 @@ def _wrong(error: Exception) -> str:
             return f"it cannot be read ({reason})"
         case ValidationError():
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(_place, first["loc"])) or "the whole"
-            return f"{where}: {first['msg']}"
+            location = ".".join(map(_place, first["loc"])) or "the whole"
+            return f"{location}: {first['msg']}"
         case yaml.MarkedYAMLError(problem_mark=yaml.Mark(line=line)):
             return f"line {line + 1} is no YAML, or names a thing again"
     return f"it is no YAML ({type(error).__name__})"

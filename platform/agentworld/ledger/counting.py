@@ -63,13 +63,13 @@ class Counts:
         The newest run first, its episodes in the order of their opening.
         """
         own = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number > EPISODES.c.num_copied)
-        whose = [RUNS.c.tenant, RUNS.c.simulator, RUNS.c.opening, RUNS.c.id]
-        whose += [EPISODES.c.id] if by_episode else []
+        owner_columns = [RUNS.c.tenant, RUNS.c.simulator, RUNS.c.opening, RUNS.c.id]
+        owner_columns += [EPISODES.c.id] if by_episode else []
         episode = EPISODES.c.id if by_episode else null()
         sums = (func.coalesce(func.sum(STEPS.c[name]), 0).label(name) for name in Usage._fields)
         query = (
             select(
-                *whose[:3],
+                *owner_columns[:3],
                 RUNS.c.id.label("run"),
                 episode.label("episode"),
                 func.count(EPISODES.c.key.distinct()).label("num_episodes"),
@@ -80,7 +80,7 @@ class Counts:
                 RUNS.outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id).outerjoin(STEPS, own)
             )
             .where(*_are(of))
-            .group_by(*whose)
+            .group_by(*owner_columns)
             .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
         )
         with self._database.transaction() as connection:

@@ -57,10 +57,10 @@ class Logs:
         with self._database.transaction() as connection:
             for rows in connection.execute(heads).partitions(_MOST_ROWS):
                 for entry, place, head in rows:
-                    there = by_entry.setdefault(entry if isinstance(entry, int) else 0, [])
+                    entry_heads = by_entry.setdefault(entry if isinstance(entry, int) else 0, [])
                     # The head of a step that is not in its place is none that the entry names.
-                    is_named = place == len(there) and isinstance(head, str)
-                    there.append(head if is_named else "")
+                    is_named = place == len(entry_heads) and isinstance(head, str)
+                    entry_heads.append(head if is_named else "")
         return by_entry
 
     def lengths(self) -> dict[str, int]:

@@ -44,7 +44,7 @@ from agentworld.lineage.model_version import (
 from agentworld.lineage.server import PATIENCE_SECONDS, Server
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
-from agentworld.records.garbled import ReadEach, read_each
+from agentworld.records.garbled import ReadResult, read_each
 
 _RECORD = "lineage.json"
 _SIGNATURE = "registration.dsse.json"
@@ -73,15 +73,17 @@ class MlflowRegistry(MlflowDataSets):
         super().__init__(server, client, artifacts, task)
 
     def register_world_model(
-        self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
+        self, name: str, entity: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
-        return self._register(name, what, model, what.metrics, Inputs.of(what.stages), signature)
+        return self._register(
+            name, entity, model, entity.metrics, Inputs.of(entity.stages), signature
+        )
 
     def register_agent(
         self,
         name: str,
-        what: Agent,
+        entity: Agent,
         model: Path,
         *,
         signature: str | None = None,
@@ -89,8 +91,8 @@ class MlflowRegistry(MlflowDataSets):
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
         served = logged_model_of(self._version(world_model)) if world_model else None
-        inputs = Inputs.of(what.stages, served)
-        return self._register(name, what, model, what.checkpoint.metrics, inputs, signature)
+        inputs = Inputs.of(entity.stages, served)
+        return self._register(name, entity, model, entity.checkpoint.metrics, inputs, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
@@ -154,30 +156,30 @@ class MlflowRegistry(MlflowDataSets):
         versions = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
         return read_each(versions, at_a_glance).records
 
-    def fetch(self, ref: VersionRef, out: Path) -> None:
+    def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
         version = self._version(ref)
         of = logged_model_of(version)
         model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(of)))
         place = model.artifact_location if model else None
-        self._ask(lambda: download(version.source, place, out))
+        self._ask(lambda: download(version.source, place, target))
 
     def _register(
         self,
         name: str,
-        what: WorldModel | Agent,
+        entity: WorldModel | Agent,
         model: Path,
         metrics: dict[str, float],
         inputs: Inputs,
         signature: str | None,
     ) -> VersionRef:
-        tags = {spelled(tag): value for tag, value in tags_of(what).items()}
+        tags = {spelled(tag): value for tag, value in tags_of(entity).items()}
         if ref := self._ask(lambda: self._registered(name, tags)):
             return ref
         experiment = self._ask(self._experiment)
         run = self._ask(lambda: self._run(experiment, name, tags))
         run_id: str = run.info.run_id
-        self._ask(lambda: self._client.log_text(run_id, what.model_dump_json(), _RECORD))
+        self._ask(lambda: self._client.log_text(run_id, entity.model_dump_json(), _RECORD))
         if signature:
             self._ask(lambda: self._client.log_text(run_id, signature, _SIGNATURE))
         self._ask(lambda: self._client.log_inputs(run_id, *inputs))
@@ -272,7 +274,7 @@ class MlflowRegistry(MlflowDataSets):
         versions: list[ModelVersion] = every(search, " and ".join(conditions))
         return sorted(read_each(versions, ref_of).records, key=lambda ref: (ref.name, ref.version))
 
-    def _read(self, condition: str | None = None) -> ReadEach[Version]:
+    def _read(self, condition: str | None = None) -> ReadResult[Version]:
         search = self._client.search_model_versions
-        there: list[ModelVersion] = self._ask(lambda: every(search, condition))
-        return read_each(filter(is_ours, there), at_a_glance)
+        versions: list[ModelVersion] = self._ask(lambda: every(search, condition))
+        return read_each(filter(is_ours, versions), at_a_glance)

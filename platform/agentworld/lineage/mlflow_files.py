@@ -20,20 +20,20 @@ def read_text(uri: str) -> str:
     try:
         return read_regular(Path(local_file_uri_to_path(uri))).decode()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or error
         raise StoreError(
-            f"the registry's file {uri} cannot be read: {why}; restore it", retryable=False
+            f"the registry's file {uri} cannot be read: {reason}; restore it", retryable=False
         ) from error
 
 
-def download(uri: str, place: str | None, out: Path) -> None:
+def download(uri: str, address: str | None, target: Path) -> None:
     """Copies the files of a model, which are at `place` where that is known, into a folder.
 
     Raises InputError for what is neither a file nor a folder.
     """
-    if place and is_here(place) and (folder := Path(local_file_uri_to_path(place))).exists():
+    if address and is_here(address) and (folder := Path(local_file_uri_to_path(address))).exists():
         model_files(folder)
-    mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(out))
+    mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(target))
 
 
 def is_here(uri: str) -> bool:

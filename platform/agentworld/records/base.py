@@ -86,7 +86,7 @@ class Record(BaseModel):
     @property
     def canonical(self) -> bytes:
         """This record as canonical JSON."""
-        with suppress(_Exotic, PydanticSerializationError, RecursionError):
+        with suppress(_NotPlain, PydanticSerializationError, RecursionError):
             return _canonical_in_c(self.model_dump_json())
         return canonical_json(self.model_dump(mode="json"))
 
@@ -131,35 +131,35 @@ def canonical_json(value: object) -> bytes:
         text = json.dumps(value)
         try:
             return _canonical_in_c(text)
-        except _Exotic:
+        except _NotPlain:
             return rfc8785.dumps(json.loads(text, parse_int=_read_integer))
     except (ValueError, RecursionError) as error:
         raise InputError(f"a value cannot be named by a digest: {error}; correct it") from error
 
 
-class _Exotic(Exception):
+class _NotPlain(Exception):
     """A value that Python's own JSON writes in another way than RFC 8785, or might."""
 
 
 def _canonical_in_c(text: str) -> bytes:
-    """The canonical form of a JSON text, ten times as fast as by rfc8785; may raise _Exotic."""
+    """The canonical form of a JSON text, ten times as fast as by rfc8785; may raise _NotPlain."""
     value = json.loads(text, parse_int=_small, parse_float=_refuse, parse_constant=_refuse)
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # Keys are sorted as UTF-16, where what is beyond 16 bits comes before the last of the rest.
     if _SURROGATE.search(canonical) or (_BEYOND.search(canonical) and _LAST.search(canonical)):
-        raise _Exotic
+        raise _NotPlain
     return canonical.encode()
 
 
 def _small(literal: str) -> int:
     number = int(literal)
     if abs(number) >= _FIRST_INEXACT:
-        raise _Exotic
+        raise _NotPlain
     return number
 
 
 def _refuse(literal: str) -> Never:
-    raise _Exotic(literal)
+    raise _NotPlain(literal)
 
 
 def read_canonical(value: JsonValue) -> JsonValue:
@@ -213,10 +213,10 @@ def first_problem(error: ValidationError) -> str:
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
     problem = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+    location = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
-        return f"{where}: {problem['msg']}"
-    return f"{where}: {problem['msg']} (got {_start(problem['input'])!r})"
+        return f"{location}: {problem['msg']}"
+    return f"{location}: {problem['msg']} (got {_start(problem['input'])!r})"
 
 
 def _start(value: object) -> str:

@@ -24,7 +24,7 @@ from agentworld.signing.keys import (
     load_trusted,
 )
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
-from agentworld.statements.mounted_keys import MountedKeys, told_keys
+from agentworld.statements.mounted_keys import MountedKeys, read_trusted_keys
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
@@ -55,7 +55,9 @@ def log_signer_on_cluster(stores: Stores, ledger: Ledger) -> LogCheckpointSigner
     """Signs the logs of all runs with a key that is mounted; raises NotFound where it is not."""
     own = MountedKeys(stores.keys / SIMULATOR_KEYS, ledger.signing_keys)
     own.signer()
-    return _log_signer(stores, ledger, None, own.signer, partial(told_keys, ledger.signing_keys))
+    return _log_signer(
+        stores, ledger, None, own.signer, partial(read_trusted_keys, ledger.signing_keys)
+    )
 
 
 def statement_signer_of(stores: Stores, ledger: Ledger) -> StatementSigner:

@@ -79,10 +79,10 @@ class LedgerGenesis:
 
     def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
         """Makes the copies that these folders lack; what no key of ours signed gets none."""
-        there = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
+        names = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
         problems, keys, steps = [], self.known_keys(), self._step_keys()
         for attestation in attestations:
-            if attestation.name in there:
+            if attestation.name in names:
                 continue
             try:
                 _check_own(attestation, keys, steps)

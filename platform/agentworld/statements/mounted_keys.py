@@ -27,7 +27,7 @@ class MountedKeys:
         return signer
 
 
-def told_keys(ledger_keys: SigningKeys) -> TrustedKeys:
+def read_trusted_keys(ledger_keys: SigningKeys) -> TrustedKeys:
     """Every key that ever signed, as the ledger has it; what is none is trusted by nobody."""
     keys: TrustedKeys = {}
     for ledger_key in ledger_keys.all():

@@ -78,7 +78,7 @@ class StatementSigner(AgentUseSigner):
         with self.declaring(declaration.kind, declaration.columns.subject) as declare:
             self._ledger.attestations.add(declare(declaration))
 
-    def keep_up(self) -> None:
+    def copy_missing(self) -> None:
         """Copies what nobody did, for they were killed; raises EvidenceError for what it must not.
 
         Of what it looked through it asks no second time.

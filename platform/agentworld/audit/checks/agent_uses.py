@@ -119,14 +119,14 @@ def _in_registry(
     of: VersionRef | None,
 ) -> Iterator[str]:
     agents = sources.registry.versions(kind="agent")
-    ours = {of.name} if of else {version.ref.name for version in agents}
+    names = {of.name} if of else {version.ref.name for version in agents}
     # The registry has no history: what is newer than the moment says nothing of it.
     later = {
         (agent.ref.name, agent.ref.version)
         for agent in agents
         if not is_as_of(agent.at, sources.at)
     }
-    for use in sorted(signed.keys() | {use for use in registry_versions if use[0] in ours}):
+    for use in sorted(signed.keys() | {use for use in registry_versions if use[0] in names}):
         candidates, version = signed.get(use, [None]), registry_versions.get(use)
         signed_version, last = _version(candidates[-1]), candidates[-1]
         if version in map(_version, candidates) or (

@@ -57,10 +57,10 @@ def alias_problems(
     yield from garbled.values()
     # With what was signed before the rows were read.
     newest, _ = _read_entries(attestations, evidence)
-    was, now = _histories(signed.values()), _histories((signed | newest).values())
+    earlier, now = _histories(signed.values()), _histories((signed | newest).values())
     for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
         yield from _differences(
-            *(_by(at, histories.get(alias, [])) for histories in (was, rows, now))
+            *(_by(at, histories.get(alias, [])) for histories in (earlier, rows, now))
         )
 
 
@@ -90,7 +90,7 @@ def _read_missing(
             change = entries[name].change
             if is_as_of(change.at, at):
                 problems.append(
-                    f"the statement that {_words(change)} is gone from the ledger; restore it"
+                    f"the statement that {_text(change)} is gone from the ledger; restore it"
                 )
     return entries, problems
 
@@ -127,24 +127,24 @@ def _by(at: datetime | None, changes: list[AliasChange]) -> list[AliasChange]:
 
 
 def _differences(
-    was: list[AliasChange], rows: list[AliasChange], now: list[AliasChange]
+    earlier: list[AliasChange], rows: list[AliasChange], now: list[AliasChange]
 ) -> Iterator[str]:
     """Of one alias: what was signed, what the ledger had after that, what was signed by then."""
-    missing = list((Counter(was) - Counter(rows)).elements())
+    missing = list((Counter(earlier) - Counter(rows)).elements())
     added = list((Counter(rows) - Counter(now)).elements())
     for change in missing:
         other = next((candidate for candidate in added if candidate.at == change.at), None)
         if other is None:
-            yield f"it was signed that {_words(change)}, and the ledger does not have it"
+            yield f"it was signed that {_text(change)}, and the ledger does not have it"
         else:
             added.remove(other)
-            yield f"it was signed that {_words(change)}, and the ledger says that {_words(other)}"
+            yield f"it was signed that {_text(change)}, and the ledger says that {_text(other)}"
     for change in added:
-        yield f"the ledger says that {_words(change)}, and nobody signed it"
+        yield f"the ledger says that {_text(change)}, and nobody signed it"
     if not missing and not added and rows != now[: len(rows)]:
         yield f"the changes of alias {rows[0].alias!r} are not in the order that was signed"
 
 
-def _words(change: AliasChange) -> str:
+def _text(change: AliasChange) -> str:
     meaning = "nothing" if change.ended else change.simulator
     return f"alias {change.alias!r} meant {meaning} from {change.at} on, by {change.set_by!r}"

@@ -23,7 +23,7 @@ from agentworld.signing.edge import verify_edge
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.signer import EDGES, edge_name
 
-UNTOLD = "nobody signed which simulator made it: it was registered before that"
+UNSIGNED_ORIGIN = "nobody signed which simulator made it: it was registered before that"
 
 
 class EdgeAudit(Record):
@@ -81,7 +81,7 @@ def audit_edge(
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
             problems.append("the edge that it was registered with is gone; restore the ledger")
         # An edge that was signed, and is gone or does not verify, is told above.
-        return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNTOLD,))
+        return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNSIGNED_ORIGIN,))
     edge, _ = sorted(own, key=lambda pair: pair[0].at)[-1]
     # A version keeps the edge that it was registered with, also where a newer one was signed.
     if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:

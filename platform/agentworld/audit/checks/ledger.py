@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.edges import edge_problems
 from agentworld.audit.checks.losses import reappearance_problems
-from agentworld.audit.checks.orphans import stray_problems
+from agentworld.audit.checks.orphans import orphan_problems
 from agentworld.audit.checks.reports import report_problems
 from agentworld.audit.checks.run import RunVerification, seldom_searched, verify_any
 from agentworld.audit.checks.statements import statement_problems
@@ -90,14 +90,14 @@ def _beside(
     yield from readable("the history of names", names)
     yield from readable("the statements", _of_kinds(ledger.attestations))
     yield from readable("the statements", _of_no_run(ledger.attestations, runs, evidence))
-    again = reappearance_problems(ledger.attestations, evidence.trusted)
-    yield from readable("the statements", again)
+    reappearances = reappearance_problems(ledger.attestations, evidence.trusted)
+    yield from readable("the statements", reappearances)
     yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
-    yield from readable("the ledger", _of_strays(ledger))
+    yield from readable("the ledger", _of_orphans(ledger))
     run_names = {*runs, *ledger.run_names()}
-    strays = stray_problems(ledger.attestations, run_names, evidence)
-    yield from readable("the evidence mirror", strays)
+    orphans = orphan_problems(ledger.attestations, run_names, evidence)
+    yield from readable("the evidence mirror", orphans)
 
 
 def _of_kinds(attestations: Attestations) -> Iterator[str]:
@@ -129,5 +129,5 @@ def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
             yield f"the key {key.key} of the ledger is none that is trusted"
 
 
-def _of_strays(ledger: Ledger) -> Iterator[str]:
-    yield from ledger.strays()
+def _of_orphans(ledger: Ledger) -> Iterator[str]:
+    yield from ledger.orphan_rows()

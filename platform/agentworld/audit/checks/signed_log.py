@@ -60,7 +60,7 @@ def opening_entry(episode: str, ledger: Ledger) -> LogEntry | None:
     return None
 
 
-def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterator[str]:
+def step_problems(log: SignedLog, entries: Container[int] | None = None) -> Iterator[str]:
     """Every step is under one entry, and every entry, or `only` these, has the steps it names."""
     step_entries = {
         place: fields
@@ -68,7 +68,9 @@ def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterato
         if fields.get("kind") == "steps"
     }
     for place in sorted(step_entries.keys() | log.heads.keys()):
-        if len(log.entry_fields) < place <= log.newest or (only is not None and place not in only):
+        if len(log.entry_fields) < place <= log.newest or (
+            entries is not None and place not in entries
+        ):
             continue
         heads = log.heads.get(place, [])
         digest = text_digest("\n".join(heads))

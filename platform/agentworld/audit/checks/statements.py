@@ -86,17 +86,19 @@ def statement_problems(
         try:
             check_attested(row, kind, keys)
         except EvidenceError as error:
-            about = _about(row.envelope, kind, evidence) or _words(row.subject, row.run)
-            yield f"the {kind.kind} {row.name} of {about} does not verify: {error}"
+            description = _describe_content(row.envelope, kind, evidence) or _describe(
+                row.subject, row.run
+            )
+            yield f"the {kind.kind} {row.name} of {description} does not verify: {error}"
     for name, copy in sorted(copies.items()):
-        about = _about(copy, kind, evidence)
-        is_others = of and name not in rows and about.partition(" ")[0] != of
+        description = _describe_content(copy, kind, evidence)
+        is_others = of and name not in rows and description.partition(" ")[0] != of
         if is_others or not is_signed_as_of(copy, at):
             continue
         if name not in rows and name not in lost:
-            yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"
+            yield f"the {kind.kind} {name} of {description} is gone from the ledger; restore it"
         elif name in rows and rows[name].envelope != copy:
-            yield f"the {kind.kind} {name} of {about} is another one in the evidence mirror"
+            yield f"the {kind.kind} {name} of {description} is another one in the evidence mirror"
 
 
 def _holding(
@@ -111,13 +113,13 @@ def _holding(
     return sorted(statements, key=lambda statement: statement.columns.at)
 
 
-def _about(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
+def _describe_content(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
     """What it was signed of; nothing where none of ours signed it."""
     try:
         row = verify_declared(envelope, kind, _keys_of(kind, evidence)).columns
     except EvidenceError:
         return ""
-    return _words(row.subject, row.run)
+    return _describe(row.subject, row.run)
 
 
 def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
@@ -125,5 +127,5 @@ def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
     return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
 
 
-def _words(subject: str, run: str) -> str:
+def _describe(subject: str, run: str) -> str:
     return f"{subject} of run {run}" if run else subject

@@ -90,7 +90,7 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
     )
-    return _together(runs, versions, (*problems, *beside), sources)
+    return _verification(runs, versions, (*problems, *beside), sources)
 
 
 def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
@@ -116,10 +116,10 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
         *returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
-    return _together(runs, [own, *models], (*of_runs, *beside), sources)
+    return _verification(runs, [own, *models], (*of_runs, *beside), sources)
 
 
-def _together(
+def _verification(
     runs: dict[str, RunVerification | None],
     versions: Sequence[CheckedVersion],
     problems: tuple[str, ...],
@@ -161,18 +161,18 @@ def _unregistered(
     What was disputed from the start is no more than a claim that somebody made. Of one that was
     registered again, the newest edge has to be some version's.
     """
-    there: dict[tuple[str, Digest, str], set[Digest | None]] = {}
+    edge_digests: dict[tuple[str, Digest, str], set[Digest | None]] = {}
     for name, agent in ((version.ref.name, version.agent) for version in versions if version.agent):
-        there.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
+        edge_digests.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
     since = sources.registry.versions(kind="agent") if sources.at else []
     for tagged in filter(None, map(RegisteredAgent.tagged, since)):
         key = tagged.ref.name, tagged.artifact, tagged.run
-        there.setdefault(key, set()).add(tagged.edge_digest)
+        edge_digests.setdefault(key, set()).add(tagged.edge_digest)
     signed = [signed_edge for signed_edge in edges if signed_edge.edge.grade != "disputed"]
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
     for key in sorted(newest.keys() - registered.excused):
-        (name, artifact, run), edge, digests = key, newest[key], there.get(key, set())
+        (name, artifact, run), edge, digests = key, newest[key], edge_digests.get(key, set())
         if not digests:
             yield (
                 f"{name}: the registry does not have {artifact}, which run {run} made and whose"
@@ -214,10 +214,10 @@ def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) 
     """Where another agent bears the name and the number of what is in use."""
     if sources.evidence is None:
         return
-    there = {str(version.ref): version.agent for version in versions if version.agent}
+    registered = {str(version.ref): version.agent for version in versions if version.agent}
     signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
     for used in in_use([agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]):
-        agent = there.get(used.agent)
+        agent = registered.get(used.agent)
         if agent and (agent.artifact, agent.run) != (used.artifact, used.run):
             yield (
                 f"{used.agent}: {used.artifact} of run {used.run} is in use as {used.alias}, and"

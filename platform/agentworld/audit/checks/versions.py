@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentworld.audit.checks.edges import UNTOLD, edge_to
+from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, edge_to
 from agentworld.audit.checks.registration import read_record
 from agentworld.audit.checks.registry import VersionVerification, digest_of_record, verify_version
 from agentworld.audit.checks.statements import Registrations, registrations
@@ -52,9 +52,9 @@ def registrations_of(ref: VersionRef, sources: Sources) -> Registrations:
     return registrations(sources.ledger.attestations, sources.evidence, str(ref))
 
 
-def all_refs(there: Iterable[Version], statements: Iterable[Registered]) -> list[VersionRef]:
+def all_refs(versions: Iterable[Version], statements: Iterable[Registered]) -> list[VersionRef]:
     """All that are there, and those that should be, also where they hide."""
-    refs = {version.ref for version in there}
+    refs = {version.ref for version in versions}
     refs |= {
         VersionRef(name=registration.registered_as, version=registration.version)
         for registration in statements
@@ -82,16 +82,16 @@ def returned(
 ) -> Iterator[str]:
     """What was withdrawn and is there again, though nobody registered it again."""
     counted = {registration.ref for registration in registered.counted}
-    there = {
+    refs = {
         str(version.ref): version.ref for version in versions if str(version.ref) not in counted
     }
     for ref in dict.fromkeys(
-        registration.ref for registration in registered.withdrawn if registration.ref in there
+        registration.ref for registration in registered.withdrawn if registration.ref in refs
     ):
         records = {
             registration.record for registration in registered.withdrawn if registration.ref == ref
         }
-        if _record_of(there[ref], registry) in records:
+        if _record_of(refs[ref], registry) in records:
             yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
 
 
@@ -152,10 +152,10 @@ def describe_missing(registration: Registered) -> str:
 
 def _agent(stored: StoredVersion) -> Agent | None:
     try:
-        what = read_record(stored.record or "")
+        entity = read_record(stored.record or "")
     except EvidenceError:  # which `verify_version` tells
         return None
-    return what if isinstance(what, Agent) else None
+    return entity if isinstance(entity, Agent) else None
 
 
 def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _breaks(agent: Agent, sources: Sources) -> Iterator[str]:
 def _reasons(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
     """Why its edge proves nothing, but for what was registered before there were any."""
     edge = edge_to(ref.name, agent, sources)
-    is_older = agent.edge is None and edge is not None and edge.reasons == (UNTOLD,)
+    is_older = agent.edge is None and edge is not None and edge.reasons == (UNSIGNED_ORIGIN,)
     yield from edge.reasons if edge and not is_older else ()
 
 

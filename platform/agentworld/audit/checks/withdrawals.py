@@ -37,13 +37,13 @@ def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVer
     known, and where the registry has none of all: it may be another one.
     """
     signed = _signed(sources)
-    there = _there(signed, sources.registry)
-    if signed and not there and not refs:
+    registered_refs = _registered_refs(signed, sources.registry)
+    if signed and not registered_refs and not refs:
         raise InputError(
             f"the registry has none of {len(signed)} registered versions; check its address"
             " (MLFLOW_TRACKING_URI), or name each version that is gone"
         )
-    lost = _lost(signed, there)
+    lost = _lost(signed, registered_refs)
     lost_refs = {registration.ref for registration in lost}
     for ref in refs:
         if ref not in lost_refs:
@@ -58,10 +58,10 @@ def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVer
     )
 
 
-def _lost(signed: Sequence[Registered], there: Collection[str]) -> set[Registered]:
+def _lost(signed: Sequence[Registered], registered_refs: Collection[str]) -> set[Registered]:
     """With each all that said the same of it, or that would count in its place."""
     by_ref = {registration.ref: registration for registration in signed}
-    lost = {registration for registration in signed if registration.ref not in there} | {
+    lost = {registration for registration in signed if registration.ref not in registered_refs} | {
         *replaced(signed, by_ref)
     }
     records = {(registration.registered_as, registration.record) for registration in lost}
@@ -90,7 +90,7 @@ def _signed(sources: Sources) -> Sequence[Registered]:
         return registrations(attestations, evidence).counted
 
 
-def _there(signed: Sequence[Registered], registry: Registry) -> set[str]:
+def _registered_refs(signed: Sequence[Registered], registry: Registry) -> set[str]:
     """By a search, and one by one what that does not find: it may have lost its tags."""
     refs = {str(version.ref) for version in registry.versions()}
     for registration in signed:

@@ -138,7 +138,7 @@ def costs(
     """
     rows = ledger.counts.used(by_episode=by == "episode", **of)
     if of and not rows:
-        names = ", ".join(f"{what} {of[what]}" for what in sorted(of))
+        names = ", ".join(f"{column} {of[column]}" for column in sorted(of))
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,

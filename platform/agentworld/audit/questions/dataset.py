@@ -91,8 +91,8 @@ def _resolve(start: str, digests: Collection[Digest]) -> Digest:
     start = start if start.startswith("sha256:") else f"sha256:{start}"
     matches = sorted(digest for digest in digests if digest.startswith(start))
     if not matches:
-        there = ", ".join(sorted(digests)) or "none yet; run `agentworld demo`"
-        raise NotFound(f"no data set {start} was read or prepared here; data sets are {there}")
+        names = ", ".join(sorted(digests)) or "none yet; run `agentworld demo`"
+        raise NotFound(f"no data set {start} was read or prepared here; data sets are {names}")
     if len(matches) > 1:
         raise InputError(f"{start} is the start of {', '.join(matches)}; write more of it")
     return matches[0]

@@ -88,10 +88,10 @@ def join_run(
         differences = _compare(list(same))
         count.update(differences)
         if "num_matched" not in differences and len(examples) < _MOST_EXAMPLES:
-            words = ", ".join(
+            differences_text = ", ".join(
                 sorted(name.removeprefix("num_").replace("_", " ") for name in differences)
             )
-            examples.append(f"step {step} of episode {episode}: {words}")
+            examples.append(f"step {step} of episode {episode}: {differences_text}")
     counts = {name: count[name] for name in JoinReport.model_fields if name.startswith("num_")}
     return JoinReport.model_validate({"run": run.id, **counts, "examples": examples})
 

@@ -171,10 +171,10 @@ def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> 
     return list(takewhile(is_same, reversed(history)))[-1]
 
 
-def _is_before(moment: str, other: str) -> bool:
+def _is_before(time: str, other: str) -> bool:
     """Not where somebody garbled one of them: rather one validation too many."""
     try:
-        return datetime.fromisoformat(moment) < datetime.fromisoformat(other)
+        return datetime.fromisoformat(time) < datetime.fromisoformat(other)
     except (ValueError, TypeError):
         return False
 

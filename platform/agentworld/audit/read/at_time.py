@@ -37,8 +37,8 @@ def is_signed_as_of(envelope: bytes, at: datetime | None) -> bool:
         predicate = read_unverified(envelope, {}).predicate
     except EvidenceError:
         return True
-    words = next((predicate[name] for name in _WITHIN if name in predicate), predicate)
-    return is_as_of(words.get("at") if isinstance(words, dict) else None, at)
+    fields = next((predicate[name] for name in _WITHIN if name in predicate), predicate)
+    return is_as_of(fields.get("at") if isinstance(fields, dict) else None, at)
 
 
 def runs_as_of(names: Sequence[str], logs: Logs, at: datetime | None) -> list[str]:

@@ -11,7 +11,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
 from agentworld.records.base import Digest
-from agentworld.records.garbled import ReadEach
+from agentworld.records.garbled import ReadResult
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.signing.keys import TrustedKeys
@@ -74,10 +74,10 @@ class Sources(NamedTuple):
             raise NotFound(f"run {run} was not open by {self.moment}; name a later time")
         return past_run
 
-    def runs_of_simulator(self, simulator: Digest) -> ReadEach[AgentRun]:
+    def runs_of_simulator(self, simulator: Digest) -> ReadResult[AgentRun]:
         """The runs that a simulator served, as they were."""
         runs, problems = self.ledger.readable_runs(simulator=simulator)
-        return ReadEach(self._runs_as_of(runs), problems)
+        return ReadResult(self._runs_as_of(runs), problems)
 
     def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
         """The runs that had ended with these weights; a garbled one is told by `audit verify`."""
