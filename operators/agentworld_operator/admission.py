@@ -2,8 +2,8 @@
 
 import asyncio
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.errors import ClusterError, InputError, SimulatorError
 from agentworld.records.alias import Use

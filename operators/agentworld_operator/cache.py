@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import DIGEST_LABEL
-from agentworld.cluster.places import Object
 
 OWN = ("Simulator", "SimulatorAlias", "TrainingSchedule")
 """Our resources, all of which are watched; of the others, what is an engine's."""

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import short
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.simulator import Identity
 from agentworld.records.base import Digest
 from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, read_reference

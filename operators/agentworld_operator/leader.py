@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from agentworld.cluster.api_resources import Object, typed
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object, typed
 from agentworld.errors import ClusterError
 from agentworld_operator import timestamps
 from agentworld_operator.periodic import retry

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import DIGEST_LABEL, short
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.alias import AliasStatus
 from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 from agentworld.errors import AgentworldError, ClusterError

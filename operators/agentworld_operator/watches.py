@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import kopf
 from kopf._cogs.structs.references import Insights  # a type of kopf.operator's own arguments
 
+from agentworld.cluster.api_resources import API_RESOURCES, Object
 from agentworld.cluster.names import DIGEST_LABEL
-from agentworld.cluster.places import PLACES, Object
 from agentworld.errors import ClusterError
 from agentworld_operator.cache import OWN, WATCHED, Cache
 
@@ -100,5 +100,5 @@ def _settings() -> kopf.OperatorSettings:
 
 def resource_selector(kind: str) -> tuple[str, str, str]:
     """Group, version and plural, by which kopf finds a kind."""
-    place = PLACES[kind]
+    place = API_RESOURCES[kind]
     return place.group, place.version, place.plural

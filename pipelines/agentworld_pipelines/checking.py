@@ -5,9 +5,9 @@ Kubeflow names no policy for retries, so that the defaults of Argo's workflow co
 
 import yaml
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import ApiServer, Cluster, configuration
 from agentworld.cluster.names import PIPELINES
-from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError, InputError
 from agentworld_pipelines.connection import Connection
 from agentworld_pipelines.settings import ClusterSettings

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TypeVar
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import EXISTS, ApiServer, Cluster, configuration
 from agentworld.cluster.names import PIPELINES
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.view import ConditionView, SimulatorView, of_digest, parse_object
 from agentworld.cluster.retry import ask_until, is_unreachable
 from agentworld.errors import ClusterError, PipelineError
@@ -168,7 +168,7 @@ class _Rollout:
                 ask,
                 until=self._until,
                 every_seconds=_EVERY_SECONDS,
-                tell=_log.info,
+                report=_log.info,
                 granted=granted,
             )
         except ClusterError as error:

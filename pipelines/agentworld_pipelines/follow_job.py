@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from agentworld import errors
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import EXISTS, NOT_FOUND, ApiServer, Cluster, configuration
 from agentworld.cluster.names import BUILT, PIPELINES
-from agentworld.cluster.places import Object
 from agentworld.cluster.retry import ask_until
 from agentworld.domains.base import domain_names
 from agentworld.errors import (
@@ -218,7 +218,7 @@ class Follower:
                 ask,
                 until=time.monotonic() + self._settings.patience_seconds,
                 every_seconds=self._settings.look_seconds,
-                tell=write_line,
+                report=write_line,
                 granted=granted,
             )
         except UnknownPath as error:

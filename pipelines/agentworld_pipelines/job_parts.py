@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import BUILT, GROUP, part_labels
-from agentworld.cluster.places import Object
 from agentworld.records.base import digest_json
 from agentworld.storage.address import redact
 from agentworld_pipelines.compute import container_resources

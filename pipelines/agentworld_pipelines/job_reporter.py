@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError, StoreError
 from agentworld.runner.progress import progress_path, read_progress
 from agentworld.runner.remote import fetch

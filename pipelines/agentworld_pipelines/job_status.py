@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 
 State = Literal["running", "waiting", "complete", "failed"]
 _STATES: tuple[tuple[str, State], ...] = (

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from agentworld.cluster.api_resources import Object, typed
 from agentworld.cluster.names import MOVED_BY, part_labels
-from agentworld.cluster.places import Object, typed
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.serving import Weights
 from agentworld.cluster.records.view import ConditionView, SimulatorView

@@ -6,7 +6,7 @@ Its pod is the step's own but for two things: no account of the cluster, and no 
 
 from collections.abc import Sequence
 
-from agentworld.cluster.places import Object, typed
+from agentworld.cluster.api_resources import Object, typed
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,

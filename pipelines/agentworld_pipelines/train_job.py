@@ -7,8 +7,8 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
 from agentworld.cluster.names import PIPELINES
-from agentworld.cluster.places import PLACES, Object, typed
 from agentworld.storage.working_copy import there
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
@@ -68,7 +68,7 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
             "metadata": metadata_of(name, "training", command, place),
             "spec": {
                 "runtimeRef": {
-                    "apiGroup": PLACES["TrainJob"].group,
+                    "apiGroup": API_RESOURCES["TrainJob"].group,
                     "kind": "ClusterTrainingRuntime",
                     "name": place.nodes.runtime,
                 },

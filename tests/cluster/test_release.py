@@ -9,7 +9,7 @@ import pytest
 import make.chart
 from agentworld.audit.checks.run import verify_run
 from agentworld.audit.read.evidence import Evidence
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.ledger import Ledger
 from agentworld.statements.mounted_keys import read_trusted_keys
 from agentworld.storage.objects import ObjectStore, WriteOnce
@@ -56,7 +56,7 @@ NOT_HEARD = {
 @pytest.fixture(scope="module")
 def release(cluster, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PLACES, "PodDisruptionBudget", OLDER_BUDGETS)
+        patch.setitem(API_RESOURCES, "PodDisruptionBudget", OLDER_BUDGETS)
         with installed(cluster, tmp_path_factory.mktemp("release")) as release:
             yield release
 

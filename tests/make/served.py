@@ -17,7 +17,7 @@ import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.http.protection import Limits
-from agentworld.http.server import UNSIGNED_ORIGIN
+from agentworld.http.server import IGNORED_MESSAGES
 from agentworld.ledger import Ledger
 from agentworld.records.run import RunOpening
 from agentworld.serving.app import create_app
@@ -126,7 +126,7 @@ def told(caplog) -> Iterator[Callable[[], list[str]]]:
         return True
 
     def lines() -> list[str]:
-        records = [record for record in caplog.records if record.msg not in UNSIGNED_ORIGIN]
+        records = [record for record in caplog.records if record.msg not in IGNORED_MESSAGES]
         return list(map(caplog.handler.format, records))
 
     wire = logging.getLogger("uvicorn.error")

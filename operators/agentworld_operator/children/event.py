@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.names import OPERATOR
-from agentworld.cluster.places import typed
 from agentworld.cluster.records.base import Condition
 from agentworld.records.base import digest_json
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.alias import AliasChange, Meaning

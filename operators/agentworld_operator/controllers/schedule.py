@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AgentworldError
 from agentworld.records.base import first_problem

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import DIGEST_LABEL, engine_name, short
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.serving import Serving
 from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 from agentworld.errors import ClusterError, NotFound, StoreError

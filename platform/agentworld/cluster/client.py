@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from agentworld.cluster.places import PLACES, Object, typed
+from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
 from agentworld.errors import ClusterError, InputError, UnknownPath
 
 if TYPE_CHECKING:
@@ -192,14 +192,14 @@ class Cluster:
         return self._server.call("PATCH", path, body=body, query=query, content_type=_MERGE)
 
     def _path(self, kind: str, name: str = "") -> str:
-        return PLACES[kind].path(self.namespace, name)
+        return API_RESOURCES[kind].path(self.namespace, name)
 
     def _path_of(self, manifest: Object) -> str:
         return self._path(manifest["kind"], manifest["metadata"]["name"])
 
 
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translated(request: str) -> Iterator[None]:
     from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
@@ -207,13 +207,13 @@ def _translated(what: str) -> Iterator[None]:
         yield
     except ApiException as error:
         status = _status(error.body)
-        words = status.get("message") or f"{error.status} {error.reason}"
+        message = status.get("message") or f"{error.status} {error.reason}"
         if error.status == NOT_FOUND and not _names_an_object(status):
-            raise UnknownPath(f"{what}: {words}") from error
-        raise ClusterError(f"{what}: {words}", status=error.status or 0) from error
+            raise UnknownPath(f"{request}: {message}") from error
+        raise ClusterError(f"{request}: {message}", status=error.status or 0) from error
     except (HTTPError, OSError) as error:
         raise ClusterError(
-            f"{what}: the API server does not answer ({type(error).__name__})"
+            f"{request}: the API server does not answer ({type(error).__name__})"
         ) from error
 
 

@@ -17,7 +17,7 @@ def ask_until(
     *,
     until: float,
     every_seconds: float,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     granted: bool = False,
 ) -> _Answer:
     """Asks again while the API server is gone, which is told once; raises ClusterError.
@@ -36,7 +36,7 @@ def ask_until(
             if not may_pass or time.monotonic() >= until:
                 raise
             if not is_reported:
-                tell(f"{error}; waiting for it")
+                report(f"{error}; waiting for it")
                 is_reported = True
         time.sleep(every_seconds)
 

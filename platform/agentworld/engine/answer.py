@@ -196,10 +196,10 @@ def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:
         return
     if reason not in _MODELS_OWN_END:
         raise EngineError(f"the engine ended its answer by {reason!r}; ask again")
-    num_tokens, most = usage.completion_tokens, sampling.max_tokens
-    if reason == "length" and num_tokens < most:
+    num_tokens, limit = usage.completion_tokens, sampling.max_tokens
+    if reason == "length" and num_tokens < limit:
         raise EngineError(
-            f"the answer was ended after {num_tokens} of {most} tokens, for a prompt of"
+            f"the answer was ended after {num_tokens} of {limit} tokens, for a prompt of"
             f" {usage.prompt_tokens} leaves no room for more; end the episode and begin another",
             kind="context",
             retryable=False,

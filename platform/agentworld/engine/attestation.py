@@ -71,14 +71,14 @@ async def _ask(server: OpenAIEngine, path: str, kind: type[_Response]) -> _Respo
     try:
         return kind.model_validate_json(await server.read(path))
     except ValidationError as error:
-        raise _silent(server, path, first_problem(error)) from error
+        raise _no_answer(server, path, first_problem(error)) from error
     except EngineError as error:
         if error.kind in BROKEN:
             raise
-        raise _silent(server, path, str(error)) from error
+        raise _no_answer(server, path, str(error)) from error
 
 
-def _silent(server: OpenAIEngine, path: str, problem: str) -> EngineError:
+def _no_answer(server: OpenAIEngine, path: str, problem: str) -> EngineError:
     return EngineError(f"{server.name} does not tell at {path} what it is: {problem}")
 
 

@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
             self._rest += data
             self._is_stopped = True
             self._transport.pause_reading()
-            self._go_on()
+            self._schedule_slice()
         else:
             self._parse(data)
 
@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
         self._is_unread = False
         self.hold(0)
         self._protocol.resume_writing()
-        self._go_on()
+        self._schedule_slice()
 
     # What limited_app.py tells
 
@@ -140,8 +140,8 @@ class Connection(asyncio.Protocol):
 
     def hold(self, num_bytes: int) -> bool:
         """Whether there is room for this in place of what was held before."""
-        more, self._num_held = num_bytes - self._num_held, num_bytes
-        return self.guard.hold(more)
+        growth, self._num_held = num_bytes - self._num_held, num_bytes
+        return self.guard.hold(growth)
 
     def end(self) -> None:
         """Says good-bye, and drops for a while what still comes.
@@ -203,7 +203,7 @@ class Connection(asyncio.Protocol):
             self.consume()
             if self._num_held and not self._is_unread:
                 self.hold(0)
-        self._go_on()
+        self._schedule_slice()
 
     @property
     def _is_closing(self) -> bool:
@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
     def _must_wait(self) -> bool:
         return self._is_paused or self._is_unread
 
-    def _go_on(self) -> None:
+    def _schedule_slice(self) -> None:
         if self._is_stopped and self._next_slice is None and not self.is_over:
             self._next_slice = self._loop.call_soon(self._take_slice)
 
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
             data = bytes(self._rest[:size])
             del self._rest[:size]
             self._parse(data)
-            self._go_on()
+            self._schedule_slice()
         else:
             self._is_stopped = False
             self._transport.resume_reading()

@@ -235,10 +235,10 @@ class Registry(Protocol):
 def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
     """The sentence for a version that is not there."""
     if versions:
-        known = ", ".join(str(version) for version in sorted(versions))
-        return NotFound(f"there is no version {ref.version} of {ref.name}; versions are {known}")
-    known = ", ".join(sorted(names)) or "none yet; run `agentworld demo`"
-    return NotFound(f"nothing is registered as {ref.name!r}; registered are {known}")
+        choices = ", ".join(str(version) for version in sorted(versions))
+        return NotFound(f"there is no version {ref.version} of {ref.name}; versions are {choices}")
+    choices = ", ".join(sorted(names)) or "none yet; run `agentworld demo`"
+    return NotFound(f"nothing is registered as {ref.name!r}; registered are {choices}")
 
 
 def parsed(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:

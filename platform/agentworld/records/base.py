@@ -35,9 +35,9 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 hexadecimal digits."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-"""Words of a user's that every database can hold: Unicode without NUL."""
+"""Text of a user's that every database can hold: Unicode without NUL."""
 
-Words = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]*$")]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]*$")]
 """The same: some, and no more than anybody reads."""
 
 Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]

@@ -81,7 +81,7 @@ def create_app(
         app.router.routes += protocol.routes
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
     app.add_middleware(Gate, access=access, loopback_only=loopback_only)
-    app.add_middleware(SimulatorHeader, only=simulators.only)
+    app.add_middleware(SimulatorHeader, simulator=simulators.single)
     add_handlers(app)
     return app
 

@@ -37,7 +37,7 @@ class Starts:
     ) -> None:
         self.turn = turn
         self._stride = stride
-        self._starts = tuple(_fields(episode_start) for episode_start in _several(start))
+        self._starts = tuple(_fields(episode_start) for episode_start in _as_sequence(start))
         if not self._starts:
             raise InputError("there is no task in an empty list; give one, or none at all")
         for fields in self._starts:
@@ -57,7 +57,7 @@ class Starts:
         return Next(_opening(fields, run, seed), turn + passes)
 
 
-def _several(start: Start | Sequence[Start] | None) -> Iterable[Start]:
+def _as_sequence(start: Start | Sequence[Start] | None) -> Iterable[Start]:
     if start is None:
         return [{}]
     return [start] if isinstance(start, Task | Mapping) else start

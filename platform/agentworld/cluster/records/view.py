@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 from agentworld.errors import Conflict
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import SimulatorManifest

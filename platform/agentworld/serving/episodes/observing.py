@@ -114,9 +114,9 @@ class Observer:
         completions = [other for other in others if isinstance(other, Completion)]
         if not completions:
             return None
-        return sum(self._says(other, observation) for other in completions) / len(completions)
+        return sum(self._agrees(other, observation) for other in completions) / len(completions)
 
-    def _says(self, other: Completion, observation: str) -> bool:
+    def _agrees(self, other: Completion, observation: str) -> bool:
         try:
             return session.observation(self._manifest, other) == observation
         except EngineError:

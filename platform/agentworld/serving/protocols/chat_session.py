@@ -71,7 +71,7 @@ async def take_alone(
     name the episode of a failed step, so that it is ended at once.
     """
     conversation = parse_conversation(request.messages)
-    opening = alone(run, request, conversation)
+    opening = unnamed_opening(run, request, conversation)
     episode = (await authorized.reset(opening, key)).episode
     try:
         return await authorized.take(episode, Request(1, conversation.action))
@@ -91,12 +91,12 @@ async def take_next(
         number = step_number(await _episode(authorized, run, episode), request, conversation)
     except Conflict:  # another replica may have gone on with it
         number = step_number(
-            await _episode(authorized, run, episode, anew=True), request, conversation
+            await _episode(authorized, run, episode, reload=True), request, conversation
         )
     return await authorized.take(episode, Request(number, conversation.action))
 
 
-def alone(run: str, request: ChatRequest, conversation: Conversation) -> EpisodeOpening:
+def unnamed_opening(run: str, request: ChatRequest, conversation: Conversation) -> EpisodeOpening:
     """How an episode begins that nobody named."""
     start = _initial_state(request)
     return EpisodeOpening(
@@ -142,10 +142,10 @@ def resolve_episode(header: str | None, request: ChatRequest) -> str | None:
 
 
 async def _episode(
-    authorized: AuthorizedService, run: str, name: str, *, anew: bool = False
+    authorized: AuthorizedService, run: str, name: str, *, reload: bool = False
 ) -> OpenEpisode:
     """Of this run; what is no name of ours names none, and no database is asked."""
-    episode = await authorized.load_open(name, anew=anew) if _NAME.fullmatch(name) else None
+    episode = await authorized.load_open(name, reload=reload) if _NAME.fullmatch(name) else None
     if episode is None or episode.opening.run != run:
         raise NotFound(f"there is no episode {name[:80]!r} in run {run}; reset to begin one")
     return episode

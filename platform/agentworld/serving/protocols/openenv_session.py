@@ -165,7 +165,7 @@ def to_reset_answer(result: ResetResult) -> Fields:
     return {"observation": observation, "reward": None, "done": False}
 
 
-def to_step_answer(result: StepResult, /, **more: object) -> Fields:
+def to_step_answer(result: StepResult, /, **fields: object) -> Fields:
     """A step's answer."""
     observation = {
         "text": result.observation,
@@ -177,7 +177,7 @@ def to_step_answer(result: StepResult, /, **more: object) -> Fields:
         "mean_logprob": result.mean_logprob,
         "agreement": result.agreement,
         "low_confidence": result.low_confidence,
-        **more,
+        **fields,
     }
     return {"observation": observation, "reward": result.reward, "done": result.done}
 

@@ -25,7 +25,7 @@ class _Response(NamedTuple):
     turn: Turn
 
 
-class Seat:
+class EnvSlot:
     """An answer is kept until it is read: whoever asks the same again meanwhile (another
     environment's answer is missing, or the caller was interrupted) does not ask the service.
     """
@@ -55,8 +55,8 @@ class Seat:
     async def step(self, action: str, *, autoreset: bool = False) -> None:
         """Takes an action; with `autoreset`, an episode begins where none is open."""
         if self._response is None:
-            anew = autoreset and self._episode is None
-            turn = await (self._begin(None, {}) if anew else self._take(action))
+            begins_episode = autoreset and self._episode is None
+            turn = await (self._begin(None, {}) if begins_episode else self._take(action))
             self._response = _Response(action, turn)
 
     def read(self) -> Turn:
