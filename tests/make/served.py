@@ -121,7 +121,7 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 def told(caplog) -> Iterator[Callable[[], list[str]]]:
     """What the service's process has logged until now; a stack belongs to its line."""
 
-    def append_observation(record: logging.LogRecord) -> bool:
+    def collect_record(record: logging.LogRecord) -> bool:
         caplog.handler.emit(record)
         return True
 
@@ -130,6 +130,6 @@ def told(caplog) -> Iterator[Callable[[], list[str]]]:
         return list(map(caplog.handler.format, records))
 
     wire = logging.getLogger("uvicorn.error")
-    wire.addFilter(append_observation)  # uvicorn takes every handler off its logger when it begins
+    wire.addFilter(collect_record)  # uvicorn takes every handler off its logger when it begins
     yield lines
-    wire.removeFilter(append_observation)
+    wire.removeFilter(collect_record)
