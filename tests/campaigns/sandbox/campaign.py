@@ -97,10 +97,6 @@ def _judged(
     host: Host,
     first: str,
     others: Container[psutil.Process],
-    shell: LiveShell,
-    host: Host,
-    first: str,
-    others: Container[psutil.Process],
 ) -> Iterator[Finding]:
     """What is wrong with what became of an attempt; `others` are of no sandbox."""
     before = census()
