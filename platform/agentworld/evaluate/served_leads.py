@@ -31,7 +31,7 @@ def served_leads(
 
 
 async def _judged(judge: Judge, engine: Engine, samples: Sequence[Sample]) -> list[list[Judged]]:
-    predictor = Predictor(engine, Sampling(), no_tick, sum(len(each.turns) for each in samples))
+    predictor = Predictor(engine, Sampling(), no_tick, sum(len(sample.turns) for sample in samples))
     return [await _episode(judge, predictor, sample) for sample in samples]
 
 
