@@ -65,8 +65,8 @@ class Leadership:
             try:
                 # Not `wait_for`, which may forget that it was cancelled as the answer came.
                 async with asyncio.timeout(remaining_seconds):
-                    leads = await asyncio.to_thread(self._try)
-                if not leads:
+                    is_leader = await asyncio.to_thread(self._try)
+                if not is_leader:
                     break
                 renewed = request_time  # and not when the answer came, which may be late
             except ClusterError as error:

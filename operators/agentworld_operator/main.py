@@ -53,7 +53,7 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
             works = [operator.run(partial(login, client_configuration), settings)]
             if webhook.port is not None:
                 works.append(_renew_certificates(cluster, webhook))
-            await _lead(leadership, works)
+            await _run_as_leader(leadership, works)
         finally:
             await leadership.release()
 
@@ -84,7 +84,9 @@ async def _renew_certificates(cluster: Cluster, webhook: WebhookSettings) -> Non
     await CertificateRenewal(cluster, target, now).run(webhook.certify_seconds)
 
 
-async def _lead(leadership: Leadership, works: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def _run_as_leader(
+    leadership: Leadership, works: Iterable[Coroutine[Any, Any, None]]
+) -> None:
     """Until a work ends, or another one leads."""
     tasks = [asyncio.create_task(work) for work in works]
     renewal = asyncio.create_task(leadership.keep())

@@ -100,5 +100,5 @@ def _settings() -> kopf.OperatorSettings:
 
 def resource_selector(kind: str) -> tuple[str, str, str]:
     """Group, version and plural, by which kopf finds a kind."""
-    place = API_RESOURCES[kind]
-    return place.group, place.version, place.plural
+    resource = API_RESOURCES[kind]
+    return resource.group, resource.version, resource.plural

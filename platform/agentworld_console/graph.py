@@ -81,11 +81,11 @@ def graph_of_agent(view: ScopedView, ref: VersionRef) -> Graph:
     graph, agent = Graph(), view.agent(ref)
     run = view.run_if_there(agent.run)
     if run is None:
-        lost = graph.add(_run(agent.run, "missing run"))
+        run_node = graph.add(_run(agent.run, "missing run"))
     else:
         served = _add_simulator(graph, view, run.simulator)
-        lost = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
-    graph.add(_agent(ref), after=lost)
+        run_node = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
+    graph.add(_agent(ref), after=run_node)
     return graph
 
 
@@ -104,8 +104,8 @@ def _add_stages(graph: Graph, world: WorldModel) -> str:
     """The last stage's node."""
     by_artifact: dict[Digest, str] = {}
     data: Digest | None = None
-    for place, stage in enumerate(world.stages):
-        node = _stage(stage, _FIRST_STAGE + place)
+    for index, stage in enumerate(world.stages):
+        node = _stage(stage, _FIRST_STAGE + index)
         graph.add(node)
         if stage.data and stage.data != data:  # what all stages read is drawn once
             data = stage.data

@@ -122,8 +122,8 @@ def _ordered(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
 def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards: bool) -> _Columns:
     rows = {node: row for column in columns for row, node in enumerate(column)}
     swept = list(columns)
-    places = range(len(columns))
-    for index in reversed(places) if backwards else places:
+    indices = range(len(columns))
+    for index in reversed(indices) if backwards else indices:
         column = columns[index]
         barycenters = {
             node: mean(rows[other] for other in neighbours[node]) if neighbours.get(node) else row

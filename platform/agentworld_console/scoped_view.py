@@ -276,13 +276,13 @@ class ScopedView:
                 names.setdefault(change.simulator, []).append(name)
         return names
 
-    def _check_owner(self, name: str, otherwise: NotFound) -> None:
+    def _check_owner(self, name: str, error: NotFound) -> None:
         try:
             owner = self.library.ledger.owner(name)
         except NotFound:
-            raise otherwise from None
+            raise error from None
         if self.caller.run not in (None, name) or self.tenant not in (None, owner.tenant):
-            raise otherwise
+            raise error
 
 
 def _absent(what: str, name: str) -> NotFound:

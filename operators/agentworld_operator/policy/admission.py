@@ -78,8 +78,8 @@ def read_review(body: bytes) -> AdmissionRequest:
         request = _Review.model_validate_json(body).request
     except ValidationError as error:
         raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
-    needed = request.old if request.operation == "DELETE" else request.object
-    if needed is None or (request.operation == "UPDATE" and request.old is None):
+    subject = request.old if request.operation == "DELETE" else request.object
+    if subject is None or (request.operation == "UPDATE" and request.old is None):
         raise InputError(f"this {request.operation} has no object")
     return request
 

@@ -144,5 +144,5 @@ def _urgency(problem: Problem) -> tuple[int, Problem]:
     return _URGENCY.index(problem.reason), problem
 
 
-def _shorten(message: str | None, otherwise: str) -> str:
-    return (message or otherwise).strip()[:MOST_CHARACTERS]
+def _shorten(message: str | None, fallback: str) -> str:
+    return (message or fallback).strip()[:MOST_CHARACTERS]

@@ -102,13 +102,13 @@ def _wrong(error: Exception) -> str:
             return f"it cannot be read ({reason})"
         case ValidationError():
             first = error.errors(include_url=False, include_input=False)[0]
-            location = ".".join(map(_place, first["loc"])) or "the whole"
+            location = ".".join(map(_location_part, first["loc"])) or "the whole"
             return f"{location}: {first['msg']}"
         case yaml.MarkedYAMLError(problem_mark=yaml.Mark(line=line)):
             return f"line {line + 1} is no YAML, or names a thing again"
     return f"it is no YAML ({type(error).__name__})"
 
 
-def _place(part: str | int) -> str:
+def _location_part(part: str | int) -> str:
     """A name of the file; a key that stands where a name belongs is not told."""
     return str(part) if _SAFE_NAME.fullmatch(str(part)) else "(no name)"

@@ -55,7 +55,7 @@ class _Progress(NamedTuple):
 
     run: str = ""
     step: int = 0
-    over: bool = False
+    is_over: bool = False
 
 
 class SimulatorClient:
@@ -184,7 +184,7 @@ class SimulatorClient:
         )
         if self._trajectory:
             self._trajectory.write(*trajectory_lines(result, action, sampled or Sampled(action)))
-        self._episodes[episode] = _Progress(result.run, number, over=result.done)
+        self._episodes[episode] = _Progress(result.run, number, is_over=result.done)
         return result
 
     async def end(self, episode: str) -> None:
@@ -192,7 +192,7 @@ class SimulatorClient:
         path = f"/episodes/{_quoted(episode)}/close"
         await self._ask(lambda _: None, "POST", path, is_idempotent=True)
         ended = self._episodes.pop(episode, None)
-        if self._trajectory and ended and not ended.over:
+        if self._trajectory and ended and not ended.is_over:
             self._trajectory.write(TrajectoryEnd(ended.run, episode, ended.step, "closed"))
 
     async def episode(self, episode: str) -> Episode:
@@ -228,14 +228,14 @@ class SimulatorClient:
         """`is_idempotent` says that the service may get the request twice, `of_one` that it is
         about one simulator, which the answer has to name.
         """
-        lost = httpx.TransportError if is_idempotent else httpx.ConnectError
+        retried = httpx.TransportError if is_idempotent else httpx.ConnectError
         send = partial(
             self._send,
             method,
             path,
             body,
             {**_JSON, **self._authorisation(), **(headers or {})},
-            lost,
+            retried,
         )
         response = await self._send_with_retries(send)
         try:
@@ -272,7 +272,7 @@ class SimulatorClient:
         path: str,
         body: object,
         headers: Mapping[str, str],
-        lost: type[httpx.TransportError],
+        retried: type[httpx.TransportError],
     ) -> httpx.Response:
         value = body.model_dump(mode="json") if isinstance(body, Record) else body
         # In ASCII, for an action may be no Unicode.
@@ -282,7 +282,7 @@ class SimulatorClient:
             try:
                 return await self._connections.request(method, path, content, headers)
             except httpx.TransportError as error:
-                if attempt >= self._attempts or not isinstance(error, lost):
+                if attempt >= self._attempts or not isinstance(error, retried):
                     raise SimulatorError(
                         f"the simulator at {self._connections.url} gave no answer"
                         f" ({type(error).__name__}); is it running?",

@@ -187,8 +187,8 @@ def _check_model(question: Question, answer_model: str) -> None:
 
 def _cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """The text before the first stop string, and whether there was one."""
-    places = [place for stop in stops if (place := text.find(stop)) >= 0]
-    return (text[: min(places)], True) if places else (text, False)
+    positions = [position for stop in stops if (position := text.find(stop)) >= 0]
+    return (text[: min(positions)], True) if positions else (text, False)
 
 
 def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:

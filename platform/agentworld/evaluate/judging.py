@@ -71,7 +71,7 @@ def target_of(domain: Domain, turn: SampleTurn) -> Target:
 def targets_of(sample: Sample) -> list[Target]:
     """The turns of a sample that are to be predicted."""
     domain = domain_of(sample.domain)
-    return [target_of(domain, sample.turns[place]) for place in sample.targets]
+    return [target_of(domain, sample.turns[index]) for index in sample.targets]
 
 
 async def free_run(

@@ -38,8 +38,8 @@ async def _judged(judge: Judge, engine: Engine, samples: Sequence[Sample]) -> li
 async def _episode(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
     domain = domain_of(sample.domain)
     judged: list[Judged] = []
-    for place, turn in enumerate(sample.turns):
-        guess = await predictor.predict(sample.prompt, sample.turns[:place], turn.action)
+    for index, turn in enumerate(sample.turns):
+        guess = await predictor.predict(sample.prompt, sample.turns[:index], turn.action)
         judged.append(judge.judge(domain, turn, guess))
     return judged
 

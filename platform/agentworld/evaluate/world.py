@@ -92,13 +92,13 @@ async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) ->
     turns = sample.turns
     predicted = await asyncio.gather(
         *(
-            predictor.predict(sample.prompt, turns[:place], turns[place].action)
-            for place in sample.targets
+            predictor.predict(sample.prompt, turns[:index], turns[index].action)
+            for index in sample.targets
         )
     )
-    places = zip(sample.targets, predicted, strict=True)
+    guesses = zip(sample.targets, predicted, strict=True)
     domain = domain_of(sample.domain)
-    return [judge.judge(domain, turns[place], guess) for place, guess in places]
+    return [judge.judge(domain, turns[index], guess) for index, guess in guesses]
 
 
 async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:

@@ -33,7 +33,7 @@ def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
     _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
     # Erasing waits for the rows above, and so does not take away what they name.
-    texts.keep_still(texts.long(writes.texts))
+    texts.keep_in_use(texts.long(writes.texts))
     for closed in writes.closed:
         _close(connection, closed)
 

@@ -26,7 +26,7 @@ class Texts:
             for text in long:
                 self._objects.put(text_bytes(text))
 
-    def keep_still(self, long: Iterable[str]) -> None:
+    def keep_in_use(self, long: Iterable[str]) -> None:
         """Keeps once more those that somebody erased since, to be asked while nobody erases."""
         if self._objects is not None:
             self.keep(text for text in long if not self._objects.has(text_digest(text)))

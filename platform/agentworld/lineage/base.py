@@ -140,7 +140,7 @@ class StoredVersion(Record):
     """What it is made of."""
     data: tuple[DataInput, ...] = ()
     """What its run names as read."""
-    places: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
     """Where its files are: by its name, and by its model."""
 
 

@@ -50,12 +50,12 @@ def _data_input(of: DatasetInput) -> DataInput:
     dataset, tags = of.dataset, {tag.key: tag.value for tag in of.tags}
     profile = dataset.profile or ""
     unknown = "" if is_manifest(profile, dataset.name) else profile
-    beside = [dataset.schema, unknown, *sorted(tags.keys() - {_READERS})]
+    extra = [dataset.schema, unknown, *sorted(tags.keys() - {_READERS})]
     return DataInput(
         name=dataset.name,
         shortened=dataset.digest,
         source_type=dataset.source_type,
         source=dataset.source,
         readers=tags.get(_READERS, ""),
-        beside=" ".join(name for name in beside if name),
+        extra=" ".join(name for name in extra if name),
     )

@@ -161,8 +161,8 @@ class MlflowRegistry(MlflowDataSets):
         version = self._version(ref)
         of = logged_model_of(version)
         model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(of)))
-        place = model.artifact_location if model else None
-        self._ask(lambda: download(version.source, place, target))
+        location = model.artifact_location if model else None
+        self._ask(lambda: download(version.source, location, target))
 
     def _register(
         self,

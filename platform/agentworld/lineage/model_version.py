@@ -48,7 +48,7 @@ class MlflowVersion(NamedTuple):
                 inputs=models_read(run) if run else (),
             ),
             data=data_read(run) if run else (),
-            places=(self.files, model.artifact_location) if model else (),
+            locations=(self.files, model.artifact_location) if model else (),
         )
 
 

@@ -44,8 +44,8 @@ def gets_canary(alias: str, run: str, percent: int) -> bool:
     The run's name decides: told again it gets the same, and where the part grows, every run that
     got the canary gets it still.
     """
-    place = int.from_bytes(hashlib.sha256(f"{alias} {run}".encode()).digest()[:8]) % 100
-    return place < percent
+    bucket = int.from_bytes(hashlib.sha256(f"{alias} {run}".encode()).digest()[:8]) % 100
+    return bucket < percent
 
 
 class AliasChange(Record):

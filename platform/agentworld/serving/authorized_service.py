@@ -255,19 +255,19 @@ class AuthorizedService:
         await self._check_sees(run, _no_episode(episode))
         return run
 
-    async def _check_owns(self, run: str, otherwise: str) -> None:
+    async def _check_owns(self, run: str, message: str) -> None:
         """May act in it: the run is the caller's tenant's, or the one of their token."""
         self.caller.check("agent")
         if self.caller.run == run:
             return
         owner = await self._owner(run)
         if self.caller.run is not None or owner.tenant != self.caller.tenant:
-            raise NotFound(otherwise)
+            raise NotFound(message)
 
-    async def _check_sees(self, run: str, otherwise: str) -> None:
+    async def _check_sees(self, run: str, message: str) -> None:
         self.caller.check("agent", "auditor")
         if "auditor" not in self.caller.roles:
-            await self._check_owns(run, otherwise)
+            await self._check_owns(run, message)
         await self._owner(run)
 
     async def _owner(self, run: str) -> Owner:

@@ -84,13 +84,13 @@ class StatementSigner(AgentUseSigner):
         Of what it looked through it asks no second time.
         """
         self.ensure_genesis()
-        attestations, place = self._ledger.attestations.after(self._copied)
+        attestations, sequence = self._ledger.attestations.after(self._copied)
         folders = {attestation.name.rpartition("/")[0] for attestation in attestations}
         if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
             folders = {attestation.name.partition("/")[0] for attestation in attestations}
         if problems := self._copy(attestations, folders):
             raise EvidenceError("; ".join(problems))
-        self._copied = place
+        self._copied = sequence
 
     def _find_same(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""

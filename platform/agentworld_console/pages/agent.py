@@ -34,9 +34,9 @@ def agent(view: ScopedView, request: Request) -> Answer:
     values: dict[str, object] = {"ref": str(ref), "agent": agent, "run": rows.run_link(agent.run)}
     if run is None or run.opening is None:
         what = "is not in the ledger" if run is None else "is garbled in the ledger"
-        lost = disputed(f"its run {agent.run} {what}")
+        missing = disputed(f"its run {agent.run} {what}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
-        return Page("agent.html", {**values, "checked": True, "compared": [], "grade": lost})
+        return Page("agent.html", {**values, "checked": True, "compared": [], "grade": missing})
     checked = force or not view.is_long(run)
     chain = audit_agent(ref, view.sources, verify=checked)
     report = _report(view, agent, chain)

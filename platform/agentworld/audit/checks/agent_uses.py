@@ -49,19 +49,19 @@ def agent_use_problems(sources: Sources, of: VersionRef | None = None) -> Iterat
     if evidence is None:
         return
     folder = f"{AGENT_USES}/{of.name}" if of else AGENT_USES
-    under = f"{folder}/" if of else ""
+    prefix = f"{folder}/" if of else ""
     copies = copies_of(folder, evidence.mirror)  # before the rows, which are older
-    rows, lost = _load_rows(attestations, under), lost_by_any(attestations, evidence.trusted)
+    rows, lost_names = _load_rows(attestations, prefix), lost_by_any(attestations, evidence.trusted)
     read = _read(rows, evidence)
     for row, (_, problem) in zip(rows, read, strict=True):
         if problem and is_signed_as_of(row.envelope, at):
             yield problem
-    signed = (name for name in copies.keys() - lost if is_signed_as_of(copies[name], at))
+    signed = (name for name in copies.keys() - lost_names if is_signed_as_of(copies[name], at))
     yield from _copy_problems(rows, {name: copies[name] for name in sorted(signed)})
     aliases = sources.registry.aliases()
     # Once more: what is used meanwhile is signed before the registry hears of it.
     names = {row.name for row in rows}
-    since = [row for row in _load_rows(attestations, under) if row.name not in names]
+    since = [row for row in _load_rows(attestations, prefix) if row.name not in names]
     yield from _in_registry(
         _candidates(_select_verified(read), _select_verified(_read(since, evidence))),
         aliases,
@@ -74,8 +74,8 @@ def _use_of(agent_use: AgentUse) -> _Use:
     return agent_use.name, agent_use.alias
 
 
-def _load_rows(attestations: Attestations, under: str = "") -> list[Attestation]:
-    return sorted(attestations.find_under("agent-use", under), key=lambda row: str(row.name))
+def _load_rows(attestations: Attestations, prefix: str = "") -> list[Attestation]:
+    return sorted(attestations.find_under("agent-use", prefix), key=lambda row: str(row.name))
 
 
 def _select_verified(read: Iterable[tuple[AgentUse | None, str]]) -> list[AgentUse]:

@@ -36,8 +36,8 @@ def alias_problems(
     Of all of it, or of the changes by a moment. Nobody can tell of aliases that moved before any
     service of today came to the ledger.
     """
-    lost = lost_of(attestations, evidence)
-    yield from lost.problems
+    losses = lost_of(attestations, evidence)
+    yield from losses.problems
     yield from genesis_problems(attestations, evidence)
     genesis = None
     with suppress(EvidenceError):  # told above; what it names is then of nobody
@@ -45,13 +45,13 @@ def alias_problems(
     # The copies first: what is signed meanwhile is in the ledger before it has one.
     copies = copies_of(ALIAS_CHANGES, evidence.mirror)
     ledger_entries, problems = _read_entries(attestations, evidence)
-    copies = {name: copies[name] for name in copies.keys() - ledger_entries.keys() - lost.names}
+    copies = {name: copies[name] for name in copies.keys() - ledger_entries.keys() - losses.names}
     missing_entries, missing_problems = _read_missing(copies, evidence, at)
     yield from (*problems, *missing_problems)
     if genesis is None and not ledger_entries and not missing_entries:
         return
     entries = alias_entries(genesis.changes if genesis else ())
-    at_genesis = {entry.name: entry for entry in entries if entry.name not in lost.names}
+    at_genesis = {entry.name: entry for entry in entries if entry.name not in losses.names}
     signed = at_genesis | ledger_entries | missing_entries
     rows, garbled = _rows(aliases)
     yield from garbled.values()

@@ -66,8 +66,8 @@ def audit_edge(
     """Of an agent that is registered by a name."""
     copies = copies_of(f"{EDGES}/{agent.run}", evidence.mirror)
     rows = attestations.find("edge", run=agent.run)
-    lost = lost_of(attestations, evidence, agent.run).names
-    problems = [*_missing(rows, {name: copies[name] for name in copies if name not in lost})]
+    lost_names = lost_of(attestations, evidence, agent.run).names
+    problems = [*_missing(rows, {name: copies[name] for name in copies if name not in lost_names})]
     edges = []
     for row in rows:
         try:
@@ -157,9 +157,9 @@ def edge_problems(
     name, in which its run is.
     """
     copies = copies_of(EDGES, evidence.mirror)
-    lost = lost_by_any(attestations, evidence.trusted)
+    lost_names = lost_by_any(attestations, evidence.trusted)
     rows = [attestation for attestation in attestations.all() if attestation.kind == "edge"]
-    signed = (name for name in copies.keys() - lost if is_signed_as_of(copies[name], at))
+    signed = (name for name in copies.keys() - lost_names if is_signed_as_of(copies[name], at))
     yield from _missing(rows, {name: copies[name] for name in signed})
     for row in (row for row in rows if is_signed_as_of(row.envelope, at)):
         try:

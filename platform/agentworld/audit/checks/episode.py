@@ -152,13 +152,13 @@ def _readable(name: str, ledger: Ledger) -> Episode:
 def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
     """The places in the log that tell of the episode or of its steps."""
     heads = {step.head for step in episode.steps}
-    places = {
-        place
-        for place, fields in enumerate(log.entry_fields, 1)
+    numbers = {
+        number
+        for number, fields in enumerate(log.entry_fields, 1)
         if fields.get("episode") == episode.id
     }
-    return places | {
-        place for place, entry_heads in log.heads.items() if not heads.isdisjoint(entry_heads)
+    return numbers | {
+        number for number, entry_heads in log.heads.items() if not heads.isdisjoint(entry_heads)
     }
 
 

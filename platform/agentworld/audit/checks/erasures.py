@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from agentworld.audit.checks.losses import Lost
+from agentworld.audit.checks.losses import Losses
 from agentworld.audit.read.evidence import Evidence, copies_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
@@ -22,12 +22,14 @@ class Erasures(NamedTuple):
     problems: tuple[str, ...]
 
     @classmethod
-    def of(cls, run: str, attestations: Attestations, lost: Lost, evidence: Evidence) -> "Erasures":
+    def of(
+        cls, run: str, attestations: Attestations, losses: Losses, evidence: Evidence
+    ) -> "Erasures":
         """Those of a run; asked for before its episodes are read."""
         # The copies first: what is erased meanwhile is in the ledger before it has one.
         copies = copies_of(f"{ERASURES}/{run}", evidence.mirror)
         names = {attestation.name for attestation in attestations.find("erasure", run=run)}
-        missing = [name for name in sorted(copies.keys() - names) if name not in lost.names]
+        missing = [name for name in sorted(copies.keys() - names) if name not in losses.names]
         problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
         try:
             at_genesis = evidence.declared(attestations).erased

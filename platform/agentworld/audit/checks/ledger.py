@@ -13,7 +13,7 @@ from agentworld.audit.checks.edges import edge_problems
 from agentworld.audit.checks.losses import reappearance_problems
 from agentworld.audit.checks.orphans import orphan_problems
 from agentworld.audit.checks.reports import report_problems
-from agentworld.audit.checks.run import RunVerification, seldom_searched, verify_any
+from agentworld.audit.checks.run import RunVerification, infrequent_gc, verify_any
 from agentworld.audit.checks.statements import statement_problems
 from agentworld.audit.read.at_time import runs_as_of
 from agentworld.audit.read.evidence import Evidence
@@ -35,14 +35,14 @@ class LedgerVerification(NamedTuple):
 
     runs: dict[str, RunVerification]
     """By their names, also of those that only the evidence mirror has."""
-    beside: tuple[str, ...]
+    other_problems: tuple[str, ...]
     """Problems of all that is no run's record."""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What somebody changed, added or took away; none where the ledger is intact."""
         of_runs = (problem for run in self.runs.values() for problem in run.qualified_problems)
-        return (*of_runs, *self.beside)
+        return (*of_runs, *self.other_problems)
 
 
 def verify_ledger(
@@ -52,9 +52,9 @@ def verify_ledger(
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
-    with seldom_searched():
+    with infrequent_gc():
         runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
-    return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
+    return LedgerVerification(runs, tuple(_other_problems(ledger, runs, evidence, at)))
 
 
 def _runs(
@@ -79,7 +79,7 @@ def _runs(
     return verifications
 
 
-def _beside(
+def _other_problems(
     ledger: Ledger, runs: Collection[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
     yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))

@@ -18,7 +18,7 @@ _CHECKPOINT = re.compile(r"(\w+)/(\d{12})\.dsse\.json", re.ASCII)
 _STATEMENT = ".dsse.json"
 
 
-class Lost(NamedTuple):
+class Losses(NamedTuple):
     """What was declared to be lost, of a run or of all that is no run's log."""
 
     names: frozenset[str] = frozenset()
@@ -29,7 +29,7 @@ class Lost(NamedTuple):
     """Of declarations that do not hold."""
 
 
-def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lost:
+def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Losses:
     """What a verification of a run, or of what is no run's, need not find in the ledger."""
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.mirror)
     declared = evidence.declared(attestations)
@@ -54,7 +54,7 @@ def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lo
         f" ({restore.reason})"
         for restore in counted
     )
-    return Lost(names, notes, tuple(problems))
+    return Losses(names, notes, tuple(problems))
 
 
 def lost_by_any(attestations: Attestations, trusted: TrustedKeys) -> frozenset[str]:
@@ -64,9 +64,9 @@ def lost_by_any(attestations: Attestations, trusted: TrustedKeys) -> frozenset[s
 
 def reappearance_problems(attestations: Attestations, trusted: TrustedKeys) -> Iterator[str]:
     """What was declared to be lost and is in the ledger: whoever kept an old copy put it back."""
-    lost = lost_by_any(attestations, trusted)
+    lost_names = lost_by_any(attestations, trusted)
     for row in attestations.all():
-        if row.name in lost:
+        if row.name in lost_names:
             yield f"the statement {row.name} was declared to be lost and is there again; remove it"
 
 

@@ -69,8 +69,8 @@ def _missing(stored: StoredVersion) -> Iterator[str]:
         yield f"its status is {stored.status}, and not {WHOLE}"
     if stored.model != WHOLE:
         yield f"its model is {stored.model}, and not {WHOLE}"
-    if len({place.rstrip("/") for place in stored.places}) > 1:
-        by_name, of_model = stored.places
+    if len({location.rstrip("/") for location in stored.locations}) > 1:
+        by_name, of_model = stored.locations
         yield f"its files are told to be in {by_name}, and its model's are in {of_model}"
 
 

@@ -70,7 +70,7 @@ def verify_run(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
 
     Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
     """
-    with seldom_searched(), reading(f"the ledger's record of run {name}"):
+    with infrequent_gc(), reading(f"the ledger's record of run {name}"):
         log = read_log(name, ledger, evidence)
         run, bounds = log.run, bounds_by_episode(log)
         problems = (
@@ -105,7 +105,7 @@ def verify_any(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
 
 
 @contextmanager
-def seldom_searched() -> Iterator[None]:
+def infrequent_gc() -> Iterator[None]:
     """For the block garbage is searched for less often, which took half of all the time.
 
     Millions of rows come and go, and all else in memory was looked through again and again.

@@ -80,7 +80,7 @@ def statement_problems(
         attestation.name: attestation
         for attestation in attestations.find(kind.kind, **({"subject": of} if of else {}))
     }
-    lost = lost_by_any(attestations, evidence.trusted)
+    lost_names = lost_by_any(attestations, evidence.trusted)
     keys = _keys_of(kind, evidence)
     for row in (row for row in rows.values() if is_signed_as_of(row.envelope, at)):
         try:
@@ -95,7 +95,7 @@ def statement_problems(
         is_others = of and name not in rows and description.partition(" ")[0] != of
         if is_others or not is_signed_as_of(copy, at):
             continue
-        if name not in rows and name not in lost:
+        if name not in rows and name not in lost_names:
             yield f"the {kind.kind} {name} of {description} is gone from the ledger; restore it"
         elif name in rows and rows[name].envelope != copy:
             yield f"the {kind.kind} {name} of {description} is another one in the evidence mirror"

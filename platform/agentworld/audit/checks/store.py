@@ -80,7 +80,7 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     by_ref = {registration.ref: registration for registration in signed.counted}
     versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
     in_registry = _unregistered(edges, versions, signed, sources)
-    beside = (
+    other_problems = (
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
         *_uses(versions, sources),
         *readable(_LIST, in_registry),
@@ -90,7 +90,7 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
     )
-    return _verification(runs, versions, (*problems, *beside), sources)
+    return _verification(runs, versions, (*problems, *other_problems), sources)
 
 
 def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
@@ -109,14 +109,14 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
     by_ref = {str(ref): registrations_of(ref, sources).newest for ref in refs}
     models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
     of_runs = (problem for run in runs.values() if run for problem in run.qualified_problems)
-    beside = (
+    other_problems = (
         *unlisted,
         *_uses([own], sources, ref),
         *_version_problems([own, *models], sources),
         *returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
-    return _verification(runs, [own, *models], (*of_runs, *beside), sources)
+    return _verification(runs, [own, *models], (*of_runs, *other_problems), sources)
 
 
 def _verification(

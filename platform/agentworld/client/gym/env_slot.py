@@ -92,13 +92,13 @@ class EnvSlot:
 
 def _to_first_turn(result: ResetResult) -> Turn:
     """The world has not spoken yet: what the agent reads first is its task."""
-    info = {**_place(result), "control": result.control}
+    info = {**_position(result), "control": result.control}
     return Turn(result.instruction or "", 0.0, False, False, info)
 
 
 def _to_turn(result: StepResult) -> Turn:
     info = {
-        **_place(result),
+        **_position(result),
         "reward_known": result.reward is not None,
         "mean_logprob": _float(result.mean_logprob),
         "agreement": _float(result.agreement),
@@ -109,7 +109,7 @@ def _to_turn(result: StepResult) -> Turn:
     return Turn(result.observation, reward, terminated, result.truncated, info)
 
 
-def _place(result: ResetResult | StepResult) -> dict[str, Any]:
+def _position(result: ResetResult | StepResult) -> dict[str, Any]:
     return {
         "simulator": result.simulator,
         "run": result.run,

@@ -24,13 +24,15 @@ def failure_of(call: str, failed: Mapping[int, BaseException], num_envs: int) ->
         if not isinstance(error, SimulatorError):
             return error
     first, retryable = errors[0], all(error.retryable for error in errors)
-    waits = [error.retry_after_seconds for error in errors if error.retry_after_seconds is not None]
+    pauses = [
+        error.retry_after_seconds for error in errors if error.retry_after_seconds is not None
+    ]
     advice = f"; repeat the {call} as it was, and only they are asked" if retryable else ""
     failure = SimulatorError(
         f"of {num_envs} environments {', '.join(map(str, failed))} got no answer ({first}){advice}",
         kind=first.kind,
         retryable=retryable,
-        retry_after_seconds=max(waits, default=None),
+        retry_after_seconds=max(pauses, default=None),
     )
     failure.__cause__ = first
     return failure

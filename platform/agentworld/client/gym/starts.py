@@ -53,8 +53,8 @@ class Starts:
         overrides = _fields(options)
         # A fork and a replay take all that they start with from their source.
         fields = overrides if overrides.keys() & _SOURCES else {**own, **overrides}
-        passes = 0 if overrides.keys() & {"task", *_SOURCES} else self._stride
-        return Next(_opening(fields, run, seed), turn + passes)
+        step = 0 if overrides.keys() & {"task", *_SOURCES} else self._stride
+        return Next(_opening(fields, run, seed), turn + step)
 
 
 def _as_sequence(start: Start | Sequence[Start] | None) -> Iterable[Start]:
@@ -77,9 +77,9 @@ def _fields(start: Start) -> dict[str, Any]:
 def _opening(
     fields: Mapping[str, object], run: str = "", seed: int | None = None
 ) -> EpisodeOpening:
-    outdone = sorted(fields.keys() & _OF_THE_TASK) if fields.get("task") else ()
-    if outdone:
-        raise InputError(f"a task brings its own {' and '.join(outdone)}; leave it out")
+    ignored = sorted(fields.keys() & _OF_THE_TASK) if fields.get("task") else ()
+    if ignored:
+        raise InputError(f"a task brings its own {' and '.join(ignored)}; leave it out")
     try:
         return EpisodeOpening.model_validate({**fields, "run": run, "seed": seed})
     except ValidationError as error:

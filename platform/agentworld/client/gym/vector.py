@@ -50,7 +50,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
     ) -> None:
         if num_envs < 1:
             raise InputError(f"there are no {num_envs} environments; give 1 or more")
-        starts = [Starts(start, turn=place, stride=num_envs) for place in range(num_envs)]
+        starts = [Starts(start, turn=index, stride=num_envs) for index in range(num_envs)]
         client = client_of(simulator, concurrency=num_envs)
         self._waiting = WaitingRun(client, run)
         self.run = self._waiting.run
@@ -77,14 +77,14 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         mask = _mask(start_options.pop("reset_mask", None), self.num_envs)
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._has_episodes = self._has_episodes and not mask.all()
-        places = [place for place in range(self.num_envs) if mask[place]]
+        indices = [index for index in range(self.num_envs) if mask[index]]
         resets = {
-            place: partial(self._slots[place].reset, seeds[place], start_options)
-            for place in places
+            index: partial(self._slots[index].reset, seeds[index], start_options)
+            for index in indices
         }
         self._ask("reset", resets)
         self._has_episodes = self._has_episodes or bool(mask.all())
-        infos = self._read(places)[-1]
+        infos = self._read(indices)[-1]
         return tuple(self._observations), infos
 
     def step(self, actions: Sequence[str]) -> tuple[_Texts, _Array, _Array, _Array, dict[str, Any]]:
@@ -122,19 +122,19 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
 
     def _ask(self, call: str, works: Mapping[int, Work]) -> None:
         outcomes = self._waiting.ask(partial(all_of, works.values()))
-        failed = {place: error for place, error in zip(works, outcomes, strict=True) if error}
+        failed = {index: error for index, error in zip(works, outcomes, strict=True) if error}
         self.unanswered = np.isin(np.arange(self.num_envs), list(failed))
         if failed:
             raise failure_of(call, failed, self.num_envs)
 
-    def _read(self, places: Iterable[int]) -> tuple[list[Turn], dict[str, Any]]:
+    def _read(self, indices: Iterable[int]) -> tuple[list[Turn], dict[str, Any]]:
         turns: list[Turn] = []
         infos: dict[str, Any] = {}
-        for place in places:
-            turns.append(turn := self._slots[place].read())
-            self._observations[place] = turn.observation
+        for index in indices:
+            turns.append(turn := self._slots[index].read())
+            self._observations[index] = turn.observation
             info = {name: value for name, value in turn.info.items() if value is not None}
-            infos = self._add_info(infos, info, place)
+            infos = self._add_info(infos, info, index)
         return turns, infos
 
 

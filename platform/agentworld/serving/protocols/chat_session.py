@@ -44,12 +44,12 @@ def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
     instruction = messages[0].content if messages[0].role in ("system", "developer") else None
     first = 0 if instruction is None else 1
     turns = messages[first:]
-    for place, message in enumerate(turns):
-        expected = ("user", "assistant")[place % 2]
+    for index, message in enumerate(turns):
+        expected = ("user", "assistant")[index % 2]
         if message.role != expected:
             raise WrongField(
-                f"messages.{first + place}.role",
-                f"message {first + place} is the {message.role}'s and should be the {expected}'s:"
+                f"messages.{first + index}.role",
+                f"message {first + index} is the {message.role}'s and should be the {expected}'s:"
                 " a system message comes first if at all, then user and assistant take turns",
             )
     if len(turns) % 2 == 0:
@@ -121,10 +121,10 @@ def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conver
             f" {len(episode.steps) + 1}, and {len(conversation.before)} turns are told; tell all"
             " that were answered"
         )
-    for place, (turn, digests) in enumerate(zip(conversation.before, recorded, strict=False), 1):
+    for index, (turn, digests) in enumerate(zip(conversation.before, recorded, strict=False), 1):
         if _digests(turn) != digests:
             raise Conflict(
-                f"turn {place} of episode {episode.id} was another one than {turn.action[:80]!r}"
+                f"turn {index} of episode {episode.id} was another one than {turn.action[:80]!r}"
                 f" and {turn.observation[:80]!r}; tell what was said"
             )
     return len(conversation.before) - len(opening.prior_turns) + 1
