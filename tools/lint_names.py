@@ -1,7 +1,8 @@
 """Finds names that say how a value came about and not what it is: `lint_names.py FOLDER...`.
 
-A participle or an adverb (`told`, `found`, `then`) does not say what a value holds. It looks at
-definitions: functions, classes, parameters, variables, attributes, fields.
+A participle, an adverb or a metaphor (`told`, `anew`, `sight`) does not say what a value holds. It
+looks at definitions: functions, classes, parameters, variables, attributes, fields, and what a
+pattern or an `except` binds.
 """
 
 import ast
@@ -11,7 +12,11 @@ from pathlib import Path
 FORBIDDEN = frozenset(
     "told found made filed meant gone kept shown said seen asked given taken tried heard held"
     " sought wanted answered chosen named listed known touched lasting then begun drawn laid"
-    " written sent".split()
+    " written sent"
+    " again anew believed brought came coming door doors elsewhere exotic go_on goes_on going_on"
+    " hopeless in_our_words in_words keeper knows leaving looked me news nobody_came patiently"
+    " removing room rooms says say seat seats seldom sight silent still strays stranger sure teller"
+    " telling took trouble troubles twice under untold was wire wires".split()
 )
 
 
@@ -41,6 +46,14 @@ class _Definitions(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.ctx, ast.Store):
             self._check(node.attr, node.lineno)
+        self.generic_visit(node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self._check(node.name or "", node.lineno)
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        self._check(node.name or "", node.lineno)
         self.generic_visit(node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:

@@ -29,7 +29,7 @@ LAUNCHER = "launcher"
 """The replicated job in which `mpirun` runs."""
 _MASTER_PORT = "29400"
 
-_PATIENCE = "--shutdown-timeout=300"
+_SHUTDOWN_TIMEOUT = "--shutdown-timeout=300"
 """In seconds, for a checkpoint, when `torchrun` is told to end; a pod's own may be shorter."""
 
 _OF_THE_IMAGE = (
@@ -89,7 +89,7 @@ def pods_of(name: str, nodes: Nodes) -> Pods:
 def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Object:
     program = ["-m", "agentworld.steps.member", *arguments]
     # By torchrun's own option, for a Trainer may count processes by what the node requests.
-    command = ["torchrun", f"--nproc-per-node={place.processes_per_node}", _PATIENCE]
+    command = ["torchrun", f"--nproc-per-node={place.processes_per_node}", _SHUTDOWN_TIMEOUT]
     if nodes.launcher == "mpi":
         command = _mpirun(name, place)
         program = ["python", *program]
