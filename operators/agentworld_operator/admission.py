@@ -47,7 +47,7 @@ class Admission:
         return None
 
     async def _delete_simulator(self, request: AdmissionRequest) -> Denied | None:
-        if await self._is_going():
+        if await self._is_terminating():
             return None
         aliases = await asyncio.to_thread(self._cluster.all, "SimulatorAlias")
         return check_deletion(request.object_name, aliases.objects, await self._use(request))
@@ -60,7 +60,7 @@ class Admission:
             return None
 
     async def _move_alias(self, request: AdmissionRequest) -> Denied | None:
-        if not request.respecified:
+        if not request.is_spec_changed:
             return None
         spec = spec_of_alias(request)
         if isinstance(spec, Denied):
@@ -92,14 +92,14 @@ class Admission:
         except InputError:  # the ledger knows no such name
             return None
         except SimulatorError:
-            if not await self._is_going():
+            if not await self._is_terminating():
                 raise
         return None
 
-    async def _is_going(self) -> bool:
+    async def _is_terminating(self) -> bool:
         """Whether the namespace is; our own rights in it may be gone before all else is."""
         try:
-            return await asyncio.to_thread(self._cluster.is_going)
+            return await asyncio.to_thread(self._cluster.is_terminating)
         except ClusterError as error:
             if error.status in _NO_RIGHTS:
                 return True

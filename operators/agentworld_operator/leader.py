@@ -79,11 +79,11 @@ class Leadership:
     async def release(self) -> None:
         """Lets another one lead at once, where this one still does; it never leads again."""
         try:
-            await asyncio.to_thread(self._give_back)
+            await asyncio.to_thread(self._release_lease)
         except ClusterError as error:
             _log.warning("%s; the lease runs out by itself", error)
 
-    def _give_back(self) -> None:
+    def _release_lease(self) -> None:
         with self._asking:
             self._is_over = True
             lease = self._cluster.get("Lease", self._name)

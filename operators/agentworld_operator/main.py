@@ -50,10 +50,10 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
         try:
             await leadership.acquire()
             operator = _build_operator(settings, webhook, cluster, service)
-            works = [operator.run(partial(login, client_configuration), settings)]
+            coroutines = [operator.run(partial(login, client_configuration), settings)]
             if webhook.port is not None:
-                works.append(_renew_certificates(cluster, webhook))
-            await _run_as_leader(leadership, works)
+                coroutines.append(_renew_certificates(cluster, webhook))
+            await _run_as_leader(leadership, coroutines)
         finally:
             await leadership.release()
 
@@ -85,10 +85,10 @@ async def _renew_certificates(cluster: Cluster, webhook: WebhookSettings) -> Non
 
 
 async def _run_as_leader(
-    leadership: Leadership, works: Iterable[Coroutine[Any, Any, None]]
+    leadership: Leadership, coroutines: Iterable[Coroutine[Any, Any, None]]
 ) -> None:
     """Until a work ends, or another one leads."""
-    tasks = [asyncio.create_task(work) for work in works]
+    tasks = [asyncio.create_task(work) for work in coroutines]
     renewal = asyncio.create_task(leadership.keep())
     try:
         ended, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)

@@ -107,10 +107,10 @@ class RecurringRuns:
         from agentworld_pipelines.server import upload
 
         if (pipeline, queue) not in self._versions:
-            where = load_placement(self._placement) if self._placement else Placement()
-            where = where.queued(queue) if queue else where
+            placement = load_placement(self._placement) if self._placement else Placement()
+            placement = placement.queued(queue) if queue else placement
             with TemporaryDirectory() as folder:
                 compiled = Path(folder) / "pipeline.yaml"
-                compile_pipeline(compiled, pipeline, where, self._image)
+                compile_pipeline(compiled, pipeline, placement, self._image)
                 self._versions[pipeline, queue] = upload(self._connection, compiled)
         return self._versions[pipeline, queue]

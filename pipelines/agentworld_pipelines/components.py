@@ -83,9 +83,9 @@ def _component_of(step: Step) -> BaseComponent:
     return _component(_defined(step.name, text))
 
 
-def _parameter(declared: Input) -> str:
-    default = "" if declared.default is None else f" = {declared.default!r}"
-    return f"{declared.name}: str{default}"
+def _parameter(step_input: Input) -> str:
+    default = "" if step_input.default is None else f" = {step_input.default!r}"
+    return f"{step_input.name}: str{default}"
 
 
 def _defined(name: str, text: str) -> Callable[..., str]:

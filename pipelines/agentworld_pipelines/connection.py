@@ -165,8 +165,8 @@ def name_filter(name: str) -> str:
 
 def in_states(states: Iterable[str]) -> str:
     """The filter of runs that are in one of these states."""
-    among = {"operation": "IN", "key": "state", "stringValues": {"values": sorted(states)}}
-    return json.dumps({"predicates": [among]})
+    predicate = {"operation": "IN", "key": "state", "stringValues": {"values": sorted(states)}}
+    return json.dumps({"predicates": [predicate]})
 
 
 def _credentials(token_file: Path | None) -> ServiceAccountTokenVolumeCredentials | None:

@@ -45,9 +45,9 @@ def deployed(recipe: str, store: str, simulator: str, target: str) -> str:
     """
     parsed_target, settings = Target.parse(target), from_environment(ClusterSettings)
     namespace = parsed_target.deployment.namespace or namespace_of(settings)
-    where = {"target": digest_json([parsed_target.model_dump(mode="json"), namespace])}
+    target_key = {"target": digest_json([parsed_target.model_dump(mode="json"), namespace])}
     serve = partial(_serve, parsed_target, settings, namespace)
-    planner = partial(plan_by, serve, where)
+    planner = partial(plan_by, serve, target_key)
     return run_planned(STEPS["deploy"], planner, recipe, store, simulator)
 
 

@@ -51,7 +51,7 @@ _RETRY_HINT = "begin the step again, and it resumes from what is kept"
 
 
 @anywhere
-def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
+def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
     """The folder of a stage that several nodes trained, now or before.
 
     Raises InputError, PipelineError where the training failed, and ClusterError.
@@ -74,7 +74,7 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
     )
 
 
-def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Finished) -> str:
+def run_in_job(step: str, arguments: Sequence[str], place: str, finished: Finished) -> str:
     """The folder of a step that a Job does in another pod than this one.
 
     The step itself tells here whether it is finished, for it then needs no live environment any

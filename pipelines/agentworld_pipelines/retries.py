@@ -73,7 +73,7 @@ def retried(
         try:
             return step(*arguments, **keywords)
         except AgentworldError as error:
-            if retries is None or retry > retries.times or not _may_pass(error):
+            if retries is None or retry > retries.times or not _is_transient(error):
                 raise
             wait = retries.wait_before(retry)
             if time.monotonic() + wait > until:
@@ -84,6 +84,6 @@ def retried(
         retry += 1
 
 
-def _may_pass(error: AgentworldError) -> bool:
+def _is_transient(error: AgentworldError) -> bool:
     """A process that was told to end has no time for another attempt."""
     return error.retryable and not isinstance(error, Preempted)

@@ -141,23 +141,23 @@ def mark_of(plan: Plan) -> Digest:
     )
 
 
-def _disable(connection: Connection, old: list[Schedule]) -> None:
+def _disable(connection: Connection, schedules: list[Schedule]) -> None:
     disable = connection.client.recurring_runs.recurring_run_service_disable_recurring_run
-    for schedule in old:
+    for schedule in schedules:
         if schedule.enabled:
             with suppress(NotFound):  # somebody else took it away
                 connection.ask(disable, recurring_run_id=schedule.id)
 
 
 def _delete(
-    connection: Connection, experiment: str, old: list[Schedule]
+    connection: Connection, experiment: str, schedules: list[Schedule]
 ) -> dict[str | None, PipelineRun]:
     """Returns the runs that go on, by those that are kept for them."""
-    if not old:
+    if not schedules:
         return {}
     runs = {run.schedule_id: run for run in unfinished_runs(connection, experiment)}
     delete = connection.client.recurring_runs.recurring_run_service_delete_recurring_run
-    for schedule in old:
+    for schedule in schedules:
         if schedule.id not in runs:
             with suppress(NotFound):
                 connection.ask(delete, recurring_run_id=schedule.id)

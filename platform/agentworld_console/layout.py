@@ -64,8 +64,8 @@ def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
     columns = _ordered(_columns(layers), edges)
     rows = min(max(map(len, columns), default=0), _ROWS_OF_A_SCREEN)
     boxes = {
-        node: Box(x, _down(row + max(0, rows - len(column)) / 2))
-        for x, column in zip(_across(columns, edges), columns, strict=True)
+        node: Box(x, _row_position(row + max(0, rows - len(column)) / 2))
+        for x, column in zip(_column_positions(columns, edges), columns, strict=True)
         for row, node in enumerate(column)
     }
     return Layout(
@@ -112,16 +112,18 @@ def _ordered(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
     for sweep in range(_SWEEPS):
         if least == 0:
             break
-        columns = _swept(columns, after if sweep % 2 else before, backwards=bool(sweep % 2))
+        columns = _reordered(columns, after if sweep % 2 else before, backwards=bool(sweep % 2))
         crossings = num_crossings(columns, edges)
         if crossings < least:
             best, least = columns, crossings
     return best
 
 
-def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards: bool) -> _Columns:
+def _reordered(
+    columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards: bool
+) -> _Columns:
     rows = {node: row for column in columns for row, node in enumerate(column)}
-    swept = list(columns)
+    ordered = list(columns)
     indices = range(len(columns))
     for index in reversed(indices) if backwards else indices:
         column = columns[index]
@@ -129,12 +131,12 @@ def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards:
             node: mean(rows[other] for other in neighbours[node]) if neighbours.get(node) else row
             for row, node in enumerate(column)
         }
-        swept[index] = sorted(column, key=lambda node: (barycenters[node], rows[node]))
-        rows.update({node: row for row, node in enumerate(swept[index])})
-    return swept
+        ordered[index] = sorted(column, key=lambda node: (barycenters[node], rows[node]))
+        rows.update({node: row for row, node in enumerate(ordered[index])})
+    return ordered
 
 
-def _across(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
+def _column_positions(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
     """Where each column begins."""
     outgoing, incoming = (Counter(edge[end] for edge in edges) for end in (0, 1))
     x = _MARGIN
@@ -146,5 +148,5 @@ def _across(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
         x += BOX_WIDTH + (_GAP_OF_MANY if num_edges > _FEW_EDGES else _GAP_ACROSS)
 
 
-def _down(row: float) -> int:
+def _row_position(row: float) -> int:
     return _MARGIN + round(row * (BOX_HEIGHT + _GAP_DOWN))

@@ -95,17 +95,17 @@ def _grade(audit: EdgeAudit) -> Mark:
     return Mark(audit.grade, _STATES[audit.grade])
 
 
-def use_row(view: ScopedView, used: AgentUse, agents: list[RegisteredAgent]) -> Row:
+def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
-    registered = next((agent for agent in agents if str(agent.ref) == used.agent), None)
+    registered = next((agent for agent in agents if str(agent.ref) == agent_use.agent), None)
     audit = view.edge_of(registered) if registered else disputed("the registry has no such agent")
-    revalidations = view.uses.revalidations(used)
+    revalidations = view.uses.revalidations(agent_use)
     state = Mark("revalidate", "bad") if revalidations else Mark("current", "good")
     moved = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
     reasons = "; ".join([*moved, *audit.reasons])
-    by = (used.by,) if view.is_whole else ()
-    cells = agent_link(VersionRef.parse(used.agent)), used.alias, state, _grade(audit)
-    return *cells, _minute(used.at), *by, simulator_link(used.simulator), reasons
+    by = (agent_use.by,) if view.is_whole else ()
+    cells = agent_link(VersionRef.parse(agent_use.agent)), agent_use.alias, state, _grade(audit)
+    return *cells, _minute(agent_use.at), *by, simulator_link(agent_use.simulator), reasons
 
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:

@@ -160,9 +160,11 @@ class ScopedView:
 
     def in_use(self) -> list[AgentUse]:
         """Of agents that are seen, by their names and aliases."""
-        used = sorted(self.uses.agent_uses, key=lambda agent_use: (agent_use.name, agent_use.alias))
-        own = None if self.is_whole else self._own(agent_use.run for agent_use in used)
-        return [agent_use for agent_use in used if own is None or agent_use.run in own]
+        agent_uses = sorted(
+            self.uses.agent_uses, key=lambda agent_use: (agent_use.name, agent_use.alias)
+        )
+        own = None if self.is_whole else self._own(agent_use.run for agent_use in agent_uses)
+        return [agent_use for agent_use in agent_uses if own is None or agent_use.run in own]
 
     def problems_in_use(self, *, force: bool) -> list[str] | None:
         """Where what is in use is not as it was signed, or the registry tells otherwise.
@@ -230,8 +232,8 @@ class ScopedView:
         if not self.is_whole:
             return []
         pinned = self._pins.digests()
-        used = {simulator.simulator for simulator in self.simulators(len(pinned) + MOST_AGENTS)}
-        return [digest for digest in pinned if digest not in used]
+        served = {simulator.simulator for simulator in self.simulators(len(pinned) + MOST_AGENTS)}
+        return [digest for digest in pinned if digest not in served]
 
     def find_simulators(self, name: str) -> list[Digest]:
         """What an alias means, a digest names, or the start of a digest may name."""
@@ -285,5 +287,5 @@ class ScopedView:
             raise error
 
 
-def _absent(what: str, name: str) -> NotFound:
-    return NotFound(f"there is no {what} {name}; search for another")
+def _absent(noun: str, name: str) -> NotFound:
+    return NotFound(f"there is no {noun} {name}; search for another")

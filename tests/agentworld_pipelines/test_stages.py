@@ -76,7 +76,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
     url = f"memory://{tmp_path.name}/store"
     seen: list[str | None] = []
 
-    def followed_apart(step: str, arguments: tuple[str, ...], _: str, finished) -> str:
+    def run_in_job(step: str, arguments: tuple[str, ...], _: str, finished) -> str:
         assert [there(each) for each in arguments] == ["smoke", url]
         seen.append(finished())
         job = open_copy(url, tmp_path / "the-job")
@@ -87,7 +87,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
         assert seen[1]
         return seen[1]
 
-    monkeypatch.setattr("agentworld_pipelines.follow_job.followed_apart", followed_apart)
+    monkeypatch.setattr("agentworld_pipelines.follow_job.run_in_job", run_in_job)
     folder = live("collect", "smoke", url, place=PLACE)
     assert folder.startswith(f"{url}/steps/collect/")
     assert seen[0] is None

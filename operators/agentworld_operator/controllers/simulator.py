@@ -100,8 +100,8 @@ class SimulatorReconciler:
 
     def _rival(self, simulator: Object, identity: SimulatorIdentity) -> Refusal | None:
         names = self._identities.same(identity.digest)
-        twins = [self._cache.get(self.kind, name) for name in names]
-        return rival(simulator, identity.digest, [twin for twin in twins if twin])
+        rivals = [self._cache.get(self.kind, name) for name in names]
+        return rival(simulator, identity.digest, [other for other in rivals if other])
 
     async def _serve(
         self,

@@ -60,7 +60,7 @@ class AdmissionRequest(BaseModel):
         return name
 
     @property
-    def respecified(self) -> bool:
+    def is_spec_changed(self) -> bool:
         """Whether it is wanted otherwise than before: what did not change was let in before."""
         assert self.object
         return self.old is None or self.object.spec != self.old.spec
@@ -97,7 +97,7 @@ def check_simulator(request: AdmissionRequest) -> Denied | None:
     assert request.object
     if request.old and request.object.spec.get("identity") != request.old.spec.get("identity"):
         return Denied(f"spec.identity: {IMMUTABLE.message}", 422)
-    if not request.respecified:
+    if not request.is_spec_changed:
         return None
     try:
         SimulatorSpec.model_validate(request.object.spec)

@@ -73,7 +73,7 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     passed = gate and all(verdict.passed for verdict in last.gate)
     last_terms = last.simulator, last.canary, last.set_by, last.report, gate, last.override
     override = None if passed else alias_move.override
-    terms = (
+    gate_fields = (
         alias_move.simulator,
         alias_move.canary,
         alias_move.by,
@@ -81,7 +81,7 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
         alias_move.gate,
         override,
     )
-    return last_terms == terms
+    return last_terms == gate_fields
 
 
 def build_bypass_move(meaning: Meaning) -> AliasMove:

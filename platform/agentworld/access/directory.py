@@ -59,31 +59,33 @@ class Directory(Record):
             text = read_regular(path).decode()
             return cls.model_validate(_UniqueKeyLoader(text).get_single_data())
         except (OSError, ValueError, yaml.YAMLError) as error:
-            raise InputError(f"the access file {path} is wrong: {_wrong(error)}; mend it") from None
+            raise InputError(
+                f"the access file {path} is wrong: {_reason(error)}; mend it"
+            ) from None
 
     def callers_by_key(self) -> dict[str, Caller]:
         """By the digests of their keys."""
         return {
             key.sha256: Caller(tenant, f"{tenant}/{name}", key.roles)
-            for tenant, has in self.tenants.items()
-            for name, key in has.keys.items()
+            for tenant, members in self.tenants.items()
+            for name, key in members.keys.items()
         }
 
     def callers_by_account(self) -> dict[str, Caller]:
         """By the names of their service accounts."""
         return {
             account: Caller(tenant, account, roles)
-            for tenant, has in self.tenants.items()
-            for account, roles in has.service_accounts.items()
+            for tenant, members in self.tenants.items()
+            for account, roles in members.service_accounts.items()
         }
 
     def _keys(self) -> Iterator[tuple[str, str]]:
-        for tenant, has in self.tenants.items():
-            yield from ((key.sha256, f"{tenant}/{name}") for name, key in has.keys.items())
+        for tenant, members in self.tenants.items():
+            yield from ((key.sha256, f"{tenant}/{name}") for name, key in members.keys.items())
 
     def _accounts(self) -> Iterator[tuple[str, str]]:
-        for tenant, has in self.tenants.items():
-            yield from ((account, tenant) for account in has.service_accounts)
+        for tenant, members in self.tenants.items():
+            yield from ((account, tenant) for account in members.service_accounts)
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -96,7 +98,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _wrong(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     match error:
         case OSError(strerror=reason):
             return f"it cannot be read ({reason})"

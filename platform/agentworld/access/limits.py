@@ -93,7 +93,7 @@ class Rates:
         if steps := self._buckets.get("steps"):
             steps.spend(1)
 
-    def used(self, num_tokens: int, num_bytes: int) -> None:
+    def charge(self, num_tokens: int, num_bytes: int) -> None:
         """Counts what an answered step used."""
         for name, amount in (("tokens", num_tokens), ("bytes", num_bytes)):
             if bucket := self._buckets.get(name):

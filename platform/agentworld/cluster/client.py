@@ -178,7 +178,7 @@ class Cluster:
         """What a pod's container wrote."""
         return self._server.text(f"{self._path('Pod', pod)}/log", query)
 
-    def is_going(self) -> bool:
+    def is_terminating(self) -> bool:
         """Whether the namespace is being deleted, with all that is in it."""
         namespace = self.get("Namespace", self.namespace)
         return namespace is None or "deletionTimestamp" in namespace["metadata"]

@@ -32,8 +32,8 @@ def ask_until(
             return ask()
         except ClusterError as error:
             is_refusal = error.status in _NOT_ALLOWED or isinstance(error, UnknownPath)
-            may_pass = is_unreachable(error) or (granted and is_refusal)
-            if not may_pass or time.monotonic() >= until:
+            is_transient = is_unreachable(error) or (granted and is_refusal)
+            if not is_transient or time.monotonic() >= until:
                 raise
             if not is_reported:
                 report(f"{error}; waiting for it")

@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
             self._num_dropped += len(data)
             if self._num_dropped > _MOST_DROPPED:
                 self._transport.pause_reading()
-        elif self._rest or self._must_wait or (self._is_socket and len(data) > _SLICE_BYTES):
+        elif self._rest or self._is_blocked or (self._is_socket and len(data) > _SLICE_BYTES):
             self._rest += data
             self._is_stopped = True
             self._transport.pause_reading()
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
             return
         if self.is_over:
             self._transport.abort()
-        elif self._must_wait:  # it is we who do not read
+        elif self._is_blocked:  # it is we who do not read
             self._set_deadline(self.guard.limits.body_seconds)
         elif self._is_socket:
             self._abort("slow")
@@ -210,7 +210,7 @@ class Connection(asyncio.Protocol):
         return self.is_over or self._transport.is_closing()
 
     @property
-    def _must_wait(self) -> bool:
+    def _is_blocked(self) -> bool:
         return self._is_paused or self._is_unread
 
     def _schedule_slice(self) -> None:
@@ -219,7 +219,7 @@ class Connection(asyncio.Protocol):
 
     def _take_slice(self) -> None:
         self._next_slice = None
-        if self.is_over or self._must_wait:
+        if self.is_over or self._is_blocked:
             return
         if self._rest:
             size = _SLICE_BYTES if self._is_socket else len(self._rest)

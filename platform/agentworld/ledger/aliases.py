@@ -160,8 +160,8 @@ def _change(row: Row[Any]) -> AliasChange:
     for name in ("sequence", "idempotency_key"):
         del fields[name]
     canary_simulator = fields.pop("canary")
-    none = canary_simulator is None and percent is None
+    has_no_canary = canary_simulator is None and percent is None
     with reading(f"the history of alias {str(row.alias)!r}"):
-        canary = None if none else Canary(simulator=canary_simulator, percent=percent)
+        canary = None if has_no_canary else Canary(simulator=canary_simulator, percent=percent)
         judged = _GATE.validate_json(gate or "[]")
         return AliasChange(**fields, canary=canary, gate=judged)

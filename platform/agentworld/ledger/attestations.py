@@ -31,8 +31,8 @@ class Attestations:
     def find_under(self, kind: AttestationKind, prefix: str) -> list[Attestation]:
         """Those of a kind whose names begin so."""
         has_prefix = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
-        alike = self._read(ATTESTATIONS.c.kind == kind, has_prefix)
-        return [row for row in alike if row.name.startswith(prefix)]  # SQLite takes A for a
+        candidates = self._read(ATTESTATIONS.c.kind == kind, has_prefix)
+        return [row for row in candidates if row.name.startswith(prefix)]  # SQLite takes A for a
 
     def all(self) -> list[Attestation]:
         """Those of every kind, also of one that nobody knows."""

@@ -15,7 +15,7 @@ from agentworld.records.run import RunOpening
 from agentworld.records.usage import Usage
 
 
-class Used(NamedTuple):
+class RunUsage(NamedTuple):
     """What a run, or one of its episodes, used."""
 
     tenant: str
@@ -57,7 +57,7 @@ class Counts:
         with self._database.transaction() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def used(self, *, by_episode: bool = False, **of: str | None) -> list[Used]:
+    def run_usage(self, *, by_episode: bool = False, **of: str | None) -> list[RunUsage]:
         """What runs used, or each of their episodes; `of` may name one `episode` too.
 
         The newest run first, its episodes in the order of their opening.
@@ -84,7 +84,7 @@ class Counts:
             .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
         )
         with self._database.transaction() as connection:
-            return [_used(row) for row in connection.execute(query)]
+            return [_run_usage(row) for row in connection.execute(query)]
 
 
 _COLUMNS = {
@@ -99,8 +99,8 @@ def _are(of: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
     return [_COLUMNS[name] == value for name, value in of.items() if value is not None]
 
 
-def _used(row: Row[*tuple[Any, ...]]) -> Used:
-    return Used(
+def _run_usage(row: Row[*tuple[Any, ...]]) -> RunUsage:
+    return RunUsage(
         tenant=row.tenant,
         simulator=row.simulator,
         agent=_agent(row.opening),

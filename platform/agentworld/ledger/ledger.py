@@ -190,7 +190,7 @@ class Ledger:
         with self._database.transaction() as connection:
             digests = texts_elsewhere(connection, episode)
             if not episodes.is_erased(connection, episode):
-                self._texts.check_there(digests)
+                self._texts.check_readable(digests)
         with self._database.transaction() as connection:
             erase_rows(connection, episode)
             if declare:

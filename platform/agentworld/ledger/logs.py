@@ -81,11 +81,9 @@ class Logs:
         last = select(func.coalesce(func.max(CHECKPOINTS.c.length), 0)).where(
             CHECKPOINTS.c.run == RUNS.c.id
         )
-        grown = select(RUNS.c.id).where(
-            is_of(simulator), RUNS.c.log_length > last.scalar_subquery()
-        )
+        runs = select(RUNS.c.id).where(is_of(simulator), RUNS.c.log_length > last.scalar_subquery())
         with self._database.transaction() as connection:
-            return list(connection.scalars(grown))
+            return list(connection.scalars(runs))
 
     def add_checkpoint(self, run: str, length: int, envelope: bytes) -> None:
         """Keeps a signed checkpoint; raises Conflict where one of this length is there."""

@@ -31,7 +31,6 @@ from agentworld.lineage.mlflow_datasets import MlflowDataSets, TaskRun
 from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.model_version import (
     MlflowVersion,
-    at_a_glance,
     check_whole,
     is_ours,
     is_searchable,
@@ -39,6 +38,7 @@ from agentworld.lineage.model_version import (
     ref_of,
     same,
     spelled,
+    summary_of,
     where,
 )
 from agentworld.lineage.server import PATIENCE_SECONDS, Server
@@ -116,8 +116,8 @@ class MlflowRegistry(MlflowDataSets):
         MLflow looks through the tags of all versions for each condition, so that it is told one
         alone: the first, but for the kind, which says the least.
         """
-        by_worth = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
-        first = next((where(*tag) for tag in by_worth if is_searchable(tag[1])), None)
+        conditions = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
+        first = next((where(*tag) for tag in conditions if is_searchable(tag[1])), None)
         versions = [
             version for version in self._read(first).records if tags.items() <= version.tags.items()
         ]
@@ -129,7 +129,7 @@ class MlflowRegistry(MlflowDataSets):
 
     def version(self, ref: VersionRef) -> Version:
         """One version."""
-        return at_a_glance(self._version(ref))
+        return summary_of(self._version(ref))
 
     def stored(self, ref: VersionRef) -> StoredVersion:
         """All that is kept of a version, but for its files."""
@@ -154,7 +154,7 @@ class MlflowRegistry(MlflowDataSets):
         newest = ["creation_timestamp DESC", "version_number DESC"]
         of = where("kind", "agent")
         versions = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
-        return read_each(versions, at_a_glance).records
+        return read_each(versions, summary_of).records
 
     def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
@@ -277,4 +277,4 @@ class MlflowRegistry(MlflowDataSets):
     def _read(self, condition: str | None = None) -> ReadResult[Version]:
         search = self._client.search_model_versions
         versions: list[ModelVersion] = self._ask(lambda: every(search, condition))
-        return read_each(filter(is_ours, versions), at_a_glance)
+        return read_each(filter(is_ours, versions), summary_of)

@@ -15,7 +15,7 @@ from agentworld.records.file import read_regular
 
 def read_text(uri: str) -> str:
     """A file; raises StoreError for one of this machine that cannot be read as text."""
-    if not is_here(uri):
+    if not is_local(uri):
         return str(mlflow.artifacts.load_text(uri))
     try:
         return read_regular(Path(local_file_uri_to_path(uri))).decode()
@@ -31,10 +31,10 @@ def download(uri: str, address: str | None, target: Path) -> None:
 
     Raises InputError for what is neither a file nor a folder.
     """
-    if address and is_here(address) and (folder := Path(local_file_uri_to_path(address))).exists():
+    if address and is_local(address) and (folder := Path(local_file_uri_to_path(address))).exists():
         model_files(folder)
     mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(target))
 
 
-def is_here(uri: str) -> bool:
+def is_local(uri: str) -> bool:
     return urlsplit(uri).scheme in ("", "file")

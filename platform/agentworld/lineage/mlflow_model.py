@@ -11,7 +11,7 @@ from mlflow.utils.file_utils import local_file_uri_to_path
 
 from agentworld.errors import NotFound
 from agentworld.lineage.mlflow_aliases import if_there
-from agentworld.lineage.mlflow_files import is_here
+from agentworld.lineage.mlflow_files import is_local
 from agentworld.lineage.server import Server
 from agentworld.records.base import digest_json
 from agentworld.records.checkpoint import model_files
@@ -57,7 +57,7 @@ class MlflowModel:
     def _files(self, version: ModelVersion) -> dict[str, int]:
         """The sizes of all files; raises InputError for what is neither file nor folder."""
         location = self._location(version)
-        if is_here(location):
+        if is_local(location):
             folder = Path(local_file_uri_to_path(location))
             return {name: path.stat().st_size for name, path in model_files(folder).items()}
         repository, files, folders = get_artifact_repository(location), dict[str, int](), [""]

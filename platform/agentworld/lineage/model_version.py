@@ -36,7 +36,7 @@ class MlflowVersion(NamedTuple):
         """All of it, with what was logged as files of its run."""
         run, model = self.run, self.model
         return StoredVersion(
-            version=at_a_glance(self.version),
+            version=summary_of(self.version),
             record=record,
             signature=signature,
             run=_state(run.info.lifecycle_stage) if run else "missing",
@@ -68,7 +68,7 @@ def is_ours(version: ModelVersion) -> bool:
     return any(str(name).startswith(_PREFIX) for name in version.tags)
 
 
-def at_a_glance(version: ModelVersion) -> Version:
+def summary_of(version: ModelVersion) -> Version:
     """Without a look into its run; raises EvidenceError where it can be no version of ours."""
     with _reading(version):
         tags = {
@@ -96,8 +96,8 @@ def check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) 
         >= len(inputs.datasets),
         "its input": len(stored.links.inputs) >= len(inputs.models),
     }
-    for part, is_there in parts.items():
-        if not is_there:
+    for part, is_complete in parts.items():
+        if not is_complete:
             raise StoreError(
                 f"the registry made {stored.version.ref} and dropped {part} of it; remove the"
                 " trigger or the rule of its database that drops rows, and delete that version",

@@ -80,7 +80,7 @@ class Server:
                 if _REFUSAL.search(str(error)):
                     raise self._refusal(error) from cause
                 if not _is_outage(error):
-                    raise self._failure("failed", error, retryable=_may_pass(error)) from cause
+                    raise self._failure("failed", error, retryable=_is_transient(error)) from cause
                 began = began or self._warn_of_outage(error)
                 waited = time.monotonic() - began
                 if waited + wait > self._patience_seconds:
@@ -129,7 +129,7 @@ def _reason(error: Exception) -> str:
     return " ".join(redact(message).split())[:200].rstrip(".")
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     """Whether the same may work a moment later: it is not what the registry holds that fails."""
     if isinstance(error, MlflowException):
         is_busy = error.error_code == "TEMPORARILY_UNAVAILABLE"

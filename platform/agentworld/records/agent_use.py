@@ -53,7 +53,7 @@ class AgentUse(AgentUseMove):
         """As it is registered."""
         return f"{self.name}@{self.version}"
 
-    def means_the_same(self, other: "AgentUse") -> bool:
+    def is_same_use(self, other: "AgentUse") -> bool:
         """Whether nothing changes by one after the other, whoever wants it and why."""
         return _meaning(self) == _meaning(other)
 

@@ -120,7 +120,7 @@ class AuthorizedService:
         async with quota.episode(tenant, name):
             result = await service.reset(opening, name)
         if allowed:
-            allowed.used(0, len(text_bytes(opening.text)))
+            allowed.charge(0, len(text_bytes(opening.text)))
         return result
 
     async def step(self, episode: str, request: Request) -> StepResult:
@@ -202,7 +202,7 @@ class AuthorizedService:
             service.counts.stepped(self._protocol, timings, step.usage)
         if timings and allowed:
             num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
-            allowed.used(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
+            allowed.charge(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
         return step
 
     def _find_episode_service(self, episode: str) -> "_EpisodeService | None":

@@ -49,7 +49,7 @@ class AgentUseSigner(LedgerGenesis):
             attestation, newest = agent_uses[-1]
             # Who signed it may have been killed.
             self._mirror.put(attestation.name, attestation.envelope)
-            if newest.means_the_same(proposal):
+            if newest.is_same_use(proposal):
                 return newest
         # After all that the evidence mirror holds, also where an old ledger was restored.
         copies = len(self._mirror.names(agent_uses_under(name, alias)))

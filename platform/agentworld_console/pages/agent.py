@@ -33,8 +33,8 @@ def agent(view: ScopedView, request: Request) -> Answer:
     run = view.run_if_there(agent.run)
     values: dict[str, object] = {"ref": str(ref), "agent": agent, "run": rows.run_link(agent.run)}
     if run is None or run.opening is None:
-        what = "is not in the ledger" if run is None else "is garbled in the ledger"
-        missing = disputed(f"its run {agent.run} {what}")
+        problem = "is not in the ledger" if run is None else "is garbled in the ledger"
+        missing = disputed(f"its run {agent.run} {problem}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
         return Page("agent.html", {**values, "checked": True, "compared": [], "grade": missing})
     checked = force or not view.is_long(run)

@@ -169,8 +169,8 @@ def _differences(
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
         return
     first = episode.first_head
-    beginning = bounds.opening.get("head"), bounds.opening.get("num_copied", 0)
-    if beginning != (first, episode.num_copied) or not episode.begins_whole:
+    copied_start = bounds.opening.get("head"), bounds.opening.get("num_copied", 0)
+    if copied_start != (first, episode.num_copied) or not episode.has_whole_opening:
         yield f"episode {episode.id} did not begin as the log says"
     if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):
         yield problem

@@ -165,7 +165,7 @@ def _closing_problems(
 def _checkpoint_problems(
     checkpoints: list[RunCheckpoint], log: list[LogEntry], entry_fields: list[Fields]
 ) -> Iterator[str]:
-    tree, traffic, grown = MerkleTree(), TrafficCount(), zip(log, entry_fields, strict=True)
+    tree, traffic, pairs = MerkleTree(), TrafficCount(), zip(log, entry_fields, strict=True)
     for checkpoint in checkpoints:
         if checkpoint.length > len(log):
             yield (
@@ -174,7 +174,7 @@ def _checkpoint_problems(
             )
             return
         while len(tree) < checkpoint.length:
-            entry, fields = next(grown)
+            entry, fields = next(pairs)
             tree.append(entry.body)
             traffic.add(fields)
         if tree.root != checkpoint.root:

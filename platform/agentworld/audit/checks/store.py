@@ -171,7 +171,7 @@ def _unregistered(
     signed = [signed_edge for signed_edge in edges if signed_edge.edge.grade != "disputed"]
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
-    for key in sorted(newest.keys() - registered.excused):
+    for key in sorted(newest.keys() - registered.disputed_keys):
         (name, artifact, run), edge, digests = key, newest[key], edge_digests.get(key, set())
         if not digests:
             yield (
@@ -216,12 +216,15 @@ def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) 
         return
     registered = {str(version.ref): version.agent for version in versions if version.agent}
     signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
-    for used in in_use([agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]):
-        agent = registered.get(used.agent)
-        if agent and (agent.artifact, agent.run) != (used.artifact, used.run):
+    for agent_use in in_use(
+        [agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]
+    ):
+        agent = registered.get(agent_use.agent)
+        if agent and (agent.artifact, agent.run) != (agent_use.artifact, agent_use.run):
             yield (
-                f"{used.agent}: {used.artifact} of run {used.run} is in use as {used.alias}, and"
-                f" {agent.artifact} of run {agent.run} is registered; find out who exchanged it"
+                f"{agent_use.agent}: {agent_use.artifact} of run {agent_use.run} is in use as"
+                f" {agent_use.alias}, and {agent.artifact} of run {agent.run} is registered; find"
+                " out who exchanged it"
             )
 
 

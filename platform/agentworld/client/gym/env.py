@@ -10,7 +10,7 @@ from gymnasium.envs.registration import EnvSpec
 from agentworld.client.gym.env_slot import EnvSlot
 from agentworld.client.gym.starts import Start, Starts
 from agentworld.client.gym.text import UnicodeText
-from agentworld.client.gym.waiting import Simulator, WaitingRun, client_of, hidden
+from agentworld.client.gym.waiting import Simulator, WaitingRun, client_of, hide_credential
 from agentworld.records.run import RunOpening
 
 
@@ -49,7 +49,7 @@ class SimulatorEnv(gymnasium.Env[str, str]):
             entry_point="agentworld.client.gym:SimulatorEnv",
             # Even where a seed gives equal bytes: `info` names the episode, and each has its own.
             nondeterministic=True,
-            kwargs={"simulator": hidden(simulator), "run": self.run.id, "start": start},
+            kwargs={"simulator": hide_credential(simulator), "run": self.run.id, "start": start},
         )
 
     def reset(

@@ -88,7 +88,7 @@ class SimulatorView(View):
     status: SimulatorStatusView = SimulatorStatusView()
 
     @property
-    def is_going(self) -> bool:
+    def is_terminating(self) -> bool:
         """It was deleted, and waits for something."""
         return self.metadata.deletion_timestamp is not None
 
@@ -149,7 +149,7 @@ def of_digest(objects: Iterable[Object], simulator: Digest) -> SimulatorView | N
         if (resource.get("status") or {}).get("digest") == simulator
     ]
     return min(
-        (candidate for candidate in candidates if not candidate.is_going),
+        (candidate for candidate in candidates if not candidate.is_terminating),
         key=_precedence,
         default=None,
     )

@@ -43,9 +43,9 @@ class Metered:
             queued = error.queued_seconds
             raise
         finally:
-            used = Usage(*counts, self._clock() - start - queued)
+            usage = Usage(*counts, self._clock() - start - queued)
             # Most things take one request.
-            self.usage = self.usage.plus(used) if self._num_requests else used
+            self.usage = self.usage.plus(usage) if self._num_requests else usage
             self._num_requests += 1
             self.queued_seconds += queued
         return completion

@@ -59,7 +59,7 @@ class Writer:
 
     async def _write_all(self) -> None:
         while self._waiting:
-            await self._let_join()
+            await self._wait_for_more()
             group = self._waiting[:_MOST_IN_A_GROUP]
             self._waiting = self._waiting[_MOST_IN_A_GROUP:]
             if not await self._write(group):
@@ -67,13 +67,13 @@ class Writer:
                 for waiting in group:
                     await self._write([waiting])
 
-    async def _let_join(self) -> None:
+    async def _wait_for_more(self) -> None:
         """Lets those join who are on their way."""
-        quiet = 0
-        while quiet < _QUIET_TURNS and len(self._waiting) < _MOST_IN_A_GROUP:
+        num_quiet_turns = 0
+        while num_quiet_turns < _QUIET_TURNS and len(self._waiting) < _MOST_IN_A_GROUP:
             num_waiting = len(self._waiting)
             await asyncio.sleep(0)
-            quiet = 0 if len(self._waiting) > num_waiting else quiet + 1
+            num_quiet_turns = 0 if len(self._waiting) > num_waiting else num_quiet_turns + 1
 
     async def _write(self, group: list[_Waiting]) -> bool:
         """Whether everybody in the group now knows what became of it."""

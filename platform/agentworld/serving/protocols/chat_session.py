@@ -159,10 +159,10 @@ def _check_start(
         "seed": (request.seed, opening.seed),
         "initial_state": (_initial_state(request), opening.start),
     }
-    for what, (value, start) in starts.items():
+    for field, (value, start) in starts.items():
         if value is not None and value != start:
             raise Conflict(
-                f"{what} of episode {name} is {start!r:.80} and not {value!r:.80}; leave it out"
+                f"{field} of episode {name} is {start!r:.80} and not {value!r:.80}; leave it out"
             )
 
 

@@ -42,16 +42,16 @@ class Chain:
     async def _length(self) -> int:
         """How many there are by now, by halves: none is missing before the last one."""
         length, step = self._num_episodes, 1
-        while await self._is_there(length + step):
+        while await self._exists(length + step):
             length, step = length + step, 2 * step
         while step > 1:
             step //= 2
-            if await self._is_there(length + step):
+            if await self._exists(length + step):
                 length += step
         self._num_episodes = length
         return length
 
-    async def _is_there(self, number: int) -> bool:
+    async def _exists(self, number: int) -> bool:
         try:
             await self._authorized.check_in(self._run, self._episode(number))
         except NotFound:

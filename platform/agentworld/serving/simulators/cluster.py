@@ -143,7 +143,7 @@ class ClusterSimulators:
     def _load_object(self, name: str) -> SimulatorView | None:
         fields = self._read(f"simulators/{quote(name, safe='')}")
         simulator = parse_object(SimulatorView, fields) if fields else None
-        return None if simulator is None or simulator.is_going else self._remember(simulator)
+        return None if simulator is None or simulator.is_terminating else self._remember(simulator)
 
     def _remember(self, simulator: SimulatorView) -> SimulatorView:
         if simulator.status.digest:

@@ -136,9 +136,9 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     )
     documentation = "How long steps were where."
     durations: dict[tuple[str, ...], Durations] = {
-        (simulator, phase): spent
+        (simulator, phase): seconds
         for simulator, counted in counts.items()
-        for phase, spent in counted.durations.items()
+        for phase, seconds in counted.durations.items()
     }
     yield histogram("agentworld_step_duration_seconds", documentation, (label, "phase"), durations)
     documentation = "Tokens of the steps answered."

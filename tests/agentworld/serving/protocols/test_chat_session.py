@@ -116,4 +116,4 @@ def test_an_opening_without_given_turns_has_the_name_that_it_had():
     assert EpisodeOpening(run="r").text == '{"run":"r"}'
     given_ = EpisodeOpening(run="r", prior_turns=took(["a"]))
     assert given_.text == '{"prior_turns":[{"action":"ls","observation":"a"}],"run":"r"}'
-    assert Episode.new("e", records.digest("s"), given_).begins_whole
+    assert Episode.new("e", records.digest("s"), given_).has_whole_opening
