@@ -109,40 +109,34 @@ class SimulatorClient:
         """
         read = SimulatorManifest.model_validate_json
         path = f"/simulators/{_quoted(self.simulator)}/manifest" if self.simulator else "/manifest"
-        return await self._ask(read, "GET", path, is_idempotent=True)
+        return await self._ask(read, "GET", path, resend=True)
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> AgentRun:
         """Begins a run, once under a name; from now on takes no answer from another simulator."""
         headers = {"idempotency-key": name or new_name()}
-        opened = await self._ask(
-            _OPENED, "POST", "/runs", opening, is_idempotent=True, headers=headers
-        )
+        opened = await self._ask(_OPENED, "POST", "/runs", opening, resend=True, headers=headers)
         self.run_token = opened.token
         return self._enter(opened.run)
 
     async def resume_run(self, run: str) -> AgentRun:
         """Continues a run that an earlier process opened."""
-        return self._enter(
-            await self._ask(_RUN, "GET", f"/runs/{_quoted(run)}", is_idempotent=True)
-        )
+        return self._enter(await self._ask(_RUN, "GET", f"/runs/{_quoted(run)}", resend=True))
 
     async def close_run(self, final_weights: Digest, signature: str | None = None) -> AgentRun:
         """Ends the run with the weights that it made, and who wrote them says so by a signature."""
         closing = RunClosing(final_weights=final_weights, signature=signature)
         path = f"/runs/{self._entered().id}/close"
-        self.run = await self._ask(_RUN, "POST", path, closing, is_idempotent=True)
+        self.run = await self._ask(_RUN, "POST", path, closing, resend=True)
         return self.run
 
     async def attest(self, claim: Claim) -> SignedEdge:
         """What the service signs of the agent that the run made."""
         path = f"/runs/{self._entered().id}/edge"
-        return await self._ask(_EDGE, "PUT", path, claim, is_idempotent=True)
+        return await self._ask(_EDGE, "PUT", path, claim, resend=True)
 
     async def file(self, statement: StepStatement) -> str:
         """The name under which the service keeps what a step signed of its own work."""
-        return await self._ask(
-            _NAME, "PUT", "/statements", statement, is_idempotent=True, of_one=False
-        )
+        return await self._ask(_NAME, "PUT", "/statements", statement, resend=True, of_one=False)
 
     async def meaning(self, alias: str) -> Digest:
         """The simulator that a name means now, for a credential that may open runs with it.
@@ -150,7 +144,7 @@ class SimulatorClient:
         Raises SimulatorError, of the kind `not-found` for a name that means nothing.
         """
         path = f"/aliases/{_quoted(alias)}/simulator"
-        return await self._ask(_DIGEST, "GET", path, is_idempotent=True, of_one=False)
+        return await self._ask(_DIGEST, "GET", path, resend=True, of_one=False)
 
     async def reset(self, task: Task) -> str:
         """Begins an episode with a task; returns its id."""
@@ -159,9 +153,7 @@ class SimulatorClient:
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode, with a task or without."""
         headers = {"idempotency-key": new_name()}
-        result = await self._ask(
-            _RESET, "POST", "/episodes", opening, is_idempotent=True, headers=headers
-        )
+        result = await self._ask(_RESET, "POST", "/episodes", opening, resend=True, headers=headers)
         if self._trajectory:
             self._trajectory.write(TrajectoryBegin.of(result, opening.task))
         self._episodes[result.episode] = _Progress(result.run, result.step)
@@ -176,11 +168,7 @@ class SimulatorClient:
         number = before.step + 1
         body = {"episode": episode, "action": action, "step": number}
         result = await self._ask(
-            lambda answer: read_step(answer, episode, number),
-            "POST",
-            "/steps",
-            body,
-            is_idempotent=True,
+            lambda answer: read_step(answer, episode, number), "POST", "/steps", body, resend=True
         )
         if self._trajectory:
             self._trajectory.write(*trajectory_lines(result, action, sampled or Sampled(action)))
@@ -190,16 +178,14 @@ class SimulatorClient:
     async def end(self, episode: str) -> None:
         """Ends an episode before it is done."""
         path = f"/episodes/{_quoted(episode)}/close"
-        await self._ask(lambda _: None, "POST", path, is_idempotent=True)
+        await self._ask(lambda _: None, "POST", path, resend=True)
         ended = self._episodes.pop(episode, None)
         if self._trajectory and ended and not ended.is_over:
             self._trajectory.write(TrajectoryEnd(ended.run, episode, ended.step, "closed"))
 
     async def episode(self, episode: str) -> Episode:
         """What the simulator recorded of an episode."""
-        return await self._ask(
-            read_episode, "GET", f"/episodes/{_quoted(episode)}", is_idempotent=True
-        )
+        return await self._ask(read_episode, "GET", f"/episodes/{_quoted(episode)}", resend=True)
 
     async def close(self) -> None:
         """Lets go of connections; the run stays as it is."""
@@ -221,14 +207,14 @@ class SimulatorClient:
         path: str,
         body: object = None,
         *,
-        is_idempotent: bool = False,
+        resend: bool = False,
         of_one: bool = True,
         headers: Mapping[str, str] | None = None,
     ) -> _Answer:
-        """`is_idempotent` says that the service may get the request twice, `of_one` that it is
-        about one simulator, which the answer has to name.
+        """`resend` says that the service may get the request twice, `of_one` that it is about one
+        simulator, which the answer has to name.
         """
-        retried = httpx.TransportError if is_idempotent else httpx.ConnectError
+        retried = httpx.TransportError if resend else httpx.ConnectError
         send = partial(
             self._send,
             method,
