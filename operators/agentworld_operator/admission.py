@@ -15,7 +15,7 @@ from agentworld_operator.policy.admission import (
     spec_of_alias,
 )
 from agentworld_operator.policy.alias import is_recorded, move, resolve
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.service import Service
 
 _NO_RIGHTS = (401, 403)
@@ -66,7 +66,7 @@ class Admission:
         if isinstance(spec, Denied):
             return spec
         meaning = resolve(spec, (await self._simulators(spec)).get)
-        if isinstance(meaning, Refusal):
+        if isinstance(meaning, Problem):
             return Denied(meaning.message, 422)
         alias_move = move(spec, meaning, request.user_info.username or "nobody")
         try:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentworld_operator.policy.accelerators import describe_replicas
+from agentworld_operator.policy.problem import Problem
 
 VERIFIER = "verify"
 """The init container that checks the weights."""
@@ -28,13 +29,6 @@ MOST_CHARACTERS = 512
 
 Object = Mapping[str, Any]
 """An object as the API server has it."""
-
-
-class Problem(NamedTuple):
-    """What keeps a pod from being ready."""
-
-    reason: str
-    message: str
 
 
 class EngineState(NamedTuple):

@@ -6,13 +6,13 @@ from typing import NamedTuple
 from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AgentworldError, InputError, PipelineError
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.timestamps import to_text
 from agentworld_pipelines.cron import Cron
 from agentworld_pipelines.records import LONGEST_NAME, PipelineRun, Schedule
 
-SUSPENDED = Refusal("Suspended", "no run is started while spec.suspend is true")
-NOT_CONFIGURED = Refusal(
+SUSPENDED = Problem("Suspended", "no run is started while spec.suspend is true")
+NOT_CONFIGURED = Problem(
     "NotConfigured",
     "the operator knows no Kubeflow Pipelines server; name one in the chart's value pipelines.url",
 )
@@ -27,10 +27,10 @@ class ServerState(NamedTuple):
     last: LastRun | None
 
 
-def invalid(name: str, spec: ScheduleSpec) -> Refusal | None:
+def invalid(name: str, spec: ScheduleSpec) -> Problem | None:
     """Why no recurring run of this name can be made so; null where one can."""
     if len(name) > LONGEST_NAME:
-        return Refusal(
+        return Problem(
             "Invalid",
             f"{name} has more than {LONGEST_NAME} letters; give the TrainingSchedule a shorter"
             " name",
@@ -38,7 +38,7 @@ def invalid(name: str, spec: ScheduleSpec) -> Refusal | None:
     try:
         Cron.parse(spec.cron)
     except InputError as error:
-        return Refusal("Invalid", str(error))
+        return Problem("Invalid", str(error))
     return None
 
 
@@ -53,10 +53,10 @@ def newest_run(schedules: Sequence[Schedule]) -> PipelineRun | None:
     return max(runs, key=lambda run: run.started, default=None)
 
 
-def refusal_of(error: AgentworldError) -> Refusal:
+def refusal_of(error: AgentworldError) -> Problem:
     """What a failure is to who made a TrainingSchedule."""
     reason = "Unreachable" if isinstance(error, PipelineError) else "Refused"
-    return Refusal(reason, str(error))
+    return Problem(reason, str(error))
 
 
 def last_run(run: PipelineRun) -> LastRun:
@@ -79,7 +79,7 @@ class ScheduleState(NamedTuple):
     """As it was said last."""
     server: ServerState | None
     """Null where it is unknown: the last status stands."""
-    problem: Refusal | None
+    problem: Problem | None
 
 
 def build_status(current: ScheduleState, now: str) -> ScheduleStatus:
@@ -100,7 +100,7 @@ def build_status(current: ScheduleState, now: str) -> ScheduleStatus:
     )
 
 
-def _scheduled(problem: Refusal | None) -> ConditionState:
+def _scheduled(problem: Problem | None) -> ConditionState:
     if problem:
         return ConditionState("Scheduled", "False", *problem)
     return ConditionState("Scheduled", "True", "AsWanted", "Kubeflow starts it, one run at a time")

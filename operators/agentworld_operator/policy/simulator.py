@@ -11,8 +11,9 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint
 from agentworld_operator.policy.accelerators import describe
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineState, Problem
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
+from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineState
+from agentworld_operator.policy.identity import SimulatorIdentity
+from agentworld_operator.policy.problem import Problem
 
 _PASSING = (0, 409, 429, 503, 504)
 """Statuses of an API server that is gone or busy, or of a write that another one came before."""
@@ -50,7 +51,7 @@ def refusal_of(error: ClusterError) -> Problem | None:
 
 
 def refused_status(
-    generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Refusal, now: str
+    generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Problem, now: str
 ) -> SimulatorStatus:
     """The status of one that is not served."""
     states = [

@@ -1,6 +1,7 @@
 import pytest
 
-from agentworld_operator.policy.engine import EngineState, Problem, observe_engine
+from agentworld_operator.policy.engine import EngineState, observe_engine
+from agentworld_operator.policy.problem import Problem
 from make.simulator import deployment, ended, pod, waiting
 
 

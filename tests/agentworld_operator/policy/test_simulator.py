@@ -4,8 +4,9 @@ from agentworld.cluster.records.serving import Bounds
 from agentworld.cluster.records.simulator import SimulatorStatus
 from agentworld.errors import ClusterError
 from agentworld.records.simulator import Endpoint
-from agentworld_operator.policy.engine import EngineState, Problem
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
+from agentworld_operator.policy.engine import EngineState
+from agentworld_operator.policy.identity import SimulatorIdentity
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.policy.simulator import (
     SimulatorState,
     refusal_of,
@@ -157,7 +158,7 @@ def test_its_selector_finds_its_pods_for_the_scale_subresource():
 
 def test_one_that_is_refused_says_why_and_what_it_would_be():
     status = refused_status(
-        4, SimulatorStatus(), MANIFEST.digest, Refusal("NoImage", "pin it"), NOW
+        4, SimulatorStatus(), MANIFEST.digest, Problem("NoImage", "pin it"), NOW
     )
     assert told(status)["Ready"] == ("False", "NoImage")
     assert status.digest == MANIFEST.digest
