@@ -9,15 +9,27 @@ import ast
 import sys
 from pathlib import Path
 
-FORBIDDEN = frozenset(
+_PARTICIPLES = frozenset(
     "told found made filed meant gone kept shown said seen asked given taken tried heard held"
-    " sought wanted answered chosen named listed known touched lasting then begun drawn laid"
-    " written sent"
-    " again anew believed brought came coming door doors elsewhere exotic go_on goes_on going_on"
-    " hopeless in_our_words in_words keeper knows leaving looked me news nobody_came patiently"
-    " removing room rooms says say seat seats seldom sight silent still strays stranger sure teller"
-    " telling took trouble troubles twice under untold was wire wires".split()
+    " sought wanted answered chosen named listed known touched lasting begun drawn laid written"
+    " sent believed bought brought caught coming emptied excused grown leaving looked outdone paid"
+    " removing spent swept telling turned".split()
 )
+_ADVERBS = frozenset(
+    "then afterwards again already among anew anyway away else elsewhere maybe otherwise patiently"
+    " perhaps seldom somewhere soon still sure thus too twice under wherever yet".split()
+)
+_SENTENCES = frozenset(
+    "came everybody everything go_on goes_on going_on in_our_words in_words knows me nobody"
+    " nobody_came say says silent somebody something took untold was whatever whichever"
+    " whom".split()
+)
+_METAPHORS = frozenset(
+    "adopter door doors entrance errand exotic hopeless house keeper news notary room rooms sealer"
+    " seat seats sight slip strays stranger teller trouble troubles twin twins wander wire"
+    " wires".split()
+)
+FORBIDDEN = _PARTICIPLES | _ADVERBS | _SENTENCES | _METAPHORS
 
 
 class _Definitions(ast.NodeVisitor):
