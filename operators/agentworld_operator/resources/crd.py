@@ -152,11 +152,11 @@ def _describe(document: dict[str, Any], record: type[BaseModel]) -> None:
 
     What a resource of ours has not got is left out of it, and never null.
     """
-    descriptions = _descriptions(record)
+    words = _words(record)
     for name, field in record.model_fields.items():
         schema = document["properties"][field.alias or name]
-        if name in descriptions:
-            schema["description"] = descriptions[name]
+        if name in words:
+            schema["description"] = words[name]
         match schema.get("default", ...):
             case None | "":  # what is absent is read as this
                 del schema["default"]
@@ -166,7 +166,7 @@ def _describe(document: dict[str, Any], record: type[BaseModel]) -> None:
             schema["anyOf"].remove(_NULL)
 
 
-def _descriptions(record: type[BaseModel]) -> dict[str, str]:
+def _words(record: type[BaseModel]) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(record))).body[0]
     assert isinstance(tree, ast.ClassDef)
     descriptions = {}
@@ -174,7 +174,7 @@ def _descriptions(record: type[BaseModel]) -> dict[str, str]:
         match field, after:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str() as docstring)),
+                ast.Expr(value=ast.Constant(value=str() as words)),
             ):
-                descriptions[name] = inspect.cleandoc(docstring).replace("\n", " ")
+                descriptions[name] = inspect.cleandoc(words).replace("\n", " ")
     return descriptions

@@ -213,10 +213,10 @@ def first_problem(error: ValidationError) -> str:
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
     problem = error.errors(include_url=False)[0]
-    location = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+    where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
-        return f"{location}: {problem['msg']}"
-    return f"{location}: {problem['msg']} (got {_start(problem['input'])!r})"
+        return f"{where}: {problem['msg']}"
+    return f"{where}: {problem['msg']} (got {_start(problem['input'])!r})"
 
 
 def _start(value: object) -> str:

@@ -14,7 +14,7 @@ from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun
-from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_of, train_once
+from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_of, once
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 
@@ -28,7 +28,7 @@ def plan(task: Task) -> Plan:
     def work(out: Path, tick: Tick) -> Digest:
         with no_environment() as guard:
             parent = model_of(task.folders["imitated"])
-            checkpoint = train_once(
+            checkpoint = once(
                 out, lambda: _practise(task.recipe, domain, parent, opened, task.store, out, tick)
             )
         Practice(run=opened, live_steps=guard.num_refused).write(out / PRACTICE)

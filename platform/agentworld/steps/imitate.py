@@ -7,7 +7,7 @@ from agentworld.errors import InputError
 from agentworld.operations.simulators import resolve_simulator, versions_of
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, train_once
+from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, once
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import fetch
 from agentworld.runner.task import Plan, Task
@@ -38,7 +38,7 @@ def plan(task: Task) -> Plan:
             from agentworld.train import imitation
         SelectedSimulator(simulator=pinned.digest).write(out / SELECTED_SIMULATOR)
         with no_environment():
-            return train_once(
+            return once(
                 out,
                 lambda: imitation.run(
                     settings.agent, task.folders["collected"], fetch(pinned.model), out, tick
