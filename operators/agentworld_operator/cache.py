@@ -28,8 +28,8 @@ class Cache:
         if current and _is_older(resource, current):
             return []
         before = [current] if current and not _is_same(resource, current) else []
-        for older in before:
-            self.drop(kind, older)
+        for predecessor in before:
+            self.drop(kind, predecessor)
         self._objects[kind][name] = resource
         if engine := _engine(resource):
             self._of_engine[kind, engine].add(name)

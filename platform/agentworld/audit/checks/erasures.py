@@ -42,12 +42,9 @@ class Erasures(NamedTuple):
     def problem_of(self, episode: str, *, erased: bool) -> str | None:
         """What is wrong with an episode that was read, with its texts or without."""
         if not erased:
-            is_declared = episode in self.declared
-            return (
-                f"episode {episode} was erased, and its texts are there again"
-                if is_declared
-                else None
-            )
+            if episode in self.declared:
+                return f"episode {episode} was erased, and its texts are there again"
+            return None
         if self.at_genesis is None or episode in self.at_genesis | self.declared:
             return None
         # It may have been just now.

@@ -110,16 +110,12 @@ def _of_no_run(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
     """Declarations that no run is asked for; those of a run are checked with it."""
-    for attestation in attestations.all():
-        if (
-            attestation.run
-            and attestation.run not in runs
-            and attestation.kind in ("erasure", "restore")
-        ):
+    for row in attestations.all():
+        if row.run and row.run not in runs and row.kind in ("erasure", "restore"):
             try:
-                check_attested(attestation, DECLARATIONS[attestation.kind], evidence.trusted)
+                check_attested(row, DECLARATIONS[row.kind], evidence.trusted)
             except EvidenceError as error:
-                yield f"the {attestation.kind} {attestation.name} does not verify: {error}"
+                yield f"the {row.kind} {row.name} does not verify: {error}"
 
 
 def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:

@@ -34,7 +34,7 @@ class Registrations(NamedTuple):
         return next(reversed(self.counted), None)
 
     @property
-    def disputed_keys(self) -> set[tuple[str, Digest, str]]:
+    def withdrawn_keys(self) -> set[tuple[str, Digest, str]]:
         """Name, artifact and run of what was taken away, and was not registered again since."""
         parts = ((self.counted, False), (self.withdrawn, True))
         events = [(statement, is_withdrawn) for part, is_withdrawn in parts for statement in part]

@@ -171,7 +171,7 @@ def _unregistered(
     signed = [signed_edge for signed_edge in edges if signed_edge.edge.grade != "disputed"]
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
-    for key in sorted(newest.keys() - registered.disputed_keys):
+    for key in sorted(newest.keys() - registered.withdrawn_keys):
         (name, artifact, run), edge, digests = key, newest[key], edge_digests.get(key, set())
         if not digests:
             yield (
