@@ -158,9 +158,9 @@ class Follower:
                     return str(created_job["metadata"]["uid"])
                 continue  # somebody was faster
             uid = str(job["metadata"]["uid"])
-            is_deleted = "deletionTimestamp" in job["metadata"]
+            is_terminating = "deletionTimestamp" in job["metadata"]
             status = job_status(job)
-            if not is_deleted and self._is_as_built(job) and not status.has_ended:
+            if not is_terminating and self._is_as_built(job) and not status.has_ended:
                 write_line(f"{self._name} is there already")
                 return uid
             if status.state == "complete" and finished():
@@ -170,7 +170,7 @@ class Follower:
                     f"{self._name} is there and cannot be used again; waiting until it is gone"
                 )
                 awaited_uid = uid
-            if not is_deleted:
+            if not is_terminating:
                 self._ask(partial(self._remove, uid))
             time.sleep(self._settings.look_seconds)
 

@@ -94,8 +94,8 @@ def _problems(pod: Object) -> Iterator[tuple[str, str]]:
         for state in (container.get("state", {}), container.get("lastState", {})):
             ended, waiting = state.get("terminated", {}), state.get("waiting", {})
             if ended.get("exitCode"):
-                parts = f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}"
-                yield ended.get("finishedAt") or "~", f"{name}: {parts}{_message_suffix(ended)}"
+                cause = f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}"
+                yield ended.get("finishedAt") or "~", f"{name}: {cause}{_message_suffix(ended)}"
             if waiting.get("reason", _ORDINARY[0]) not in _ORDINARY:
                 yield "~", f"{name}: {waiting['reason']}{_message_suffix(waiting)}"
     for condition in status.get("conditions", ()):

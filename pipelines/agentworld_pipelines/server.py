@@ -45,10 +45,10 @@ def start(connection: Connection, version: Version, arguments: Mapping[str, str]
     name = f"{version.pipeline}-{key.removeprefix('sha256:')[:16]}"
     experiment = ensure_experiment(connection)
     service, types = connection.client.runs, connection.client.api_models
-    same = connection.ask_for_all(
+    same_runs = connection.ask_for_all(
         service.run_service_list_runs, "runs", experiment_id=experiment, filter=name_filter(name)
     )
-    for run in (_run(connection, entry) for entry in same):
+    for run in (_run(connection, entry) for entry in same_runs):
         if not run.has_ended and run.state != "CANCELING":
             return run
     body = types.V2beta1Run(
