@@ -65,7 +65,7 @@ def serve(
     stopping: Event | None = None,
 ) -> Iterator[ServedEngine]:
     """Serves a folder with weights, tokenizer and chat template on the loopback: on this port, or
-    on a free one. Whoever sets `over` does not wait until it has started.
+    on a free one. Whoever sets `stopping` does not wait until it has started.
 
     Raises EngineError with the end of the log when the engine does not start, or dies.
     """

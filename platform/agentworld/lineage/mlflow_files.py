@@ -27,7 +27,7 @@ def read_text(uri: str) -> str:
 
 
 def download(uri: str, address: str | None, target: Path) -> None:
-    """Copies the files of a model, which are at `place` where that is known, into a folder.
+    """Copies the files of a model, which are at `address` where that is known, into a folder.
 
     Raises InputError for what is neither a file nor a folder.
     """

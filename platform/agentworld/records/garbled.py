@@ -28,7 +28,7 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Raises EvidenceError, which names `what` and says why, for all that cannot be read.
+    """Raises EvidenceError, which names `name` and says why, for all that cannot be read.
 
     NotFound, EvidenceError and what a retry may help with are raised as they are.
     """

@@ -69,7 +69,7 @@ class OpenEpisode:
 
 
 class OpenEpisodes:
-    """The episodes used last, at most `most` of them."""
+    """The episodes used last, at most `capacity` of them."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
