@@ -61,7 +61,7 @@ def opening_entry(episode: str, ledger: Ledger) -> LogEntry | None:
 
 
 def step_problems(log: SignedLog, entries: Container[int] | None = None) -> Iterator[str]:
-    """Every step is under one entry, and every one, or each of `entries`, has the steps it names."""
+    """Every step is under one entry, and every one, or each of `entries`, has its own steps."""
     step_entries = {
         number: fields
         for number, fields in enumerate(log.entry_fields, 1)
