@@ -22,6 +22,6 @@ tiny = domain_of(recipe.collect.domain).tiny
 texts = tiny.warm_up(recipe.model.num_warmup_texts, recipe.model.seed)
 model = new_tiny_model(recipe.model, [tiny], texts)
 with TemporaryDirectory() as scratch:
-    once = recipe.cpt.model_copy(update=_ONE_BATCH)
+    one_batch = recipe.cpt.model_copy(update=_ONE_BATCH)
     rows = warm_up_rows(model, recipe.model, [tiny])
-    train_rows(model, once, rows, Path(scratch), no_tick)
+    train_rows(model, one_batch, rows, Path(scratch), no_tick)

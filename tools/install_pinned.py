@@ -26,19 +26,22 @@ def main(environment: Path, files: list[str]) -> None:
 
 def _missing(packages: Path, pinned: set[str]) -> set[str]:
     """Of what is pinned: what something there requires, with the extras that it is required for."""
-    there = {canonicalize_name(each.name): each for each in distributions(path=[str(packages)])}
-    required = {(name, "") for name in there}
+    installed = {
+        canonicalize_name(distribution.name): distribution
+        for distribution in distributions(path=[str(packages)])
+    }
+    required = {(name, "") for name in installed}
     while True:
-        more = {
+        requirements = {
             (canonicalize_name(one.name), extra)
             for name, asked_extra in required
-            if name in there
-            for one in _required(there[name].requires or [], asked_extra)
+            if name in installed
+            for one in _required(installed[name].requires or [], asked_extra)
             for extra in ("", *one.extras)
         }
-        if more <= required:
-            return {name for name, _ in required if name in pinned} - set(there)
-        required |= more
+        if requirements <= required:
+            return {name for name, _ in required if name in pinned} - set(installed)
+        required |= requirements
 
 
 def _required(lines: list[str], extra: str) -> Iterator[Requirement]:

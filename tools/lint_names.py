@@ -1,18 +1,35 @@
 """Finds names that say how a value came about and not what it is: `lint_names.py FOLDER...`.
 
-A participle or an adverb (`told`, `found`, `then`) does not say what a value holds. It looks at
-definitions: functions, classes, parameters, variables, attributes, fields.
+A participle, an adverb or a metaphor (`told`, `anew`, `sight`) does not say what a value holds. It
+looks at definitions: functions, classes, parameters, variables, attributes, fields, and what a
+pattern or an `except` binds.
 """
 
 import ast
 import sys
 from pathlib import Path
 
-FORBIDDEN = frozenset(
+_PARTICIPLES = frozenset(
     "told found made filed meant gone kept shown said seen asked given taken tried heard held"
-    " sought wanted answered chosen named listed known touched lasting then begun drawn laid"
-    " written sent".split()
+    " sought wanted answered chosen named listed known touched lasting begun drawn laid written"
+    " sent believed bought brought caught coming emptied excused grown leaving looked outdone paid"
+    " removing spent swept telling turned".split()
 )
+_ADVERBS = frozenset(
+    "then afterwards again already among anew anyway away else elsewhere maybe otherwise patiently"
+    " perhaps seldom somewhere soon still sure thus too twice under wherever yet".split()
+)
+_SENTENCES = frozenset(
+    "came everybody everything go_on goes_on going_on in_our_words in_words knows me nobody"
+    " nobody_came say says silent somebody something took untold was whatever whichever"
+    " whom".split()
+)
+_METAPHORS = frozenset(
+    "adopter door doors entrance errand exotic hopeless house keeper news notary room rooms sealer"
+    " seat seats sight slip strays stranger teller trouble troubles twin twins wander wire"
+    " wires".split()
+)
+FORBIDDEN = _PARTICIPLES | _ADVERBS | _SENTENCES | _METAPHORS
 
 
 class _Definitions(ast.NodeVisitor):
@@ -41,6 +58,14 @@ class _Definitions(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.ctx, ast.Store):
             self._check(node.attr, node.lineno)
+        self.generic_visit(node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        self._check(node.name or "", node.lineno)
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        self._check(node.name or "", node.lineno)
         self.generic_visit(node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:

@@ -107,7 +107,7 @@ def _of(path: str, value: object, descriptions: dict[str, str]) -> Schema:
     described["type"] = _TYPES[type(value)]
     if isinstance(value, dict) and value:
         dotted = f"{path}." if path else ""
-        inner = {name: _of(f"{dotted}{name}", each, descriptions) for name, each in value.items()}
+        inner = {name: _of(f"{dotted}{name}", child, descriptions) for name, child in value.items()}
         described |= {"additionalProperties": False, "properties": inner}
     last = path.rpartition(".")[2]
     described |= _NAMED_SO.get(last, {}) | _CALLED.get(path, {})
@@ -125,22 +125,22 @@ def _described(text: str) -> Iterator[tuple[str, str]]:
     def walk(node: yaml.Node | None, path: str) -> Iterator[tuple[str, str]]:
         for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
             name, line = f"{path}{key.value}", key.start_mark.line
-            words = _above(lines, line)
-            if words and not lines[line][: key.start_mark.column].strip():
-                yield name, words
+            description = _above(lines, line)
+            if description and not lines[line][: key.start_mark.column].strip():
+                yield name, description
             yield from walk(value, f"{name}.")
 
     yield from walk(yaml.compose(text, yaml.SafeLoader), "")
 
 
 def _above(lines: list[str], line: int) -> str:
-    words: list[str] = []
-    for each in map(str.strip, reversed(lines[:line])):
-        if not each.startswith("# "):
+    parts: list[str] = []
+    for comment in map(str.strip, reversed(lines[:line])):
+        if not comment.startswith("# "):
             return ""
-        words.insert(0, each.removeprefix("# "))
-        if words[0].startswith("-- "):
-            return " ".join(words).removeprefix("-- ")
+        parts.insert(0, comment.removeprefix("# "))
+        if parts[0].startswith("-- "):
+            return " ".join(parts).removeprefix("-- ")
     return ""
 
 
@@ -149,17 +149,17 @@ def _access() -> Schema:
     directory = Directory.model_json_schema()
     definitions = directory["$defs"] | {"Tenants": directory["properties"]["tenants"]}
     translated: Schema = json.loads(json.dumps(definitions).replace("#/$defs/", "#/definitions/"))
-    return {name: _strict(each) for name, each in translated.items()}
+    return {name: _strict(definition) for name, definition in translated.items()}
 
 
 def _strict(node: Any) -> Any:
     """A name that is none is refused, as the service does."""
     if isinstance(node, list):
-        return [_strict(each) for each in node]
+        return [_strict(item) for item in node]
     if not isinstance(node, dict):
         return node
     strict = {
-        name: _strict(each) for name, each in node.items() if name not in ("title", "default")
+        name: _strict(item) for name, item in node.items() if name not in ("title", "default")
     }
     return strict | ({"additionalProperties": False} if "patternProperties" in node else {})
 

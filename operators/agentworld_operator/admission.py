@@ -2,8 +2,8 @@
 
 import asyncio
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.errors import ClusterError, InputError, SimulatorError
 from agentworld.records.alias import Use
@@ -15,7 +15,7 @@ from agentworld_operator.policy.admission import (
     spec_of_alias,
 )
 from agentworld_operator.policy.alias import is_recorded, move, resolve
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.service import Service
 
 _NO_RIGHTS = (401, 403)
@@ -47,10 +47,10 @@ class Admission:
         return None
 
     async def _delete_simulator(self, request: AdmissionRequest) -> Denied | None:
-        if await self._is_going():
+        if await self._is_terminating():
             return None
         aliases = await asyncio.to_thread(self._cluster.all, "SimulatorAlias")
-        return check_deletion(request.about, aliases.objects, await self._use(request))
+        return check_deletion(request.object_name, aliases.objects, await self._use(request))
 
     async def _use(self, request: AdmissionRequest) -> Use | None:
         digest = ((request.old and request.old.status) or {}).get("digest")
@@ -60,20 +60,20 @@ class Admission:
             return None
 
     async def _move_alias(self, request: AdmissionRequest) -> Denied | None:
-        if not request.respecified:
+        if not request.is_spec_changed:
             return None
         spec = spec_of_alias(request)
         if isinstance(spec, Denied):
             return spec
         meaning = resolve(spec, (await self._simulators(spec)).get)
-        if isinstance(meaning, Refusal):
+        if isinstance(meaning, Problem):
             return Denied(meaning.message, 422)
         alias_move = move(spec, meaning, request.user_info.username or "nobody")
         try:
-            if is_recorded(await self._service.last(request.about), alias_move):
+            if is_recorded(await self._service.last(request.object_name), alias_move):
                 return None
             dry = bool(request.dry_run)
-            await self._service.move(request.about, alias_move, request.uid, dry_run=dry)
+            await self._service.move(request.object_name, alias_move, request.uid, dry_run=dry)
         except InputError as error:
             return Denied(str(error), 409)
         return None
@@ -88,18 +88,18 @@ class Admission:
         """A namespace that goes is not kept by a service that is gone already."""
         by, dry = request.user_info.username or "nobody", bool(request.dry_run)
         try:
-            await self._service.end(request.about, by, request.uid, dry_run=dry)
+            await self._service.end(request.object_name, by, request.uid, dry_run=dry)
         except InputError:  # the ledger knows no such name
             return None
         except SimulatorError:
-            if not await self._is_going():
+            if not await self._is_terminating():
                 raise
         return None
 
-    async def _is_going(self) -> bool:
+    async def _is_terminating(self) -> bool:
         """Whether the namespace is; our own rights in it may be gone before all else is."""
         try:
-            return await asyncio.to_thread(self._cluster.is_going)
+            return await asyncio.to_thread(self._cluster.is_terminating)
         except ClusterError as error:
             if error.status in _NO_RIGHTS:
                 return True

@@ -3,8 +3,8 @@
 import asyncio
 import json
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object
 from agentworld_operator.cache import Cache
 from agentworld_operator.policy.drift import is_as_built
 

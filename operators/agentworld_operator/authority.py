@@ -28,7 +28,7 @@ from agentworld_operator.policy.certificates import (
     Certificate,
     CertificateSet,
     Decision,
-    still_believed,
+    unexpired,
 )
 
 Files = Mapping[str, bytes]
@@ -48,7 +48,7 @@ def read_certificates(files: Files) -> CertificateSet:
     return CertificateSet(
         serving=_to_certificate(serving.certificate, authority) if serving else None,
         authority=_to_certificate(authority.certificate, authority) if authority else None,
-        believed=tuple(_to_certificate(each, None) for each in bundle),
+        authorities=tuple(_to_certificate(certificate, None) for certificate in bundle),
     )
 
 
@@ -61,8 +61,11 @@ def apply_decision(files: Files, decision: Decision, names: Sequence[str], now: 
             authority = _new_authority(now)
             return _authority_files(authority, ()) | _serving_files(authority, names, now)
         case "renew authority":
-            old = {each.id for each in still_believed(read_certificates(files).believed, now)}
-            previous = [each for each in _bundle(files) if _id(each) in old]
+            old = {
+                certificate.id
+                for certificate in unexpired(read_certificates(files).authorities, now)
+            }
+            previous = [certificate for certificate in _bundle(files) if _id(certificate) in old]
             own = {name: files[name] for name in ("tls.crt", "tls.key") if name in files}
             return _authority_files(_new_authority(now), previous) | own
         case "renew serving":
@@ -125,7 +128,7 @@ def _start_builder(
 
 def _authority_files(authority: _Pair, before: Sequence[x509.Certificate]) -> dict[str, bytes]:
     bundle = [authority.certificate, *before]
-    bundle_pem = b"".join(each.public_bytes(Encoding.PEM) for each in bundle)
+    bundle_pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in bundle)
     return {"ca.crt": bundle_pem, "ca.key": _encode_key(authority.key)}
 
 
@@ -183,7 +186,7 @@ def _names(certificate: x509.Certificate) -> tuple[str, ...]:
         ).value
     except x509.ExtensionNotFound:
         return ()
-    return tuple(str(each.value) for each in alternative_names)
+    return tuple(str(name.value) for name in alternative_names)
 
 
 def _general(name: str) -> x509.GeneralName:
@@ -193,8 +196,8 @@ def _general(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _name(words: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, words)])
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)])
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:

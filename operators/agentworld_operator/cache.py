@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import DIGEST_LABEL
-from agentworld.cluster.places import Object
 
 OWN = ("Simulator", "SimulatorAlias", "TrainingSchedule")
 """Our resources, all of which are watched; of the others, what is an engine's."""
@@ -28,8 +28,8 @@ class Cache:
         if current and _is_older(resource, current):
             return []
         before = [current] if current and not _is_same(resource, current) else []
-        for each in before:
-            self.drop(kind, each)
+        for predecessor in before:
+            self.drop(kind, predecessor)
         self._objects[kind][name] = resource
         if engine := _engine(resource):
             self._of_engine[kind, engine].add(name)
@@ -63,14 +63,16 @@ class Cache:
 
     def replace(self, kind: str, version: int, resources: Iterable[Object]) -> list[Object]:
         """Takes in all objects as they were at a version; returns what is new, other, or gone."""
-        by_name = {each["metadata"]["name"]: each for each in resources}
-        others = [each for each in by_name.values() if self._is_other(kind, each)]
-        changed = [each for other in others for each in self.put(kind, other)]
-        missing = [each for name, each in self._objects[kind].items() if name not in by_name]
+        by_name = {resource["metadata"]["name"]: resource for resource in resources}
+        others = [resource for resource in by_name.values() if self._is_other(kind, resource)]
+        changed = [change for other in others for change in self.put(kind, other)]
+        missing = [
+            resource for name, resource in self._objects[kind].items() if name not in by_name
+        ]
         # One that came after that version is not gone.
-        deletions = [each for each in missing if _version(each["metadata"]) <= version]
-        for each in deletions:
-            self.drop(kind, each)
+        deletions = [resource for resource in missing if _version(resource["metadata"]) <= version]
+        for resource in deletions:
+            self.drop(kind, resource)
         return changed + deletions
 
     def _is_other(self, kind: str, resource: Object) -> bool:

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
+from agentworld.cluster.api_resources import Object, typed
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object, typed
 from agentworld_operator.authority import Files, apply_decision, read_certificates
 from agentworld_operator.periodic import every
 from agentworld_operator.policy.certificates import decide

@@ -54,4 +54,4 @@ class OpenEpisodes:
 def _read(text: str) -> dict[Digest, int]:
     families = text_string_to_metric_families(text)
     samples = [sample for family in families if family.name == _NAME for sample in family.samples]
-    return {each.labels["simulator"]: int(each.value) for each in samples}
+    return {sample.labels["simulator"]: int(sample.value) for sample in samples}

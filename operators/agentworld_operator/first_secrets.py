@@ -15,9 +15,9 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.access.secret import RUN_TOKENS, new_secret
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.client import ApiServer, Cluster, configuration
 from agentworld.cluster.names import OPERATOR
-from agentworld.cluster.places import typed
 from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.signing.keys import SIGNER, new_signer

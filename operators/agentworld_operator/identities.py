@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Callable
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import short
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.simulator import Identity
 from agentworld.records.base import Digest
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, read_reference
+from agentworld_operator.policy.identity import SimulatorIdentity, read_reference
+from agentworld_operator.policy.problem import Problem
 
 
 class Identities:
@@ -19,7 +20,7 @@ class Identities:
         self._by_uid: dict[str, SimulatorIdentity] = {}
         self._names: dict[str, dict[str, str]] = defaultdict(dict)
 
-    def learn(self, simulator: Object, identity: Identity) -> SimulatorIdentity | Refusal:
+    def learn(self, simulator: Object, identity: Identity) -> SimulatorIdentity | Problem:
         """Which one an object is; blocks. What is refused is looked at anew the next time.
 
         Raises StoreError or NotFound where a manifest cannot be read.
@@ -55,7 +56,7 @@ class Identities:
         entry = self._by_uid.get(simulator["metadata"]["uid"])
         return short(entry.digest) if entry else None
 
-    def _read_identity(self, identity: Identity) -> SimulatorIdentity | Refusal:
+    def _read_identity(self, identity: Identity) -> SimulatorIdentity | Problem:
         if identity.manifest:
             return SimulatorIdentity(identity.manifest.digest, identity.manifest)
         assert identity.reference is not None

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from agentworld.cluster.api_resources import Object, typed
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object, typed
 from agentworld.errors import ClusterError
 from agentworld_operator import timestamps
 from agentworld_operator.periodic import retry
@@ -35,14 +35,14 @@ class Leadership:
         self,
         cluster: Cluster,
         name: str,
-        me: str,
+        identity: str,
         *,
         times: Times = Times(),  # noqa: B008 - frozen
         clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
         self._name = name
-        self._me = me
+        self._identity = identity
         self._times = times
         self._clock = clock
         self._observation: LeaseObservation | None = None
@@ -55,7 +55,7 @@ class Leadership:
         pause = self._times.pause
         while not await retry(pause, partial(asyncio.to_thread, self._try)):
             await asyncio.sleep(pause)
-        _log.info("%s leads", self._me)
+        _log.info("%s leads", self._identity)
 
     async def keep(self) -> None:
         """Renews; returns when this one leads no longer."""
@@ -65,8 +65,8 @@ class Leadership:
             try:
                 # Not `wait_for`, which may forget that it was cancelled as the answer came.
                 async with asyncio.timeout(remaining_seconds):
-                    leads = await asyncio.to_thread(self._try)
-                if not leads:
+                    is_leader = await asyncio.to_thread(self._try)
+                if not is_leader:
                     break
                 renewed = request_time  # and not when the answer came, which may be late
             except ClusterError as error:
@@ -74,20 +74,20 @@ class Leadership:
             except TimeoutError:
                 break
             await asyncio.sleep(self._times.pause)
-        _log.warning("%s leads no longer", self._me)
+        _log.warning("%s leads no longer", self._identity)
 
     async def release(self) -> None:
         """Lets another one lead at once, where this one still does; it never leads again."""
         try:
-            await asyncio.to_thread(self._give_back)
+            await asyncio.to_thread(self._release_lease)
         except ClusterError as error:
             _log.warning("%s; the lease runs out by itself", error)
 
-    def _give_back(self) -> None:
+    def _release_lease(self) -> None:
         with self._asking:
             self._is_over = True
             lease = self._cluster.get("Lease", self._name)
-            if lease and lease["spec"].get("holderIdentity") == self._me:
+            if lease and lease["spec"].get("holderIdentity") == self._identity:
                 self._cluster.replace(self._build_lease(lease, holder=""))
 
     def _try(self) -> bool:
@@ -99,11 +99,11 @@ class Leadership:
         lease = self._cluster.get("Lease", self._name)
         now = self._clock()
         self._observation = observe(self._observation, _read(lease), now)
-        decision = decide(self._me, self._observation, self._times.duration, now)
+        decision = decide(self._identity, self._observation, self._times.duration, now)
         if decision == "wait":
             return False
         write = self._cluster.replace if lease else self._cluster.create
-        stored_lease = write(self._build_lease(lease, holder=self._me))
+        stored_lease = write(self._build_lease(lease, holder=self._identity))
         self._observation = LeaseObservation(_read(stored_lease), self._clock())
         return True
 

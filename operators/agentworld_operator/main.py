@@ -50,19 +50,19 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
         try:
             await leadership.acquire()
             operator = _build_operator(settings, webhook, cluster, service)
-            works = [operator.run(partial(login, client_configuration), settings)]
+            coroutines = [operator.run(partial(login, client_configuration), settings)]
             if webhook.port is not None:
-                works.append(_renew_certificates(cluster, webhook))
-            await _lead(leadership, works)
+                coroutines.append(_renew_certificates(cluster, webhook))
+            await _run_as_leader(leadership, coroutines)
         finally:
             await leadership.release()
 
 
 def _cancel_on_sigterm() -> None:
     """From the start; kopf does so only once it watches."""
-    me = asyncio.current_task()
-    assert me is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 @asynccontextmanager
@@ -84,9 +84,11 @@ async def _renew_certificates(cluster: Cluster, webhook: WebhookSettings) -> Non
     await CertificateRenewal(cluster, target, now).run(webhook.certify_seconds)
 
 
-async def _lead(leadership: Leadership, works: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def _run_as_leader(
+    leadership: Leadership, coroutines: Iterable[Coroutine[Any, Any, None]]
+) -> None:
     """Until a work ends, or another one leads."""
-    tasks = [asyncio.create_task(work) for work in works]
+    tasks = [asyncio.create_task(work) for work in coroutines]
     renewal = asyncio.create_task(leadership.keep())
     try:
         ended, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)

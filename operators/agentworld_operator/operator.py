@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import DIGEST_LABEL, short
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.alias import AliasStatus
 from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 from agentworld.errors import AgentworldError, ClusterError
@@ -58,7 +58,7 @@ class Operator:
         self._schedules = Controller(cluster, cache, reconcilers.schedules)
 
     async def run(self, login: Callable[..., Any], settings: Settings) -> None:
-        """Works until it is cancelled; what a watch lost, the next look finds.
+        """Works until it is cancelled; what a watch lost, the next list finds.
 
         Raises ClusterError where it cannot watch any more.
         """
@@ -66,17 +66,17 @@ class Operator:
         watches = Watches(self._cluster.namespace, self._cache, self._changed, login)
         failures: list[BaseException] = []
         try:
-            async with asyncio.TaskGroup() as together:
-                together.create_task(watches.run())
-                together.create_task(watches.check())
-                together.create_task(self._simulators.run())
-                together.create_task(self._aliases.run())
-                together.create_task(self._schedules.run())
-                together.create_task(every(settings.look_seconds, self.look, at_once=False))
-                together.create_task(
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(watches.run())
+                tasks.create_task(watches.check())
+                tasks.create_task(self._simulators.run())
+                tasks.create_task(self._aliases.run())
+                tasks.create_task(self._schedules.run())
+                tasks.create_task(every(settings.look_seconds, self.list_resources, at_once=False))
+                tasks.create_task(
                     every(settings.ask_seconds, self._ask_for_episodes, at_once=False)
                 )
-                together.create_task(every(settings.mirror_seconds, self._ask_for_recurring_runs))
+                tasks.create_task(every(settings.mirror_seconds, self._ask_for_recurring_runs))
         except* Stopped:
             _log.info("told to stop")
         except* ClusterError as errors:
@@ -88,14 +88,14 @@ class Operator:
         """Before anything is done: who sees a Simulator and not yet its engine, its rivals or its
         episodes would take what runs for missing, or for too much.
         """
-        await retry(_PAUSE_SECONDS, self.look)
+        await retry(_PAUSE_SECONDS, self.list_resources)
         for simulator in self._cache.all("Simulator"):
             with suppress(ValidationError, AgentworldError):  # its own round says so
                 spec = SimulatorSpec.model_validate(simulator["spec"])
                 await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
         await self._ask_for_episodes()
 
-    async def look(self) -> None:
+    async def list_resources(self) -> None:
         """Lists everything that is watched, and works on what differs from the cache."""
         for kind in WATCHED:
             selector = "" if kind in OWN else DIGEST_LABEL

@@ -51,13 +51,13 @@ class RecurringRuns:
         from agentworld_pipelines.schedule import schedules
 
         by_name = defaultdict(list)
-        for each in schedules(self._at):
-            namespace, _, name = each.name.partition(".")
+        for schedule in schedules(self._connection):
+            namespace, _, name = schedule.name.partition(".")
             if name and namespace == self._namespace:
-                by_name[name].append(each)
+                by_name[name].append(schedule)
         return dict(by_name)
 
-    def ensure(self, name: str, spec: ScheduleSpec, there: list[Schedule]) -> Schedule:
+    def ensure(self, name: str, spec: ScheduleSpec, current: list[Schedule]) -> Schedule:
         """Makes one enabled recurring run of this spec the only one of its name."""
         from agentworld_pipelines.compile import arguments_for
         from agentworld_pipelines.schedule import mark_of, schedule
@@ -71,7 +71,11 @@ class RecurringRuns:
                 version=self._version(spec.pipeline, spec.queue),
                 arguments=arguments,
             )
-            return there[0] if matches_plan(mark_of(plan), there) else schedule(self._at, plan)
+            return (
+                current[0]
+                if matches_plan(mark_of(plan), current)
+                else schedule(self._connection, plan)
+            )
         except NotFound:
             self._versions.clear()  # a server that was made anew has to be given them again
             raise
@@ -80,19 +84,19 @@ class RecurringRuns:
         """Takes away what is there of this name; while a run of it goes on it is only disabled."""
         from agentworld_pipelines.schedule import unschedule
 
-        unschedule(self._at, self.name(name))
+        unschedule(self._connection, self.name(name))
 
     def run(self, run_id: str) -> PipelineRun | None:
         """A run, if it is there."""
         from agentworld_pipelines.server import run_of
 
         try:
-            return run_of(self._at, run_id)
+            return run_of(self._connection, run_id)
         except NotFound:
             return None
 
     @cached_property
-    def _at(self) -> "Connection":
+    def _connection(self) -> "Connection":
         from agentworld_pipelines.connection import Connection
 
         return Connection(self._settings, answer_seconds=_SECONDS)
@@ -103,10 +107,10 @@ class RecurringRuns:
         from agentworld_pipelines.server import upload
 
         if (pipeline, queue) not in self._versions:
-            where = load_placement(self._placement) if self._placement else Placement()
-            where = where.queued(queue) if queue else where
+            placement = load_placement(self._placement) if self._placement else Placement()
+            placement = placement.queued(queue) if queue else placement
             with TemporaryDirectory() as folder:
                 compiled = Path(folder) / "pipeline.yaml"
-                compile_pipeline(compiled, pipeline, where, self._image)
-                self._versions[pipeline, queue] = upload(self._at, compiled)
+                compile_pipeline(compiled, pipeline, placement, self._image)
+                self._versions[pipeline, queue] = upload(self._connection, compiled)
         return self._versions[pipeline, queue]

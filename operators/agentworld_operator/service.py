@@ -77,6 +77,6 @@ def bearer(token: Path | None) -> dict[str, str]:
 
 def _message(body: object) -> str:
     match body:
-        case {"error": {"message": str(words)}}:
-            return words
+        case {"error": {"message": str(message)}}:
+            return message
     return "it gives no reason"

@@ -3,8 +3,8 @@
 import logging
 from typing import Protocol, Self
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import EXISTS, Cluster
-from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError
 from agentworld_operator.children.event import Status, transitions
 

@@ -8,6 +8,6 @@ def now(timespec: str = "seconds") -> str:
     return to_text(datetime.now(UTC), timespec)
 
 
-def to_text(moment: datetime, timespec: str = "seconds") -> str:
+def to_text(time: datetime, timespec: str = "seconds") -> str:
     """A moment with a time zone, in UTC."""
-    return moment.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+    return time.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import kopf
 from kopf._cogs.structs.references import Insights  # a type of kopf.operator's own arguments
 
+from agentworld.cluster.api_resources import API_RESOURCES, Object
 from agentworld.cluster.names import DIGEST_LABEL
-from agentworld.cluster.places import PLACES, Object
 from agentworld.errors import ClusterError
 from agentworld_operator.cache import OWN, WATCHED, Cache
 
@@ -58,7 +58,8 @@ class Watches:
         """
         await self.insights.ready_resources.wait()
         resources = {
-            (each.group, each.version, each.plural) for each in self.insights.watched_resources
+            (resource.group, resource.version, resource.plural)
+            for resource in self.insights.watched_resources
         }
         if missing := [kind for kind in WATCHED if resource_selector(kind) not in resources]:
             raise ClusterError(f"the API server does not list {', '.join(missing)}; begin anew")
@@ -74,12 +75,12 @@ class Watches:
         async def watch(*, event: Mapping[str, Any], **_: Any) -> None:
             resource = dict(event["object"])
             if event["type"] != "DELETED":
-                news = self._cache.put(kind, resource)
+                changes = self._cache.put(kind, resource)
             else:
                 self._cache.drop(kind, resource)
-                news = [resource]
-            for each in news:
-                self._changed(kind, each)
+                changes = [resource]
+            for change in changes:
+                self._changed(kind, change)
 
         selector = resource_selector(kind)
         kopf.on.event(*selector, id=f"watch-{kind.lower()}", registry=registry)(watch)
@@ -99,5 +100,5 @@ def _settings() -> kopf.OperatorSettings:
 
 def resource_selector(kind: str) -> tuple[str, str, str]:
     """Group, version and plural, by which kopf finds a kind."""
-    place = PLACES[kind]
-    return place.group, place.version, place.plural
+    resource = API_RESOURCES[kind]
+    return resource.group, resource.version, resource.plural

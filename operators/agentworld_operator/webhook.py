@@ -165,17 +165,17 @@ def application(
 
 
 async def _decided(decide: Decide, request: AdmissionRequest, seconds: float) -> Denied | None:
-    what = f"{request.operation} of {request.kind.kind} {request.about}"
+    subject = f"{request.operation} of {request.kind.kind} {request.object_name}"
     try:
         async with asyncio.timeout(seconds):
             denied = await decide(request)
     except TimeoutError:
         denied = Denied("who had to be asked did not answer in time; try again", 504)
     except Exception:  # noqa: BLE001 - an edge: a mistake of ours is answered as one, and lets nothing in
-        _log.exception("%s: our mistake", what)
+        _log.exception("%s: our mistake", subject)
         denied = Denied("the operator made a mistake, which its log shows", 500)
     if denied:
         _log.info(
-            "%s by %s is refused: %s", what, json.dumps(request.user_info.username), denied[0]
+            "%s by %s is refused: %s", subject, json.dumps(request.user_info.username), denied[0]
         )
     return denied

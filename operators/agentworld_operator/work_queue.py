@@ -23,14 +23,14 @@ class WorkQueue:
         self._waiting: asyncio.Queue[str] = asyncio.Queue()
         self._queued: set[str] = set()
         self._busy: set[str] = set()
-        self._again: set[str] = set()
+        self._added_while_busy: set[str] = set()
         self._failures: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def add(self, name: str) -> None:
         """Has a name worked on soon. Names that are added twice before are worked on once."""
         if name in self._busy:
-            self._again.add(name)
+            self._added_while_busy.add(name)
         elif name not in self._queued:
             self._queued.add(name)
             self._waiting.put_nowait(name)
@@ -53,8 +53,8 @@ class WorkQueue:
             if pause is not None:
                 loop = asyncio.get_running_loop()
                 self._timers[name] = loop.call_later(pause, self.add, name)
-            if name in self._again:
-                self._again.discard(name)
+            if name in self._added_while_busy:
+                self._added_while_busy.discard(name)
                 self.add(name)
 
     async def _try(self, name: str) -> float | None:

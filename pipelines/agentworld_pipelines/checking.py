@@ -5,9 +5,9 @@ Kubeflow names no policy for retries, so that the defaults of Argo's workflow co
 
 import yaml
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import ApiServer, Cluster, configuration
 from agentworld.cluster.names import PIPELINES
-from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError, InputError
 from agentworld_pipelines.connection import Connection
 from agentworld_pipelines.settings import ClusterSettings
@@ -23,12 +23,14 @@ _NOT_RETRIED = {
 }
 
 
-def missing_settings(at: Connection, settings: ClusterSettings, namespace: str) -> list[str]:
+def missing_settings(
+    connection: Connection, settings: ClusterSettings, namespace: str
+) -> list[str]:
     """A sentence for each setting; `namespace` is the one that Kubeflow is in.
 
     Raises PipelineError where no Kubeflow Pipelines server answers.
     """
-    problems = _of_users(at)
+    problems = _of_users(connection)
     try:
         server = ApiServer(configuration(settings.kubeconfig))
         return problems + _of_controller(Cluster(server, namespace, PIPELINES))
@@ -36,10 +38,10 @@ def missing_settings(at: Connection, settings: ClusterSettings, namespace: str) 
         return [*problems, f"Argo's settings cannot be read ({error})"]
 
 
-def _of_users(at: Connection) -> list[str]:
-    if at.is_multi_user() == bool(at.namespace):
+def _of_users(connection: Connection) -> list[str]:
+    if connection.is_multi_user() == bool(connection.namespace):
         return []
-    if at.namespace:
+    if connection.namespace:
         return ["AGENTWORLD_KFP_NAMESPACE is set, and a server of one user refuses it; unset it"]
     return ["AGENTWORLD_KFP_NAMESPACE is not set; this server wants the namespace of a profile"]
 
@@ -64,9 +66,9 @@ def retry_problems(config_map: Object, deployment: Object) -> list[str]:
     problems = []
     # An expression without a policy decides alone.
     if policy != "Always" and not ("expression" in strategy and policy is None):
-        which = _NOT_RETRIED.get(str(policy or "OnFailure"), "at all by such a word")
+        scope = _NOT_RETRIED.get(str(policy or "OnFailure"), "at all by such a word")
         problems.append(
-            f"retryPolicy in {name} is {policy or 'not set'}: Argo starts no pod anew {which};"
+            f"retryPolicy in {name} is {policy or 'not set'}: Argo starts no pod anew {scope};"
             " set it to Always"
         )
     if policy == "OnTransientError" and not _has_pattern(deployment):
@@ -96,5 +98,5 @@ def _strategy(config_map: Object) -> Object:
 
 def _has_pattern(deployment: Object) -> bool:
     containers = deployment["spec"]["template"]["spec"]["containers"]
-    variables = [each for container in containers for each in container.get("env") or ()]
-    return any(each["name"] == PATTERN and each.get("value") for each in variables)
+    variables = [variable for container in containers for variable in container.get("env") or ()]
+    return any(variable["name"] == PATTERN and variable.get("value") for variable in variables)

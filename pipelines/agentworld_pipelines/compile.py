@@ -60,12 +60,12 @@ def compile_pipeline(
                 f"the pipeline {name} trains no stages of a world model; leave them out"
             )
         pipeline = partial(world_model, stages=stages)
-    where = placement or Placement()
+    effective_placement = placement or Placement()
     if image:
-        where = where.model_copy(update={"image": image})
+        effective_placement = effective_placement.model_copy(update={"image": image})
     with TemporaryDirectory() as folder:
         draft = Path(folder) / "pipeline.yaml"
-        compiler.Compiler().compile(pipeline(where), str(draft))
+        compiler.Compiler().compile(pipeline(effective_placement), str(draft))
         content = draft.read_bytes()
     try:
         write_whole(out, content)

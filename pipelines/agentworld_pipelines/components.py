@@ -68,7 +68,7 @@ def conclude(
 def _component_of(step: Step) -> BaseComponent:
     """A `place` is an argument where the step may be done elsewhere than in its own pod."""
     parameters = ["recipe: str", "store: str", *map(_parameter, step.inputs)]
-    arguments = ["recipe", "store", *(each.name for each in step.inputs)]
+    arguments = ["recipe", "store", *(step_input.name for step_input in step.inputs)]
     if step.kind != "plain":
         parameters, arguments = [*parameters, 'place: str = ""'], [*arguments, "place=place"]
     module, function = _FUNCTIONS[step.kind]
@@ -83,9 +83,9 @@ def _component_of(step: Step) -> BaseComponent:
     return _component(_defined(step.name, text))
 
 
-def _parameter(declared: Input) -> str:
-    default = "" if declared.default is None else f" = {declared.default!r}"
-    return f"{declared.name}: str{default}"
+def _parameter(step_input: Input) -> str:
+    default = "" if step_input.default is None else f" = {step_input.default!r}"
+    return f"{step_input.name}: str{default}"
 
 
 def _defined(name: str, text: str) -> Callable[..., str]:

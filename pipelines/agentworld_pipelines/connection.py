@@ -88,16 +88,16 @@ class Connection:
         except ApiException as error:
             raise self._failure(error) from error
         except HTTPError as error:
-            why = getattr(error, "reason", None) or error
+            reason = getattr(error, "reason", None) or error
             raise PipelineError(
-                f"the Kubeflow Pipelines server {self.url} cannot be reached: {why}; check the"
+                f"the Kubeflow Pipelines server {self.url} cannot be reached: {reason}; check the"
                 " address, and try again",
                 retryable=True,
             ) from error
         except OSError as error:  # the token, which is read for each request
             raise InputError(f"cannot read the server's token: {error}; check its file") from error
         except (AttributeError, TypeError, ValueError) as error:
-            raise self._stranger() from error
+            raise self._unexpected_answer() from error
         return answer
 
     def ask_for_all(
@@ -116,7 +116,7 @@ class Connection:
         """The id of what a call made."""
         identifier = getattr(self.ask(call, **arguments), field)
         if not identifier:
-            raise self._stranger()
+            raise self._unexpected_answer()
         return str(identifier)
 
     def read(self, kind: type[_Read], **fields: object) -> _Read:
@@ -124,7 +124,7 @@ class Connection:
         try:
             return kind.model_validate(fields)
         except ValidationError as error:
-            raise self._stranger() from error
+            raise self._unexpected_answer() from error
 
     def _failure(self, error: ApiException) -> AgentworldError:
         message = _message(error.body)
@@ -148,9 +148,9 @@ class Connection:
             case status if status == 429 or status >= 500:
                 return PipelineError(f"{prefix}: {message or 'nothing'}; try again", retryable=True)
             case _:
-                return self._stranger()
+                return self._unexpected_answer()
 
-    def _stranger(self) -> PipelineError:
+    def _unexpected_answer(self) -> PipelineError:
         return PipelineError(
             f"{self.url} does not answer as a Kubeflow Pipelines server does; check the address,"
             " and whether a login page stands before it"
@@ -165,8 +165,8 @@ def name_filter(name: str) -> str:
 
 def in_states(states: Iterable[str]) -> str:
     """The filter of runs that are in one of these states."""
-    among = {"operation": "IN", "key": "state", "stringValues": {"values": sorted(states)}}
-    return json.dumps({"predicates": [among]})
+    predicate = {"operation": "IN", "key": "state", "stringValues": {"values": sorted(states)}}
+    return json.dumps({"predicates": [predicate]})
 
 
 def _credentials(token_file: Path | None) -> ServiceAccountTokenVolumeCredentials | None:

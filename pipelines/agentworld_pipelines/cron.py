@@ -55,7 +55,7 @@ class Cron(NamedTuple):
                 f"the cron expression {expression!r} has {len(texts)} fields; give five: minute,"
                 " hour, day of the month, month, day of the week"
             )
-        values = (_parse_field(*each, expression) for each in zip(texts, _FIELDS, strict=True))
+        values = (_parse_field(*field, expression) for field in zip(texts, _FIELDS, strict=True))
         cron = cls(" ".join(texts), *values)
         if not cron.next_after(datetime.now(UTC)):
             raise InputError(
@@ -71,8 +71,8 @@ class Cron(NamedTuple):
     def next_after(self, moment: datetime) -> datetime | None:
         """The first moment after this one; null where there is none."""
         earliest = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        for ahead in range(_FARTHEST_DAYS):
-            day = earliest.date() + timedelta(days=ahead)
+        for day_number in range(_FARTHEST_DAYS):
+            day = earliest.date() + timedelta(days=day_number)
             if day.month not in self.months or not self._is_due_on(day.day, day.isoweekday() % 7):
                 continue
             for hour, minute in product(self.hours, self.minutes):

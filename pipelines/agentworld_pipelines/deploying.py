@@ -12,11 +12,11 @@ from functools import partial
 from typing import TypeVar
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import EXISTS, ApiServer, Cluster, configuration
 from agentworld.cluster.names import PIPELINES
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.view import ConditionView, SimulatorView, of_digest, parse_object
-from agentworld.cluster.retry import is_unreachable, patiently
+from agentworld.cluster.retry import ask_until, is_unreachable
 from agentworld.errors import ClusterError, PipelineError
 from agentworld.operations.probe import probe
 from agentworld.operations.serving import deployed_service
@@ -45,9 +45,9 @@ def deployed(recipe: str, store: str, simulator: str, target: str) -> str:
     """
     parsed_target, settings = Target.parse(target), from_environment(ClusterSettings)
     namespace = parsed_target.deployment.namespace or namespace_of(settings)
-    where = {"target": digest_json([parsed_target.model_dump(mode="json"), namespace])}
+    target_key = {"target": digest_json([parsed_target.model_dump(mode="json"), namespace])}
     serve = partial(_serve, parsed_target, settings, namespace)
-    planner = partial(plan_by, serve, where)
+    planner = partial(plan_by, serve, target_key)
     return run_planned(STEPS["deploy"], planner, recipe, store, simulator)
 
 
@@ -83,13 +83,13 @@ class _Rollout:
 
         One that is there under another name is somebody's: it is used, and left as it is.
         """
-        listing = self._patiently(partial(self._cluster.all, "Simulator"))
-        there = of_digest(listing.objects, self._digest)
-        if there and there.metadata.name != self._name and there.refusal is None:
-            self._name = there.metadata.name
+        listing = self._ask(partial(self._cluster.all, "Simulator"))
+        current = of_digest(listing.objects, self._digest)
+        if current and current.metadata.name != self._name and current.refusal is None:
+            self._name = current.metadata.name
         else:
             manifest = objects.simulator(self._naming, self._target, self._name)
-            self._patiently(partial(self._cluster.apply, manifest))
+            self._ask(partial(self._cluster.apply, manifest))
         self._wait()
 
     def ask_once(self) -> None:
@@ -109,7 +109,7 @@ class _Rollout:
     def move(self) -> None:
         """Lets the alias mean it; a canary that somebody set stays."""
         alias = objects.alias(self._naming, self._name)
-        self._patiently(partial(self._put, alias))
+        self._ask(partial(self._put, alias))
         _log.info("the alias %s means %s", self._naming.alias, self._name)
 
     @property
@@ -157,18 +157,18 @@ class _Rollout:
     def _find(self, kind: str, name: str) -> Object | None:
         """An object; null where it is not there."""
         find = partial(self._cluster.get, kind, name)
-        resource = self._patiently(find, granted=(kind, name) in self._allowed)
+        resource = self._ask(find, granted=(kind, name) in self._allowed)
         self._allowed.add((kind, name))
         return resource
 
-    def _patiently(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
+    def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
         """Asks again while nobody can be asked; raises PipelineError for a refusal."""
         try:
-            return patiently(
+            return ask_until(
                 ask,
                 until=self._until,
                 every_seconds=_EVERY_SECONDS,
-                tell=_log.info,
+                report=_log.info,
                 granted=granted,
             )
         except ClusterError as error:

@@ -71,9 +71,9 @@ class Deployment(Record):
     def check_mounted(self, volumes: Mapping[str, str]) -> None:
         """Raises ValueError where the step has not mounted the claim of the weights."""
         if self.claim and self.claim not in volumes:
-            there = ", ".join(volumes) or "none"
+            mounted = ", ".join(volumes) or "none"
             raise ValueError(
-                f"deploy.claim is {self.claim} and the step deploy has {there} among its volumes;"
+                f"deploy.claim is {self.claim} and the step deploy has {mounted} among its volumes;"
                 " add it there, for the store is on it"
             )
 

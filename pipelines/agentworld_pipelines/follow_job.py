@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from agentworld import errors
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import EXISTS, NOT_FOUND, ApiServer, Cluster, configuration
 from agentworld.cluster.names import BUILT, PIPELINES
-from agentworld.cluster.places import Object
-from agentworld.cluster.retry import patiently
+from agentworld.cluster.retry import ask_until
 from agentworld.domains.base import domain_names
 from agentworld.errors import (
     ClusterError,
@@ -34,12 +34,12 @@ from agentworld.steps.run import folder_for
 from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.storage.working_copy import there
 from agentworld_pipelines.job_parts import name_of
+from agentworld_pipelines.job_reporter import JobReporter, Pods, ProgressReporter
 from agentworld_pipelines.job_status import JobStatus, job_status
-from agentworld_pipelines.output import say
+from agentworld_pipelines.output import write_line
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.settings import ClusterSettings, namespace_of
 from agentworld_pipelines.step_job import pod_of_job, step_job
-from agentworld_pipelines.tell_job import Meter, Pods, Teller
 from agentworld_pipelines.train_job import pods_of, train_job
 
 Finished = Callable[[], str | None]
@@ -47,11 +47,11 @@ Finished = Callable[[], str | None]
 
 _Answer = TypeVar("_Answer")
 
-_AGAIN = "begin the step again, and it resumes from what is kept"
+_RETRY_HINT = "begin the step again, and it resumes from what is kept"
 
 
 @anywhere
-def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
+def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
     """The folder of a stage that several nodes trained, now or before.
 
     Raises InputError, PipelineError where the training failed, and ClusterError.
@@ -63,7 +63,7 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
         return str(folder)
     place = Place.model_validate_json(nodes)
     assert place.nodes is not None
-    addresses = [there(each) for each in (recipe, store, *inputs)]
+    addresses = [there(address) for address in (recipe, store, *inputs)]
     built = train_job(stage, addresses, folder, place)
     pods = pods_of(built["metadata"]["name"], place.nodes)
     task = _Task(stage, Path(store), built, pods)
@@ -74,7 +74,7 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
     )
 
 
-def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Finished) -> str:
+def run_in_job(step: str, arguments: Sequence[str], place: str, finished: Finished) -> str:
     """The folder of a step that a Job does in another pod than this one.
 
     The step itself tells here whether it is finished, for it then needs no live environment any
@@ -82,12 +82,12 @@ def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Fi
     """
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
-    addresses = [there(each) for each in arguments]
+    addresses = [there(argument) for argument in arguments]
     code = code_digest(step, tuple(domain_names()))  # of all domains: whose it runs, it says later
     name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code])
-    where, profile = Place.model_validate_json(place), settings.seccomp_profile
-    built = step_job(name, step, addresses, where, seccomp_profile=profile)
-    say(f"this pod can have no sandbox for {step}; a Job of its own does it")
+    step_place, profile = Place.model_validate_json(place), settings.seccomp_profile
+    built = step_job(name, step, addresses, step_place, seccomp_profile=profile)
+    write_line(f"this pod can have no sandbox for {step}; a Job of its own does it")
     # What was tried here said that it failed, and the Job may run already.
     ProgressFile(home, step).begin()
     return _done(_Task(step, home, built, pod_of_job(name)), settings, finished)
@@ -106,7 +106,7 @@ class _Task(NamedTuple):
         return str(self.built["metadata"]["name"])
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The job, as a sentence has it."""
         return f"the {self.built['kind']} {self.name}"
 
@@ -115,20 +115,20 @@ def _done(task: _Task, settings: ClusterSettings, finished: Finished) -> str:
     """The step's folder, once its job has ended well."""
     server = ApiServer(configuration(settings.kubeconfig))
     cluster = Cluster(server, namespace_of(settings), PIPELINES)
-    teller = Teller(cluster, task.name, task.pods)
-    meter = Meter(task.store, task.step, settings.tell_seconds)
+    reporter = JobReporter(cluster, task.name, task.pods)
+    progress_reporter = ProgressReporter(task.store, task.step, settings.tell_seconds)
     follower = Follower(cluster, task.built, settings)
     uid = follower.begin(ProgressFile(task.store, task.step).begin, finished)
     if uid is None:
         return _wait_until_finished(task, finished, is_removed=False, settings=settings)
 
-    def tell(job: Object) -> None:
-        teller.tell(job)
-        meter.tell(job)
+    def report(job: Object) -> None:
+        reporter.report(job)
+        progress_reporter.report(job)
 
-    status = follower.follow(uid, tell)
+    status = follower.follow(uid, report)
     if status is not None and status.state == "failed":
-        raise _failure(task, status, teller.trouble)
+        raise _failure(task, status, reporter.problem)
     return _wait_until_finished(task, finished, is_removed=status is None, settings=settings)
 
 
@@ -142,43 +142,45 @@ class Follower:
         self._built = built
         self._settings = settings
 
-    def begin(self, beginning: Callable[[], None], finished: Finished) -> str | None:
+    def begin(self, on_create: Callable[[], None], finished: Finished) -> str | None:
         """The uid of the job that does the step, told before a new one is made; null where one
         has just done it.
 
         One that ended without the step's receipt, or that was built otherwise, is replaced.
         """
-        removing = ""
+        awaited_uid = ""
         while True:
             job = self._ask(self._find)
             if job is None:
-                created_job = self._ask(lambda: self._make(beginning))
+                created_job = self._ask(lambda: self._make(on_create))
                 if created_job is not None:
-                    say(f"{self._name} is made")
+                    write_line(f"{self._name} is made")
                     return str(created_job["metadata"]["uid"])
                 continue  # somebody was faster
             uid = str(job["metadata"]["uid"])
-            going = "deletionTimestamp" in job["metadata"]
+            is_terminating = "deletionTimestamp" in job["metadata"]
             status = job_status(job)
-            if not going and self._is_as_built(job) and not status.has_ended:
-                say(f"{self._name} is there already")
+            if not is_terminating and self._is_as_built(job) and not status.has_ended:
+                write_line(f"{self._name} is there already")
                 return uid
             if status.state == "complete" and finished():
                 return None
-            if removing != uid:
-                say(f"{self._name} is there and cannot be used again; waiting until it is gone")
-                removing = uid
-            if not going:
+            if awaited_uid != uid:
+                write_line(
+                    f"{self._name} is there and cannot be used again; waiting until it is gone"
+                )
+                awaited_uid = uid
+            if not is_terminating:
                 self._ask(partial(self._remove, uid))
             time.sleep(self._settings.look_seconds)
 
-    def follow(self, uid: str, tell: Callable[[Object], None]) -> JobStatus | None:
+    def follow(self, uid: str, report: Callable[[Object], None]) -> JobStatus | None:
         """How it ended; null where it was taken away before that was seen."""
         while True:
             job = self._ask(self._find, granted=True)
             if job is None or job["metadata"]["uid"] != uid:
                 return None
-            tell(job)
+            report(job)
             status = job_status(job)
             if status.has_ended:
                 return status
@@ -187,8 +189,8 @@ class Follower:
     def _find(self) -> Object | None:
         return self._cluster.get(self._kind, self._name)
 
-    def _make(self, beginning: Callable[[], None]) -> Object | None:
-        beginning()
+    def _make(self, on_create: Callable[[], None]) -> Object | None:
+        on_create()
         try:
             return self._cluster.create(self._built)
         except ClusterError as error:
@@ -203,20 +205,20 @@ class Follower:
 
     def _remove(self, uid: str) -> None:
         """With its pods first: two jobs would write into one folder."""
-        how = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
+        options = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
-            self._cluster.delete(self._kind, self._name, how)
+            self._cluster.delete(self._kind, self._name, options)
         except ClusterError as error:
             if error.status not in (NOT_FOUND, EXISTS):
                 raise
 
     def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
         try:
-            return patiently(
+            return ask_until(
                 ask,
                 until=time.monotonic() + self._settings.patience_seconds,
                 every_seconds=self._settings.look_seconds,
-                tell=say,
+                report=write_line,
                 granted=granted,
             )
         except UnknownPath as error:
@@ -229,19 +231,21 @@ class Follower:
             ) from error
 
 
-def _failure(task: _Task, status: JobStatus, trouble: str) -> PipelineError:
+def _failure(task: _Task, status: JobStatus, problem: str) -> PipelineError:
     with suppress(StoreError):
         fetch(progress_path(task.store, task.step))
     progress = read_progress(task.store, task.step)
     kind = getattr(errors, progress.failure, Exception) if progress else Exception
-    helps = not issubclass(kind, (InputError, EnvironmentUnavailable))
-    words = [
-        f"{task.words} failed ({status.why})",
-        trouble,
+    retryable = not issubclass(kind, (InputError, EnvironmentUnavailable))
+    sentences = [
+        f"{task.description} failed ({status.reason})",
+        problem,
         f"{task.step} says: {progress.sentence}" if progress and progress.sentence else "",
-        _AGAIN if helps else "no retry helps before that is put right",
+        _RETRY_HINT if retryable else "no retry helps before that is put right",
     ]
-    return PipelineError("; ".join(word for word in words if word), retryable=helps)
+    return PipelineError(
+        "; ".join(sentence for sentence in sentences if sentence), retryable=retryable
+    )
 
 
 def _wait_until_finished(
@@ -253,11 +257,11 @@ def _wait_until_finished(
         if time.monotonic() > deadline:
             if is_removed:
                 raise PipelineError(
-                    f"{task.words} was taken away before it was complete; {_AGAIN}",
+                    f"{task.description} was taken away before it was complete; {_RETRY_HINT}",
                     retryable=True,
                 )
             raise PipelineError(
-                f"{task.words} is complete and {task.step} is not finished in {task.store}; "
+                f"{task.description} is complete and {task.step} is not finished in {task.store}; "
                 "see that its nodes mount the same store as the step"
             )
         time.sleep(min(1.0, settings.look_seconds))

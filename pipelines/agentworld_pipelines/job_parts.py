@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import BUILT, GROUP, part_labels
-from agentworld.cluster.places import Object
 from agentworld.records.base import digest_json
 from agentworld.storage.address import redact
 from agentworld_pipelines.compute import container_resources
@@ -19,15 +19,15 @@ from agentworld_pipelines.retries import WEEK_SECONDS
 _NAME_DIGITS = 16
 
 
-def name_of(step: str, what: object) -> str:
+def name_of(step: str, content: object) -> str:
     """One name for what is done, so that whoever begins the step again finds its job."""
-    digest = digest_json(what).removeprefix("sha256:")
+    digest = digest_json(content).removeprefix("sha256:")
     return f"agentworld-{step}-{digest[:_NAME_DIGITS]}"
 
 
-def metadata_of(name: str, component: str, words: Sequence[str], place: Place) -> Object:
+def metadata_of(name: str, component: str, command: Sequence[str], place: Place) -> Object:
     """The words are the step, its recipe, its store and whatever else it is given."""
-    step, recipe, store, *_ = words
+    step, recipe, store, *_ = command
     queued = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
     return {
         "name": name,
@@ -58,7 +58,7 @@ def deadline_seconds(place: Place) -> int:
 def resources_of(place: Place) -> Object:
     """What a container is given."""
     resources = container_resources(place.requests, place.limits, place.accelerator)
-    return {which: amounts for which, amounts in resources.model_dump().items() if amounts}
+    return {kind: amounts for kind, amounts in resources.model_dump().items() if amounts}
 
 
 def environment_of(place: Place) -> list[Object]:
@@ -95,7 +95,9 @@ def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Objec
     whole = {**container, **({"volumeMounts": mounts} if mounts else {})}
     spec = {
         "nodeSelector": place.node_selector,
-        "tolerations": [each.model_dump(exclude_none=True) for each in place.tolerations],
+        "tolerations": [
+            toleration.model_dump(exclude_none=True) for toleration in place.tolerations
+        ],
         "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
         "volumes": [volume for volume, _ in volumes],
         "containers": [whole] if len(whole) > 1 else [],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 
 State = Literal["running", "waiting", "complete", "failed"]
 _STATES: tuple[tuple[str, State], ...] = (
@@ -18,7 +18,7 @@ class JobStatus(NamedTuple):
     """Where it is, and why if it says so."""
 
     state: State
-    why: str = ""
+    reason: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -28,12 +28,14 @@ class JobStatus(NamedTuple):
 
 def job_status(job: Object) -> JobStatus:
     """By its conditions; a job that nobody has looked at yet has none, and is running."""
-    conditions = {each["type"]: each for each in job.get("status", {}).get("conditions", ())}
+    conditions = {
+        condition["type"]: condition for condition in job.get("status", {}).get("conditions", ())
+    }
     for kind, state in _STATES:
         condition = conditions.get(kind, {})
         if condition.get("status") == "True":
-            words = [condition.get("reason", ""), condition.get("message", "")]
-            return JobStatus(state, ": ".join(word for word in words if word))
+            parts = [condition.get("reason", ""), condition.get("message", "")]
+            return JobStatus(state, ": ".join(part for part in parts if part))
     return JobStatus("running")
 
 
@@ -44,13 +46,13 @@ def progress_of(job: Object) -> str:
         trainer_status.get("progressPercentage"),
         trainer_status.get("estimatedRemainingSeconds"),
     )
-    words = [f"{done} %"] if done is not None else []
+    parts = [f"{done} %"] if done is not None else []
     if remaining_seconds is not None:
-        words.append(f"{in_words(remaining_seconds)} left")
-    return ", ".join(words)
+        parts.append(f"{duration_text(remaining_seconds)} left")
+    return ", ".join(parts)
 
 
-def in_words(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """About how long."""
     minutes = round(seconds / 60)
     if minutes < 2:
@@ -59,13 +61,13 @@ def in_words(seconds: float) -> str:
     return f"{hours} h {rest} min" if hours else f"{minutes} min"
 
 
-def first_trouble(pods: Sequence[Object]) -> str:
+def first_problem(pods: Sequence[Object]) -> str:
     """What keeps pods from running or ended them, of the first that it met; empty for nothing.
 
     Where one process of many fails, all others are ended soon after it, each with a reason.
     """
-    troubles = sorted(trouble for pod in pods for trouble in _troubles(pod))
-    return troubles[0][1] if troubles else ""
+    problems = sorted(problem for pod in pods for problem in _problems(pod))
+    return problems[0][1] if problems else ""
 
 
 def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
@@ -75,31 +77,34 @@ def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
     """
     name, creation_time = job["metadata"]["name"], job["metadata"]["creationTimestamp"]
     messages = [
-        (str(each.get("lastTimestamp") or ""), str(each.get("message") or ""))
-        for each in events
-        if str(each["involvedObject"].get("name")).startswith(name)
+        (str(event.get("lastTimestamp") or ""), str(event.get("message") or ""))
+        for event in events
+        if str(event["involvedObject"].get("name")).startswith(name)
     ]
     newest, message = max(messages, default=("", ""))
     return f"{name} can make no pod: {message}" if newest >= creation_time else ""
 
 
-def _troubles(pod: Object) -> Iterator[tuple[str, str]]:
+def _problems(pod: Object) -> Iterator[tuple[str, str]]:
     """When, and what."""
     name, status = pod["metadata"]["name"], pod.get("status", {})
     if status.get("reason"):  # as Evicted
-        yield "", f"{name}: {status['reason']}{_more(status)}"
+        yield "", f"{name}: {status['reason']}{_message_suffix(status)}"
     for container in status.get("containerStatuses", ()):
         for state in (container.get("state", {}), container.get("lastState", {})):
             ended, waiting = state.get("terminated", {}), state.get("waiting", {})
             if ended.get("exitCode"):
-                words = f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}"
-                yield ended.get("finishedAt") or "~", f"{name}: {words}{_more(ended)}"
+                cause = f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}"
+                yield ended.get("finishedAt") or "~", f"{name}: {cause}{_message_suffix(ended)}"
             if waiting.get("reason", _ORDINARY[0]) not in _ORDINARY:
-                yield "~", f"{name}: {waiting['reason']}{_more(waiting)}"
+                yield "~", f"{name}: {waiting['reason']}{_message_suffix(waiting)}"
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            yield "~", f"{name}: {condition.get('reason', 'not scheduled')}{_more(condition)}"
+            yield (
+                "~",
+                f"{name}: {condition.get('reason', 'not scheduled')}{_message_suffix(condition)}",
+            )
 
 
-def _more(state: Object) -> str:
+def _message_suffix(state: Object) -> str:
     return f" ({state['message'].strip()})" if state.get("message") else ""

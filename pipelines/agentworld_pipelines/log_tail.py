@@ -30,24 +30,24 @@ class LogTail:
         """The lines that were not seen, without their times; an unfinished one comes later."""
         lines = list(_timed(text))
         fresh, num_repeats = [], self._at_last
-        for at, words in lines:
+        for at, message in lines:
             if at == self._last and num_repeats:
                 num_repeats -= 1
             elif self._last is None or at >= self._last:
-                fresh.append((at, words))
+                fresh.append((at, message))
         if fresh:
             self._last = max(at for at, _ in fresh)
             self._at_last = sum(at == self._last for at, _ in lines)
-        return [words for _, words in fresh]
+        return [message for _, message in fresh]
 
 
 def _timed(text: str) -> Iterator[_Line]:
     *lines, _unfinished = text.split("\n")
     at = datetime.min.replace(tzinfo=UTC)
     for line in lines:
-        stamp, _, words = line.partition(" ")
+        stamp, _, message = line.partition(" ")
         try:
             at = datetime.fromisoformat(stamp)
         except ValueError:  # the rest of a line that was too long for one
-            words = line
-        yield at, words
+            message = line
+        yield at, message

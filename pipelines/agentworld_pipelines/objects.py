@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from agentworld.cluster.api_resources import Object, typed
 from agentworld.cluster.names import MOVED_BY, part_labels
-from agentworld.cluster.places import Object, typed
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.serving import Weights
 from agentworld.cluster.records.view import ConditionView, SimulatorView
@@ -17,7 +17,7 @@ from agentworld.storage.working_copy import is_bucket, there
 from agentworld_pipelines.deployment import Target
 
 _DIGITS = 12
-_HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+_PULL_FAILURES = ("InvalidImageName", "ErrImageNeverPull")
 """What no waiting mends; a registry that is gone, or a pool that is full, may be back."""
 
 
@@ -89,7 +89,7 @@ def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
     verified, degraded = conditions_by_type.get("Verified"), conditions_by_type.get("Degraded")
     if verified and verified.status == "False":
         raise PipelineError(f"Simulator {name} is not served: {verified}")
-    if degraded and degraded.status == "True" and degraded.reason in _HOPELESS:
+    if degraded and degraded.status == "True" and degraded.reason in _PULL_FAILURES:
         raise PipelineError(f"Simulator {name} never starts: {degraded}")
     if simulator.status.digest != digest:
         raise PipelineError(

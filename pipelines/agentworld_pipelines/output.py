@@ -3,7 +3,7 @@
 import sys
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     """Writes a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -170,12 +170,12 @@ class Placement(Record):
     def _is_consistent(self) -> Self:
         for name, own_place in {"default": self.default, **self.steps}.items():
             place = own_place.over(self.default)
-            if twice := place.duplicates:
-                raise ValueError(f"{name} gives {twice[0]} twice; leave one")
+            if duplicates := place.duplicates:
+                raise ValueError(f"{name} gives {duplicates[0]} twice; leave one")
             if place.nodes and name not in names_of("training"):
-                which = ", ".join(names_of("training"))
+                steps = ", ".join(names_of("training"))
                 raise ValueError(
-                    f"{name} has several nodes, which only {which} can; take them away"
+                    f"{name} has several nodes, which only {steps} can; take them away"
                 )
             if place.nodes and (reserved := set(_RESERVED).intersection(place.variables)):
                 raise ValueError(f"{name} gives {min(reserved)}, which Trainer tells; leave it out")

@@ -27,10 +27,10 @@ def placed(placement: Placement | None) -> Step:
     its place along, for what it follows has to run there; so does a step of live environments,
     whose own pod may be refused them.
     """
-    where = placement or Placement()
+    effective_placement = placement or Placement()
 
     def step(name: str, /, **arguments: object) -> dsl.PipelineTask:
-        step_place = where.of(name)
+        step_place = effective_placement.of(name)
         place = step_place.model_copy(update={"image": step_place.image or IMAGE})
         place_json = place.model_dump_json(exclude_defaults=True)
         if place.nodes or (placement and name in names_of("live")):

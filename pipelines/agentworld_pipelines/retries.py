@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.errors import AgentworldError, Preempted
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Record
-from agentworld_pipelines.output import say
+from agentworld_pipelines.output import write_line
 
 RETRIES = "AGENTWORLD_RETRIES"
 """The variable that tells a step's process its retries, as JSON."""
@@ -73,17 +73,17 @@ def retried(
         try:
             return step(*arguments, **keywords)
         except AgentworldError as error:
-            if retries is None or retry > retries.times or not _may_pass(error):
+            if retries is None or retry > retries.times or not _is_transient(error):
                 raise
             wait = retries.wait_before(retry)
             if time.monotonic() + wait > until:
                 raise
-            say(f"{error}; retry {retry} of {retries.times} in {wait} s")
+            write_line(f"{error}; retry {retry} of {retries.times} in {wait} s")
         gc.collect()  # else a device holds what the failed attempt had on it
         time.sleep(wait)
         retry += 1
 
 
-def _may_pass(error: AgentworldError) -> bool:
+def _is_transient(error: AgentworldError) -> bool:
     """A process that was told to end has no time for another attempt."""
     return error.retryable and not isinstance(error, Preempted)

@@ -34,77 +34,88 @@ _ENABLE = "ENABLE"
 _DISABLE = "DISABLE"
 
 
-def schedule(at: Connection, plan: Plan) -> Schedule:
+def schedule(connection: Connection, plan: Plan) -> Schedule:
     """Makes one enabled recurring run of this plan the only one of its name."""
-    cron, experiment = Cron.parse(plan.cron), ensure_experiment(at)
+    cron, experiment = Cron.parse(plan.cron), ensure_experiment(connection)
     mark = mark_of(plan)
-    there = _all(at, experiment, plan.name)
-    if not any(each.plan == mark for each in there):
-        _create(at, experiment, plan, cron)
+    current_schedules = _all(connection, experiment, plan.name)
+    if not any(schedule.plan == mark for schedule in current_schedules):
+        _create(connection, experiment, plan, cron)
         # Somebody else may have made one too: all who look from here on keep the same one.
-        there = _all(at, experiment, plan.name)
-    current = next((each for each in there if each.plan == mark), None)
+        current_schedules = _all(connection, experiment, plan.name)
+    current = next((schedule for schedule in current_schedules if schedule.plan == mark), None)
     if current is None:
         raise NotFound(f"schedule {plan.name} was taken away as it was made; make it again")
-    others = [each for each in there if each is not current]
-    _disable(at, others)
-    service = at.client.recurring_runs
+    others = [schedule for schedule in current_schedules if schedule is not current]
+    _disable(connection, others)
+    service = connection.client.recurring_runs
     if not current.enabled:
-        at.ask(service.recurring_run_service_enable_recurring_run, recurring_run_id=current.id)
-    _delete(at, experiment, others)
+        connection.ask(
+            service.recurring_run_service_enable_recurring_run, recurring_run_id=current.id
+        )
+    _delete(connection, experiment, others)
     get = service.recurring_run_service_get_recurring_run
-    return _schedule(at, at.ask(get, recurring_run_id=current.id))
+    return _schedule(connection, connection.ask(get, recurring_run_id=current.id))
 
 
-def unschedule(at: Connection, name_or_id: str) -> list[Schedule]:
+def unschedule(connection: Connection, name_or_id: str) -> list[Schedule]:
     """Takes a schedule away and returns what it was, disabled; its runs go on.
 
     One whose run goes on is told with it, and is there until this is asked for again.
     """
-    experiment = find_experiment(at)
+    experiment = find_experiment(connection)
     if experiment is None:
         return []
-    matches = [each for each in _all(at, experiment) if name_or_id in (each.name, each.id)]
-    _disable(at, matches)
-    going = _delete(at, experiment, matches)
+    matches = [
+        schedule
+        for schedule in _all(connection, experiment)
+        if name_or_id in (schedule.name, schedule.id)
+    ]
+    _disable(connection, matches)
+    runs = _delete(connection, experiment, matches)
     return [
-        each.model_copy(update={"enabled": False, "next_run": None, "last_run": going.get(each.id)})
-        for each in matches
+        schedule.model_copy(
+            update={"enabled": False, "next_run": None, "last_run": runs.get(schedule.id)}
+        )
+        for schedule in matches
     ]
 
 
-def schedules(at: Connection) -> list[Schedule]:
+def schedules(connection: Connection) -> list[Schedule]:
     """All of our experiment by name, each with the last of the newest runs that it started."""
-    experiment = find_experiment(at)
+    experiment = find_experiment(connection)
     if experiment is None:
         return []
     last: dict[str | None, PipelineRun] = {}
-    for run in newest_runs(at):
+    for run in newest_runs(connection):
         last.setdefault(run.schedule_id, run)
-    all_schedules = _all(at, experiment)
+    all_schedules = _all(connection, experiment)
     schedules_with_runs = (
-        each.model_copy(update={"last_run": last.get(each.id)}) for each in all_schedules
+        schedule.model_copy(update={"last_run": last.get(schedule.id)})
+        for schedule in all_schedules
     )
-    return sorted(schedules_with_runs, key=lambda each: each.name)
+    return sorted(schedules_with_runs, key=lambda schedule: schedule.name)
 
 
-def _all(at: Connection, experiment: str, name: str = "") -> list[Schedule]:
+def _all(connection: Connection, experiment: str, name: str = "") -> list[Schedule]:
     """Of a name, or of every one: what is enabled first, then what is older."""
-    recurring_runs = at.ask_for_all(
-        at.client.recurring_runs.recurring_run_service_list_recurring_runs,
+    recurring_runs = connection.ask_for_all(
+        connection.client.recurring_runs.recurring_run_service_list_recurring_runs,
         "recurring_runs",
         experiment_id=experiment,
         **({"filter": name_filter(name)} if name else {}),
     )
-    all_schedules = map(partial(_schedule, at), recurring_runs)
-    return sorted(all_schedules, key=lambda each: (not each.enabled, each.created, each.id))
+    all_schedules = map(partial(_schedule, connection), recurring_runs)
+    return sorted(
+        all_schedules, key=lambda schedule: (not schedule.enabled, schedule.created, schedule.id)
+    )
 
 
-def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
-    types = at.client.api_models
+def _create(connection: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
+    types = connection.client.api_models
     body = types.V2beta1RecurringRun(
         experiment_id=experiment,
-        namespace=at.namespace,
+        namespace=connection.namespace,
         display_name=plan.name,
         description=mark_of(plan),
         mode=_DISABLE,
@@ -112,10 +123,10 @@ def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
             cron_schedule=types.V2beta1CronSchedule(cron=cron.with_seconds)
         ),
         **_RUN_POLICY,
-        **source(at, plan.version, plan.arguments),
+        **source(connection, plan.version, plan.arguments),
     )
-    service = at.client.recurring_runs
-    at.ask(service.recurring_run_service_create_recurring_run, recurring_run=body)
+    service = connection.client.recurring_runs
+    connection.ask(service.recurring_run_service_create_recurring_run, recurring_run=body)
 
 
 def mark_of(plan: Plan) -> Digest:
@@ -130,28 +141,30 @@ def mark_of(plan: Plan) -> Digest:
     )
 
 
-def _disable(at: Connection, old: list[Schedule]) -> None:
-    disable = at.client.recurring_runs.recurring_run_service_disable_recurring_run
-    for each in old:
-        if each.enabled:
+def _disable(connection: Connection, schedules: list[Schedule]) -> None:
+    disable = connection.client.recurring_runs.recurring_run_service_disable_recurring_run
+    for schedule in schedules:
+        if schedule.enabled:
             with suppress(NotFound):  # somebody else took it away
-                at.ask(disable, recurring_run_id=each.id)
+                connection.ask(disable, recurring_run_id=schedule.id)
 
 
-def _delete(at: Connection, experiment: str, old: list[Schedule]) -> dict[str | None, PipelineRun]:
+def _delete(
+    connection: Connection, experiment: str, schedules: list[Schedule]
+) -> dict[str | None, PipelineRun]:
     """Returns the runs that go on, by those that are kept for them."""
-    if not old:
+    if not schedules:
         return {}
-    going = {run.schedule_id: run for run in unfinished_runs(at, experiment)}
-    delete = at.client.recurring_runs.recurring_run_service_delete_recurring_run
-    for each in old:
-        if each.id not in going:
+    runs = {run.schedule_id: run for run in unfinished_runs(connection, experiment)}
+    delete = connection.client.recurring_runs.recurring_run_service_delete_recurring_run
+    for schedule in schedules:
+        if schedule.id not in runs:
             with suppress(NotFound):
-                at.ask(delete, recurring_run_id=each.id)
-    return going
+                connection.ask(delete, recurring_run_id=schedule.id)
+    return runs
 
 
-def _schedule(at: Connection, recurring_run: Any) -> Schedule:
+def _schedule(connection: Connection, recurring_run: Any) -> Schedule:
     cron = (
         recurring_run.trigger
         and recurring_run.trigger.cron_schedule
@@ -159,7 +172,7 @@ def _schedule(at: Connection, recurring_run: Any) -> Schedule:
     )
     seconds, _, expression = (cron or "").partition(" ")
     enabled = recurring_run.mode == _ENABLE
-    return at.read(
+    return connection.read(
         Schedule,
         id=recurring_run.recurring_run_id,
         name=recurring_run.display_name,

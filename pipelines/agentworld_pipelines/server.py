@@ -24,42 +24,46 @@ _SECONDS_BETWEEN_LOOKS = (0.1, 5.0)
 _SECONDS_OF_PATIENCE = 300.0
 
 
-def upload(at: Connection, compiled: Path) -> Version:
+def upload(connection: Connection, compiled: Path) -> Version:
     """Makes a server have a compiled pipeline; it keeps what it has."""
     data = compiled.read_bytes()
     name, digest = _pipeline_name(data), digest_bytes(data)
-    pipeline_id = _ensure_id(lambda: _find_pipeline(at, name), lambda: _create_pipeline(at, name))
+    pipeline_id = _ensure_id(
+        lambda: _find_pipeline(connection, name), lambda: _create_pipeline(connection, name)
+    )
     version = digest.replace(":", "-")
     version_id = _ensure_id(
-        lambda: _find_version(at, pipeline_id, version),
-        lambda: _upload_version(at, pipeline_id, version, compiled),
+        lambda: _find_version(connection, pipeline_id, version),
+        lambda: _upload_version(connection, pipeline_id, version, compiled),
     )
     return Version(pipeline=name, pipeline_id=pipeline_id, id=version_id, compiled=digest)
 
 
-def start(at: Connection, version: Version, arguments: Mapping[str, str]) -> PipelineRun:
+def start(connection: Connection, version: Version, arguments: Mapping[str, str]) -> PipelineRun:
     """A run of a version: the one that goes on with these arguments, or else a new one."""
     key = digest_json({"version": version.id, "arguments": dict(arguments)})
     name = f"{version.pipeline}-{key.removeprefix('sha256:')[:16]}"
-    experiment = ensure_experiment(at)
-    service, types = at.client.runs, at.client.api_models
-    same = at.ask_for_all(
+    experiment = ensure_experiment(connection)
+    service, types = connection.client.runs, connection.client.api_models
+    same_runs = connection.ask_for_all(
         service.run_service_list_runs, "runs", experiment_id=experiment, filter=name_filter(name)
     )
-    for run in (_run(at, each) for each in same):
+    for run in (_run(connection, entry) for entry in same_runs):
         if not run.has_ended and run.state != "CANCELING":
             return run
     body = types.V2beta1Run(
         experiment_id=experiment,
         display_name=name,
-        **source(at, version, arguments),
+        **source(connection, version, arguments),
     )
-    return _run(at, at.ask(service.run_service_create_run, run=body))
+    return _run(connection, connection.ask(service.run_service_create_run, run=body))
 
 
-def source(at: Connection, version: Version, arguments: Mapping[str, str]) -> dict[str, Any]:
+def source(
+    connection: Connection, version: Version, arguments: Mapping[str, str]
+) -> dict[str, Any]:
     """What is to run, as a run and a schedule name it alike."""
-    types = at.client.api_models
+    types = connection.client.api_models
     return {
         "pipeline_version_reference": types.V2beta1PipelineVersionReference(
             pipeline_id=version.pipeline_id, pipeline_version_id=version.id
@@ -68,37 +72,39 @@ def source(at: Connection, version: Version, arguments: Mapping[str, str]) -> di
     }
 
 
-def run_of(at: Connection, run_id: str) -> PipelineRun:
+def run_of(connection: Connection, run_id: str) -> PipelineRun:
     """Raises NotFound."""
-    return _run(at, at.ask(at.client.runs.run_service_get_run, run_id=run_id))
+    return _run(
+        connection, connection.ask(connection.client.runs.run_service_get_run, run_id=run_id)
+    )
 
 
-def newest_runs(at: Connection) -> list[PipelineRun]:
+def newest_runs(connection: Connection) -> list[PipelineRun]:
     """Of our experiment, the newest first."""
-    experiment = find_experiment(at)
+    experiment = find_experiment(connection)
     if experiment is None:
         return []
-    answer = at.ask(
-        at.client.runs.run_service_list_runs,
+    answer = connection.ask(
+        connection.client.runs.run_service_list_runs,
         experiment_id=experiment,
         sort_by="created_at desc",
         page_size=_NUM_NEWEST_RUNS,
     )
-    return [_run(at, each) for each in answer.runs or ()]
+    return [_run(connection, run) for run in answer.runs or ()]
 
 
-def unfinished_runs(at: Connection, experiment: str) -> list[PipelineRun]:
+def unfinished_runs(connection: Connection, experiment: str) -> list[PipelineRun]:
     """All that go on, however old they are."""
-    runs = at.ask_for_all(
-        at.client.runs.run_service_list_runs,
+    runs = connection.ask_for_all(
+        connection.client.runs.run_service_list_runs,
         "runs",
         experiment_id=experiment,
         filter=in_states(UNFINISHED),
     )
-    return [_run(at, each) for each in runs]
+    return [_run(connection, run) for run in runs]
 
 
-def follow(at: Connection, run_id: str) -> Iterator[PipelineRun]:
+def follow(connection: Connection, run_id: str) -> Iterator[PipelineRun]:
     """A run as often as its state has changed, until it has ended.
 
     A server that is gone for some minutes is waited for.
@@ -107,7 +113,7 @@ def follow(at: Connection, run_id: str) -> Iterator[PipelineRun]:
     last_answer, state = time.monotonic(), ""
     while True:
         try:
-            run = run_of(at, run_id)
+            run = run_of(connection, run_id)
         except PipelineError as error:
             if not error.retryable or time.monotonic() - last_answer > _SECONDS_OF_PATIENCE:
                 raise
@@ -122,30 +128,30 @@ def follow(at: Connection, run_id: str) -> Iterator[PipelineRun]:
         pause = min(2 * pause, longest_pause)
 
 
-def stop_run(at: Connection, run_id: str) -> PipelineRun:
+def stop_run(connection: Connection, run_id: str) -> PipelineRun:
     """Ends a run, which takes it a while; raises NotFound, and Conflict where it has ended."""
-    run = run_of(at, run_id)
+    run = run_of(connection, run_id)
     if run.has_ended:
         raise Conflict(f"run {run.id} has ended already ({run.state}); there is nothing to stop")
     if run.state == "CANCELING":
         return run
-    at.ask(at.client.runs.run_service_terminate_run, run_id=run.id)
-    return run_of(at, run.id)
+    connection.ask(connection.client.runs.run_service_terminate_run, run_id=run.id)
+    return run_of(connection, run.id)
 
 
-def find_experiment(at: Connection) -> str | None:
+def find_experiment(connection: Connection) -> str | None:
     """The id of our experiment; null where nothing of ours was ever there."""
-    experiments = at.ask(
-        at.client.experiments.experiment_service_list_experiments,
+    experiments = connection.ask(
+        connection.client.experiments.experiment_service_list_experiments,
         filter=name_filter(EXPERIMENT),
-        namespace=at.namespace,
+        namespace=connection.namespace,
     ).experiments
     return experiments[0].experiment_id if experiments else None
 
 
-def ensure_experiment(at: Connection) -> str:
+def ensure_experiment(connection: Connection) -> str:
     """The id of our experiment, which is made where it is not there."""
-    return _ensure_id(lambda: find_experiment(at), lambda: _create_experiment(at))
+    return _ensure_id(lambda: find_experiment(connection), lambda: _create_experiment(connection))
 
 
 def _ensure_id(find: Callable[[], str | None], make: Callable[[], str]) -> str:
@@ -161,10 +167,12 @@ def _ensure_id(find: Callable[[], str | None], make: Callable[[], str]) -> str:
     return identifier
 
 
-def _create_experiment(at: Connection) -> str:
-    body = at.client.api_models.V2beta1Experiment(display_name=EXPERIMENT, namespace=at.namespace)
-    create = at.client.experiments.experiment_service_create_experiment
-    return at.ask_for_id(create, "experiment_id", experiment=body)
+def _create_experiment(connection: Connection) -> str:
+    body = connection.client.api_models.V2beta1Experiment(
+        display_name=EXPERIMENT, namespace=connection.namespace
+    )
+    create = connection.client.experiments.experiment_service_create_experiment
+    return connection.ask_for_id(create, "experiment_id", experiment=body)
 
 
 def _pipeline_name(data: bytes) -> str:
@@ -174,35 +182,35 @@ def _pipeline_name(data: bytes) -> str:
         raise InputError("what was compiled names no pipeline; compile it again") from error
 
 
-def _find_pipeline(at: Connection, name: str) -> str | None:
-    pipelines = at.ask(
-        at.client.pipelines.pipeline_service_list_pipelines,
+def _find_pipeline(connection: Connection, name: str) -> str | None:
+    pipelines = connection.ask(
+        connection.client.pipelines.pipeline_service_list_pipelines,
         filter=name_filter(name),
-        namespace=at.namespace,
+        namespace=connection.namespace,
     ).pipelines
     return pipelines[0].pipeline_id if pipelines else None
 
 
-def _create_pipeline(at: Connection, name: str) -> str:
-    body = at.client.api_models.V2beta1Pipeline(
-        name=name, display_name=name, namespace=at.namespace
+def _create_pipeline(connection: Connection, name: str) -> str:
+    body = connection.client.api_models.V2beta1Pipeline(
+        name=name, display_name=name, namespace=connection.namespace
     )
-    create = at.client.pipelines.pipeline_service_create_pipeline
-    return at.ask_for_id(create, "pipeline_id", pipeline=body)
+    create = connection.client.pipelines.pipeline_service_create_pipeline
+    return connection.ask_for_id(create, "pipeline_id", pipeline=body)
 
 
-def _find_version(at: Connection, pipeline_id: str, name: str) -> str | None:
-    versions = at.ask(
-        at.client.pipelines.pipeline_service_list_pipeline_versions,
+def _find_version(connection: Connection, pipeline_id: str, name: str) -> str | None:
+    versions = connection.ask(
+        connection.client.pipelines.pipeline_service_list_pipeline_versions,
         pipeline_id=pipeline_id,
         filter=name_filter(name),
     ).pipeline_versions
     return versions[0].pipeline_version_id if versions else None
 
 
-def _upload_version(at: Connection, pipeline_id: str, name: str, compiled: Path) -> str:
-    return at.ask_for_id(
-        at.client.pipeline_uploads.upload_pipeline_version,
+def _upload_version(connection: Connection, pipeline_id: str, name: str, compiled: Path) -> str:
+    return connection.ask_for_id(
+        connection.client.pipeline_uploads.upload_pipeline_version,
         "pipeline_version_id",
         uploadfile=str(compiled),
         name=name,
@@ -210,10 +218,10 @@ def _upload_version(at: Connection, pipeline_id: str, name: str, compiled: Path)
     )
 
 
-def _run(at: Connection, run: Any) -> PipelineRun:
+def _run(connection: Connection, run: Any) -> PipelineRun:
     # What has not ended yet ended, for the server, when time began.
     finished = run.finished_at if run.finished_at and run.finished_at.timestamp() else None
-    return at.read(
+    return connection.read(
         PipelineRun,
         id=run.run_id,
         name=run.display_name,
@@ -222,5 +230,5 @@ def _run(at: Connection, run: Any) -> PipelineRun:
         finished=finished,
         schedule_id=run.recurring_run_id or None,
         failure=(run.error and run.error.message) or "",
-        url=f"{at.url}/#/runs/details/{run.run_id}",
+        url=f"{connection.url}/#/runs/details/{run.run_id}",
     )

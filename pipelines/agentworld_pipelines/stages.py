@@ -39,9 +39,9 @@ def train(stage: str, recipe: str, store: str, *inputs: str, place: str = "") ->
     `place` is the place of several nodes as JSON; where it is empty the stage is trained here.
     """
     if place:
-        from agentworld_pipelines.follow_job import followed
+        from agentworld_pipelines.follow_job import train_on_nodes
 
-        return followed(stage, recipe, store, *inputs, nodes=place)
+        return train_on_nodes(stage, recipe, store, *inputs, nodes=place)
     return run_by_name(stage, recipe, store, *inputs)
 
 
@@ -76,9 +76,9 @@ def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> s
 
     folder = finished()
     if folder is None:
-        from agentworld_pipelines.follow_job import followed_apart
+        from agentworld_pipelines.follow_job import run_in_job
 
-        folder = followed_apart(step, (recipe, store, *others), place, finished)
+        folder = run_in_job(step, (recipe, store, *others), place, finished)
     return folder
 
 

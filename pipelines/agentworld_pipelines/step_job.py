@@ -6,7 +6,7 @@ Its pod is the step's own but for two things: no account of the cluster, and no 
 
 from collections.abc import Sequence
 
-from agentworld.cluster.places import Object, typed
+from agentworld.cluster.api_resources import Object, typed
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
@@ -16,8 +16,8 @@ from agentworld_pipelines.job_parts import (
     resources_of,
     sealed,
 )
+from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Place
-from agentworld_pipelines.tell_job import Pods
 
 _STEP = "step"
 _TMP = "/tmp"
@@ -32,18 +32,18 @@ def step_job(
 
     `seccomp_profile` names a file of the nodes' own, where a pod without one is given another.
     """
-    words = [step, *arguments]
+    command = [step, *arguments]
     spec = {
         # Who begins the step again has seen why, and makes it anew.
         "backoffLimit": 0,
         "activeDeadlineSeconds": deadline_seconds(place),
         "ttlSecondsAfterFinished": _DAY_SECONDS,
-        "template": {"spec": _pod(words, place, seccomp_profile)},
+        "template": {"spec": _pod(command, place, seccomp_profile)},
     }
     return sealed(
         {
             **typed("Job"),
-            "metadata": metadata_of(name, "live-environments", words, place),
+            "metadata": metadata_of(name, "live-environments", command, place),
             "spec": spec,
         }
     )
@@ -54,12 +54,12 @@ def pod_of_job(name: str) -> Pods:
     return Pods(f"{_POD}={name}", {}, _STEP)
 
 
-def _pod(words: Sequence[str], place: Place, seccomp_profile: str) -> Object:
+def _pod(command: Sequence[str], place: Place, seccomp_profile: str) -> Object:
     container = {
         "name": _STEP,
         "image": place.image,
-        "command": ["python", "-m", "agentworld_pipelines.alone"],
-        "args": list(words),
+        "command": ["python", "-m", "agentworld_pipelines.live_step"],
+        "args": list(command),
         "env": environment_of(place),
         "resources": resources_of(place),
         "securityContext": {

@@ -7,8 +7,8 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
 from agentworld.cluster.names import PIPELINES
-from agentworld.cluster.places import PLACES, Object, typed
 from agentworld.storage.working_copy import there
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
@@ -20,8 +20,8 @@ from agentworld_pipelines.job_parts import (
     resources_of,
     sealed,
 )
+from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Nodes, Place
-from agentworld_pipelines.tell_job import Pods
 
 NODE = "node"
 """A runtime's replicated job, and the container in it."""
@@ -29,7 +29,7 @@ LAUNCHER = "launcher"
 """The replicated job in which `mpirun` runs."""
 _MASTER_PORT = "29400"
 
-_PATIENCE = "--shutdown-timeout=300"
+_SHUTDOWN_TIMEOUT = "--shutdown-timeout=300"
 """In seconds, for a checkpoint, when `torchrun` is told to end; a pod's own may be shorter."""
 
 _OF_THE_IMAGE = (
@@ -61,18 +61,18 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
     """Trains a stage: its arguments are the recipe, the store and the inputs' folders."""
     assert place.nodes is not None
     name = name_of(stage, there(str(folder)))
-    words = [stage, *arguments]
+    command = [stage, *arguments]
     return sealed(
         {
             **typed("TrainJob"),
-            "metadata": metadata_of(name, "training", words, place),
+            "metadata": metadata_of(name, "training", command, place),
             "spec": {
                 "runtimeRef": {
-                    "apiGroup": PLACES["TrainJob"].group,
+                    "apiGroup": API_RESOURCES["TrainJob"].group,
                     "kind": "ClusterTrainingRuntime",
                     "name": place.nodes.runtime,
                 },
-                "trainer": _trainer(name, words, place, place.nodes),
+                "trainer": _trainer(name, command, place, place.nodes),
                 "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patched(place)}],
                 "activeDeadlineSeconds": deadline_seconds(place),
             },
@@ -89,7 +89,7 @@ def pods_of(name: str, nodes: Nodes) -> Pods:
 def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Object:
     program = ["-m", "agentworld.steps.member", *arguments]
     # By torchrun's own option, for a Trainer may count processes by what the node requests.
-    command = ["torchrun", f"--nproc-per-node={place.processes_per_node}", _PATIENCE]
+    command = ["torchrun", f"--nproc-per-node={place.processes_per_node}", _SHUTDOWN_TIMEOUT]
     if nodes.launcher == "mpi":
         command = _mpirun(name, place)
         program = ["python", *program]
@@ -111,7 +111,7 @@ def _mpirun(name: str, place: Place) -> list[str]:
     Its hosts, their slots and how it reaches them are told by Trainer, in the environment.
     """
     exported = dict.fromkeys(["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables])
-    options = [word for each in exported for word in ("-x", each)]
+    options = [argument for variable in exported for argument in ("-x", variable)]
     return ["sh", "-c", _LAUNCH, name, *options]
 
 

@@ -22,7 +22,7 @@ def world_model(
     placement: Placement | None = None, stages: Sequence[str] = STAGES
 ) -> BaseComponent:
     """Placed on a cluster, or to run here; raises InputError for stages that are no chain."""
-    if not stages or list(stages) != [each for each in STAGES if each in stages]:
+    if not stages or list(stages) != [stage for stage in STAGES if stage in stages]:
         raise InputError(
             f"{', '.join(stages) or 'nothing'} is no chain of stages; give some of"
             f" {', '.join(STAGES)}, each once and in this order"

@@ -81,22 +81,22 @@ class Callers:
     def _resolve_proxy_caller(self, request: Request) -> Caller | None:
         """Without the right secret these headers mean nothing."""
         secrets = request.headers.getlist(f"{_PROXY}proxy-secret")
-        right = len(secrets) == 1 and hmac.compare_digest(secrets[0].encode(), self._secret)
-        if not self._secret or not right:
+        is_known = len(secrets) == 1 and hmac.compare_digest(secrets[0].encode(), self._secret)
+        if not self._secret or not is_known:
             return None
-        tenant, user, roles = (_once(request, name) for name in ("tenant", "user", "roles"))
+        tenant, user, roles = (_single_value(request, name) for name in ("tenant", "user", "roles"))
         if not user or not _TENANT.fullmatch(tenant):
             raise AccessError(
                 f"the proxy names the user {user!r:.80} of the tenant {tenant!r:.80}; have it name"
                 " both",
                 kind="forbidden",
             )
-        words = {word.strip() for word in roles.split(",")}
+        names = {name.strip() for name in roles.split(",")}
         all_roles: tuple[Role, ...] = get_args(Role)
-        return Caller(tenant, f"{tenant}/{user}", frozenset(r for r in all_roles if r in words))
+        return Caller(tenant, f"{tenant}/{user}", frozenset(r for r in all_roles if r in names))
 
 
-class Gate:
+class AuthMiddleware:
     """Puts the caller into the scope, and answers whom nobody knows; health asks nobody."""
 
     def __init__(self, app: ASGIApp, callers: Callers, refuse: Refusal) -> None:
@@ -117,7 +117,7 @@ class Gate:
         await self._app(scope, receive, send)
 
 
-class Secured:
+class SecurityHeaders:
     """Every answer says what a browser may do with it, errors of ours too."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -136,7 +136,7 @@ class Secured:
         await self._app(scope, receive, secured)
 
 
-def _once(request: Request, name: str) -> str:
+def _single_value(request: Request, name: str) -> str:
     """A header's value; what is there twice is as good as not there."""
     values = request.headers.getlist(f"{_PROXY}{name}")
     return values[0].strip() if len(values) == 1 else ""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from agentworld_console.sight import Sight
+from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Listing, Part
 
 
@@ -17,7 +17,7 @@ class Page(NamedTuple):
     status: int = 200
 
 
-class Elsewhere(NamedTuple):
+class Redirect(NamedTuple):
     """Another page shows it."""
 
     href: str
@@ -36,8 +36,8 @@ class Text(NamedTuple):
     text: str
 
 
-Answer = Page | Elsewhere | Sheet | Text
-Answering = Callable[[Sight, Request], Answer]
+Answer = Page | Redirect | Sheet | Text
+PageHandler = Callable[[ScopedView, Request], Answer]
 
 
 class ListView(NamedTuple):

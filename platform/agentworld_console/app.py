@@ -26,9 +26,9 @@ from agentworld.http.errors import answer_of
 from agentworld.reports.dataset import STYLE
 from agentworld.reports.templates import templates
 from agentworld.reports.visible import visible_lines
-from agentworld_console import words
-from agentworld_console.access import Callers, Gate, Secured
-from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet, Text
+from agentworld_console import formatting
+from agentworld_console.access import AuthMiddleware, Callers, SecurityHeaders
+from agentworld_console.answer import Answer, Page, PageHandler, Redirect, Sheet, Text
 from agentworld_console.library import Library
 from agentworld_console.pages import (
     agent,
@@ -40,14 +40,14 @@ from agentworld_console.pages import (
     run,
     simulator,
 )
-from agentworld_console.sight import Sight
+from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Link, Mark
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _log = logging.getLogger(__name__)
 
 # A name with its ending comes before the name alone, which would take the ending in.
-_PAGES: dict[str, Answering] = {
+_PAGES: dict[str, PageHandler] = {
     "/": index.index,
     "/search": index.search,
     "/graph": graph.graph,
@@ -78,13 +78,13 @@ class Console:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._templates = templates(_HERE / "templates")
-        self._templates.globals.update(at=words.at, brief=words.brief)
+        self._templates = templates(_FOLDER / "templates")
+        self._templates.globals.update(page_path=formatting.page_path, brief=formatting.brief)
         self._templates.globals["lists"] = {name: title for name, (title, _) in index.LISTS.items()}
         self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
         self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)
 
-    async def page(self, answering: Answering, request: Request) -> Response:
+    async def page(self, answering: PageHandler, request: Request) -> Response:
         """Reads in a thread, for the ledger and the registry block."""
         return await run_in_threadpool(self._respond, answering, request)
 
@@ -101,12 +101,12 @@ class Console:
         values = {"status": status, "problem": body["error"]}
         return self._html(request, Page("error.html", values, status), headers)
 
-    def _respond(self, answering: Answering, request: Request) -> Response:
+    def _respond(self, answering: PageHandler, request: Request) -> Response:
         if self._library.records:
             self._library.records.refresh()
-        answer: Answer = answering(Sight(self._library, request.scope["caller"]), request)
+        answer: Answer = answering(ScopedView(self._library, request.scope["caller"]), request)
         match answer:
-            case Elsewhere(href):
+            case Redirect(href):
                 return RedirectResponse(href, 303)
             case Text(text):
                 return PlainTextResponse(visible_lines(text))
@@ -141,18 +141,18 @@ def create_app(library: Library, callers: Callers) -> ASGIApp:
         routes=[
             Route("/healthz", lambda _request: PlainTextResponse("ok"), methods=["GET"]),
             Route("/static/dataset.css", lambda _request: FileResponse(STYLE), methods=["GET"]),
-            Mount("/static", StaticFiles(directory=_HERE / "static")),
+            Mount("/static", StaticFiles(directory=_FOLDER / "static")),
             *routes,
         ],
         exception_handlers={
             kind: partial(_refuse, console) for kind in (AgentworldError, HTTPException, Exception)
         },
-        middleware=[Middleware(Gate, callers=callers, refuse=console.refuse)],
+        middleware=[Middleware(AuthMiddleware, callers=callers, refuse=console.refuse)],
     )
-    return Secured(app)
+    return SecurityHeaders(app)
 
 
-async def _answer(console: Console, answering: Answering, request: Request) -> Response:
+async def _answer(console: Console, answering: PageHandler, request: Request) -> Response:
     return await console.page(answering, request)
 
 

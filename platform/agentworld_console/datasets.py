@@ -2,23 +2,23 @@
 
 from agentworld.audit.questions.dataset import Reader, data_sets
 from agentworld.records.base import Digest
-from agentworld_console.sight import Sight
+from agentworld_console.scoped_view import ScopedView
 
 
 class DataSets:
     """What was prepared or read, and the simulators that were made of it."""
 
-    def __init__(self, sight: Sight) -> None:
-        self._sight = sight
-        self._all_readers = data_sets(sight.sources)
+    def __init__(self, view: ScopedView) -> None:
+        self._view = view
+        self._all_readers = data_sets(view.sources)
 
     def readers_by_data(self) -> dict[Digest, tuple[Reader, ...]]:
         """With the world models that read them: those behind simulators that are seen."""
-        if self._sight.is_whole:
+        if self._view.is_whole:
             return self._all_readers
-        weights = {each.artifact for each in self._sight.manifests().values()}
+        weights = {manifest.artifact for manifest in self._view.manifests().values()}
         own = {
-            data: tuple(each for each in readers if each.artifact in weights)
+            data: tuple(reader for reader in readers if reader.artifact in weights)
             for data, readers in self._all_readers.items()
         }
         return {data: readers for data, readers in own.items() if readers}
@@ -28,10 +28,12 @@ class DataSets:
         whole = name if name.startswith("sha256:") else f"sha256:{name}"
         if whole in self._all_readers:
             return [whole]
-        return sorted(each for each in self.readers_by_data() if each.startswith(whole))
+        return sorted(digest for digest in self.readers_by_data() if digest.startswith(whole))
 
     def simulators(self, readers: tuple[Reader, ...]) -> dict[Digest, Reader]:
         """Those of this store that are seen and serve one of these world models."""
-        by_weights = {each.artifact: each for each in reversed(readers)}
-        artifacts = ((digest, each.artifact) for digest, each in self._sight.manifests().items())
+        by_weights = {reader.artifact: reader for reader in reversed(readers)}
+        artifacts = (
+            (digest, manifest.artifact) for digest, manifest in self._view.manifests().items()
+        )
         return {digest: by_weights[of] for digest, of in artifacts if of and of in by_weights}

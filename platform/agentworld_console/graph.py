@@ -10,10 +10,10 @@ from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
+from agentworld_console.formatting import brief, page_path, shortened
 from agentworld_console.layout import Box, Layout, compute_layout
 from agentworld_console.rows import run_link
-from agentworld_console.sight import Sight
-from agentworld_console.words import at, brief, shortened
+from agentworld_console.scoped_view import ScopedView
 
 MOST_RUNS = 96
 """That a graph shows: with an agent each, and what is before them, two hundred nodes."""
@@ -62,39 +62,39 @@ class Graph:
         return [_curve(boxes[start], boxes[end]) for start, end in self.edges]
 
 
-def graph_of_simulator(sight: Sight, simulator: Digest) -> tuple[Graph, bool]:
+def graph_of_simulator(view: ScopedView, simulator: Digest) -> tuple[Graph, bool]:
     """A simulator with the newest runs that it served; whether there are more of them."""
     graph = Graph()
-    served = _add_simulator(graph, sight, simulator)
-    runs = sight.runs(MOST_RUNS + 1, simulators=[simulator])
-    agents_by_run = sight.agents_of(runs[:MOST_RUNS])
+    served = _add_simulator(graph, view, simulator)
+    runs = view.runs(MOST_RUNS + 1, simulators=[simulator])
+    agents_by_run = view.agents_of(runs[:MOST_RUNS])
     for run in runs[:MOST_RUNS]:
         node = _run(run.id, f"{run.purpose} run")
         graph.add(node, after=served)
-        for each in agents_by_run[run.id]:
-            graph.add(_agent(each.ref), after=node.name)
+        for agent in agents_by_run[run.id]:
+            graph.add(_agent(agent.ref), after=node.name)
     return graph, len(runs) > MOST_RUNS
 
 
-def graph_of_agent(sight: Sight, ref: VersionRef) -> Graph:
+def graph_of_agent(view: ScopedView, ref: VersionRef) -> Graph:
     """An agent with all that it was made of; its run may be missing."""
-    graph, agent = Graph(), sight.agent(ref)
-    run = sight.run_if_there(agent.run)
+    graph, agent = Graph(), view.agent(ref)
+    run = view.run_if_there(agent.run)
     if run is None:
-        lost = graph.add(_run(agent.run, "missing run"))
+        run_node = graph.add(_run(agent.run, "missing run"))
     else:
-        served = _add_simulator(graph, sight, run.simulator)
-        lost = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
-    graph.add(_agent(ref), after=lost)
+        served = _add_simulator(graph, view, run.simulator)
+        run_node = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
+    graph.add(_agent(ref), after=run_node)
     return graph
 
 
-def _add_simulator(graph: Graph, sight: Sight, simulator: Digest) -> str:
-    manifest = sight.manifest(simulator)
-    page = at("simulators", simulator)
+def _add_simulator(graph: Graph, view: ScopedView, simulator: Digest) -> str:
+    manifest = view.manifest(simulator)
+    page = page_path("simulators", simulator)
     last = ""
-    for ref in world_models_of(manifest, sight.library.registry)[:1]:
-        last_stage = _add_stages(graph, sight.library.registry.world_model(ref))
+    for ref in world_models_of(manifest, view.library.registry)[:1]:
+        last_stage = _add_stages(graph, view.library.registry.world_model(ref))
         # It has no page of its own: its simulator's tells of it.
         last = graph.add(Node(str(ref), "world model", str(ref), page, _WORLD), after=last_stage)
     return graph.add(Node(simulator, "simulator", brief(simulator), page, _SIMULATOR), after=last)
@@ -104,12 +104,12 @@ def _add_stages(graph: Graph, world: WorldModel) -> str:
     """The last stage's node."""
     by_artifact: dict[Digest, str] = {}
     data: Digest | None = None
-    for place, stage in enumerate(world.stages):
-        node = _stage(stage, _FIRST_STAGE + place)
+    for index, stage in enumerate(world.stages):
+        node = _stage(stage, _FIRST_STAGE + index)
         graph.add(node)
         if stage.data and stage.data != data:  # what all stages read is drawn once
             data = stage.data
-            read = graph.add(Node(data, "data", brief(data), at("datasets", data), 0))
+            read = graph.add(Node(data, "data", brief(data), page_path("datasets", data), 0))
             graph.add(node, after=read)
         for parent in stage.parents:
             if parent not in by_artifact:  # what the first stage started from
@@ -125,11 +125,11 @@ def _stage(stage: Checkpoint, layer: int) -> Node:
 
 
 def _run(name: str, kind: str) -> Node:
-    return Node(f"run {name}", kind, run_link(name).text, at("runs", name), _RUN)
+    return Node(f"run {name}", kind, run_link(name).text, page_path("runs", name), _RUN)
 
 
 def _agent(ref: VersionRef) -> Node:
-    return Node(f"agent {ref}", "agent", str(ref), at("agents", str(ref)), _AGENT)
+    return Node(f"agent {ref}", "agent", str(ref), page_path("agents", str(ref)), _AGENT)
 
 
 def _curve(start: Box, end: Box) -> str:

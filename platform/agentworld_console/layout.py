@@ -14,8 +14,8 @@ BOX_WIDTH = 124
 BOX_HEIGHT = 38
 _GAP_ACROSS = 20
 _GAP_OF_MANY = 84
-"""Between columns where a node has more edges than _FEW: they need room to part."""
-_FEW = 4
+"""Between columns where a node has more edges than _FEW_EDGES: they need room to part."""
+_FEW_EDGES = 4
 _GAP_DOWN = 10
 _MARGIN = 8
 _SWEEPS = 8
@@ -64,8 +64,8 @@ def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
     columns = _ordered(_columns(layers), edges)
     rows = min(max(map(len, columns), default=0), _ROWS_OF_A_SCREEN)
     boxes = {
-        node: Box(x, _down(row + max(0, rows - len(column)) / 2))
-        for x, column in zip(_across(columns, edges), columns, strict=True)
+        node: Box(x, _row_position(row + max(0, rows - len(column)) / 2))
+        for x, column in zip(_column_positions(columns, edges), columns, strict=True)
         for row, node in enumerate(column)
     }
     return Layout(
@@ -77,12 +77,12 @@ def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
 
 def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> int:
     """How often two edges between the same two columns cross."""
-    at = {node: (place, row) for place, own in enumerate(columns) for row, node in enumerate(own)}
+    at = {node: (index, row) for index, own in enumerate(columns) for row, node in enumerate(own)}
     between: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for start, end in edges:
         (left, from_row), (right, to_row) = at[start], at[end]
         between[left, right].append((from_row, to_row))
-    return sum(_inversions([to_row for _, to_row in sorted(each)]) for each in between.values())
+    return sum(_inversions([to_row for _, to_row in sorted(pairs)]) for pairs in between.values())
 
 
 def _inversions(rows: list[int]) -> int:
@@ -112,37 +112,41 @@ def _ordered(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
     for sweep in range(_SWEEPS):
         if least == 0:
             break
-        columns = _swept(columns, after if sweep % 2 else before, backwards=bool(sweep % 2))
+        columns = _reordered(columns, after if sweep % 2 else before, backwards=bool(sweep % 2))
         crossings = num_crossings(columns, edges)
         if crossings < least:
             best, least = columns, crossings
     return best
 
 
-def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards: bool) -> _Columns:
+def _reordered(
+    columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards: bool
+) -> _Columns:
     rows = {node: row for column in columns for row, node in enumerate(column)}
-    swept = list(columns)
-    places = range(len(columns))
-    for place in reversed(places) if backwards else places:
-        column = columns[place]
+    ordered = list(columns)
+    indices = range(len(columns))
+    for index in reversed(indices) if backwards else indices:
+        column = columns[index]
         barycenters = {
             node: mean(rows[other] for other in neighbours[node]) if neighbours.get(node) else row
             for row, node in enumerate(column)
         }
-        swept[place] = sorted(column, key=lambda node: (barycenters[node], rows[node]))
-        rows.update({node: row for row, node in enumerate(swept[place])})
-    return swept
+        ordered[index] = sorted(column, key=lambda node: (barycenters[node], rows[node]))
+        rows.update({node: row for row, node in enumerate(ordered[index])})
+    return ordered
 
 
-def _across(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
+def _column_positions(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
     """Where each column begins."""
-    leaving, coming = (Counter(edge[end] for edge in edges) for end in (0, 1))
+    outgoing, incoming = (Counter(edge[end] for edge in edges) for end in (0, 1))
     x = _MARGIN
     for column, following in pairwise([*columns, []]):
         yield x
-        most = max((*(leaving[n] for n in column), *(coming[n] for n in following)), default=0)
-        x += BOX_WIDTH + (_GAP_OF_MANY if most > _FEW else _GAP_ACROSS)
+        num_edges = max(
+            (*(outgoing[n] for n in column), *(incoming[n] for n in following)), default=0
+        )
+        x += BOX_WIDTH + (_GAP_OF_MANY if num_edges > _FEW_EDGES else _GAP_ACROSS)
 
 
-def _down(row: float) -> int:
+def _row_position(row: float) -> int:
     return _MARGIN + round(row * (BOX_HEIGHT + _GAP_DOWN))

@@ -27,16 +27,16 @@ class Records:
         self.folder = located(store)
         self._store = store
         self._stale_seconds = stale_seconds
-        self._brought = time.monotonic()
+        self._fetched_at = time.monotonic()
         self._turn = threading.Lock()
 
     def refresh(self) -> None:
         """Brings what came since, now and then: one page waits for it, the others go on."""
-        is_stale = time.monotonic() - self._brought >= self._stale_seconds
+        is_stale = time.monotonic() - self._fetched_at >= self._stale_seconds
         if is_stale and self._turn.acquire(blocking=False):
             try:
                 located(self._store)
-                self._brought = time.monotonic()
+                self._fetched_at = time.monotonic()
             finally:
                 self._turn.release()
 

@@ -11,9 +11,9 @@ from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld_console import rows
 from agentworld_console.datasets import DataSets
-from agentworld_console.sight import Sight
+from agentworld_console.formatting import page_path
+from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Listing, Part, Row
-from agentworld_console.words import at
 
 _ROWS = 50
 OF_A_FILE = 2_000
@@ -27,146 +27,151 @@ _RUN_AGENT_COLUMNS = (
 )
 
 
-def agents(sight: Sight, limit: int = _ROWS) -> Listing:
+def agents(view: ScopedView, limit: int = _ROWS) -> Listing:
     """The newest registered ones."""
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        versions = sight.agents(first + limit + 1)[first:]
-        more = str(first + limit) if len(versions) > limit else ""
-        return Part([rows.agent_row(each) for each in versions[:limit]], more)
+        versions = view.agents(first + limit + 1)[first:]
+        next_cursor = str(first + limit) if len(versions) > limit else ""
+        return Part([rows.agent_row(version) for version in versions[:limit]], next_cursor)
 
     return Listing("/agents", ("agent", "weights", "run", "simulator as told"), fetch)
 
 
-def in_use(sight: Sight, limit: int = _ROWS_WITH_AGENTS) -> Listing:
+def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
     """The agents in use, by their names and aliases, and who put them there for the auditor."""
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        uses = sight.in_use()[first:]
-        agents_by_run = sight.agents_by_run({each.run for each in uses[:limit]})
-        lines = [rows.use_row(sight, each, agents_by_run[each.run]) for each in uses[:limit]]
+        uses = view.in_use()[first:]
+        agents_by_run = view.agents_by_run({agent_use.run for agent_use in uses[:limit]})
+        lines = [
+            rows.use_row(view, agent_use, agents_by_run[agent_use.run])
+            for agent_use in uses[:limit]
+        ]
         return Part(lines, str(first + limit) if len(uses) > limit else "")
 
-    by = ("by",) if sight.is_whole else ()
+    by = ("by",) if view.is_whole else ()
     columns = ("agent", "in use as", "state", "grade", "since", *by, "simulator", "why")
     return Listing("/in-use", columns, fetch)
 
 
-def datasets(sight: Sight, limit: int = _ROWS) -> Listing:
+def datasets(view: ScopedView, limit: int = _ROWS) -> Listing:
     """By their digests, as they have no other order."""
-    data_sets = sorted(DataSets(sight).readers_by_data().items())
+    data_sets = sorted(DataSets(view).readers_by_data().items())
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        lines = [rows.dataset_row(*each) for each in data_sets[first : first + limit]]
+        lines = [rows.dataset_row(*entry) for entry in data_sets[first : first + limit]]
         return Part(lines, str(first + limit) if len(data_sets) > first + limit else "")
 
     return Listing("/datasets", ("data set", "world models", "stages that read it"), fetch)
 
 
-def simulators(sight: Sight, limit: int = _ROWS) -> Listing:
+def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
     """Those that served runs, by their newest one; then those that only were pinned."""
 
     def fetch(cursor: str) -> Part:
-        names, entries = sight.aliases(), sight.simulators(limit + 1, cursor)
+        names, entries = view.aliases(), view.simulators(limit + 1, cursor)
         lines = [
             rows.simulator_row(e.simulator, names, e.num_runs, e.newest_run)
             for e in entries[:limit]
         ]
         if len(entries) > limit:
             return Part(lines, _as_cursor(entries[limit - 1].newest_run))
-        return Part(
-            lines + [rows.simulator_row(d, names, 0, "") for d in sight.unused_simulators()]
-        )
+        return Part(lines + [rows.simulator_row(d, names, 0, "") for d in view.unused_simulators()])
 
     return Listing("/simulators", ("simulator", "means it now", "runs", "newest run"), fetch)
 
 
-def runs(sight: Sight, limit: int = _ROWS) -> Listing:
+def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
     """The newest first."""
 
     def fetch(cursor: str) -> Part:
-        entries = sight.runs(limit + 1, cursor)
+        entries = view.runs(limit + 1, cursor)
         return Part([rows.run_row(run) for run in entries[:limit]], _last(entries, limit))
 
     return Listing("/runs", _RUN, fetch)
 
 
 def runs_of(
-    sight: Sight, path: str, simulators: Collection[Digest], limit: int = _ROWS_WITH_AGENTS
+    view: ScopedView, path: str, simulators: Collection[Digest], limit: int = _ROWS_WITH_AGENTS
 ) -> Listing:
     """All that simulators served, and the agents that came of it: a row for each."""
 
     def fetch(cursor: str) -> Part:
-        entries = sight.runs(limit + 1, cursor, simulators=simulators)
-        agents_by_run = sight.agents_of(entries[:limit])
+        entries = view.runs(limit + 1, cursor, simulators=simulators)
+        agents_by_run = view.agents_of(entries[:limit])
         lines = [
-            rows.run_agent_row(sight, run, each)
+            rows.run_agent_row(view, run, agent)
             for run in entries[:limit]
-            for each in agents_by_run[run.id] or (None,)
+            for agent in agents_by_run[run.id] or (None,)
         ]
         return Part(lines, _last(entries, limit))
 
     return Listing(path, _RUN_AGENT_COLUMNS, fetch)
 
 
-def simulators_of(sight: Sight, path: str, served: dict[Digest, Reader]) -> Listing:
+def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> Listing:
     """Those that a data set came into, and the world models that they serve."""
 
     def fetch(cursor: str) -> Part:
-        names, first = sight.aliases(), number(cursor)
+        names, first = view.aliases(), number(cursor)
         lines: list[Row] = [
-            (rows.simulator_link(each), served[each].world_model, " ".join(names.get(each, [])))
-            for each in list(served)[first : first + _ROWS]
+            (
+                rows.simulator_link(simulator),
+                served[simulator].world_model,
+                " ".join(names.get(simulator, [])),
+            )
+            for simulator in list(served)[first : first + _ROWS]
         ]
         return Part(lines, str(first + _ROWS) if len(served) > first + _ROWS else "")
 
     return Listing(path, ("simulator", "world model", "means it now"), fetch)
 
 
-def episodes(sight: Sight, run: str, limit: int = _ROWS) -> Listing:
+def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
     """Of a run that is seen, in the order of their opening."""
 
     def fetch(cursor: str) -> Part:
-        entries = sight.library.ledger.pages.episodes(run, limit + 1, number(cursor))
-        more = str(entries[limit - 1].key) if len(entries) > limit else ""
-        return Part([rows.episode_row(each) for each in entries[:limit]], more)
+        entries = view.library.ledger.pages.episodes(run, limit + 1, number(cursor))
+        next_cursor = str(entries[limit - 1].key) if len(entries) > limit else ""
+        return Part([rows.episode_row(entry) for entry in entries[:limit]], next_cursor)
 
     columns = ("episode", "steps", "of a fork", "not sure", "reward", "ended", "texts")
-    return Listing(at("runs", run, "episodes"), columns, fetch)
+    return Listing(page_path("runs", run, "episodes"), columns, fetch)
 
 
-def forks(sight: Sight, episode: str, limit: int = _ROWS) -> Listing:
+def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
     """That were made of an episode, and its replays; of an episode that is seen."""
 
     def fetch(cursor: str) -> Part:
-        entries = sight.forks(episode, limit + 1, number(cursor))
-        more = str(entries[limit - 1].key) if len(entries) > limit else ""
-        lines = (rows.fork_row(episode, each) for each in entries[:limit])
-        return Part([row for row in lines if row], more)
+        entries = view.forks(episode, limit + 1, number(cursor))
+        next_cursor = str(entries[limit - 1].key) if len(entries) > limit else ""
+        lines = (rows.fork_row(episode, entry) for entry in entries[:limit])
+        return Part([row for row in lines if row], next_cursor)
 
     columns = ("episode", "is a", "first steps", "run", "tenant", "opened", "ended")
-    return Listing(at("episodes", episode, "forks"), columns, fetch)
+    return Listing(page_path("episodes", episode, "forks"), columns, fetch)
 
 
-def meanings(sight: Sight, simulator: Digest) -> Listing:
+def meanings(view: ScopedView, simulator: Digest) -> Listing:
     """When names meant a simulator, who said so, and until when."""
 
     def fetch(_cursor: str) -> Part:
-        changes = sight.alias_changes()
+        changes = view.alias_changes()
         return Part(
             [
-                rows.meaning_row(change, _next(changes[place + 1 :], change.alias))
-                for place, change in enumerate(changes)
+                rows.meaning_row(change, _next(changes[index + 1 :], change.alias))
+                for index, change in enumerate(changes)
                 if simulator in (change.simulator, change.canary and change.canary.simulator)
                 and not change.ended
             ]
         )
 
     columns = ("alias", "since", "by", "until", "share of runs", "why past its gate")
-    return Listing(at("simulators", simulator, "aliases"), columns, fetch)
+    return Listing(page_path("simulators", simulator, "aliases"), columns, fetch)
 
 
 def number(cursor: str) -> int:

@@ -12,10 +12,10 @@ from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld.records.edge import Grade
+from agentworld_console.formatting import brief, page_path, shortened
 from agentworld_console.grade import disputed
-from agentworld_console.sight import Sight
+from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Link, Mark, Row
-from agentworld_console.words import at, brief, shortened
 
 _STATES: dict[Grade, Literal["good", "wait", "bad"]] = {
     "proven": "good",
@@ -26,22 +26,22 @@ _STATES: dict[Grade, Literal["good", "wait", "bad"]] = {
 
 def run_link(run: str) -> Link:
     """To a run's page."""
-    return Link(shortened(run), at("runs", run), run)
+    return Link(shortened(run), page_path("runs", run), run)
 
 
 def simulator_link(digest: Digest) -> Link:
     """To a simulator's page."""
-    return Link(brief(digest), at("simulators", digest), digest)
+    return Link(brief(digest), page_path("simulators", digest), digest)
 
 
 def dataset_link(digest: Digest) -> Link:
     """To a data set's page."""
-    return Link(brief(digest), at("datasets", digest), digest)
+    return Link(brief(digest), page_path("datasets", digest), digest)
 
 
 def agent_link(ref: VersionRef) -> Link:
     """To an agent's page."""
-    return Link(str(ref), at("agents", str(ref)))
+    return Link(str(ref), page_path("agents", str(ref)))
 
 
 def opened(name: str) -> str:
@@ -79,57 +79,57 @@ def run_row(run: ListedRun) -> Row:
     return run_link(run.id), opened(run.id), *cells, run.tenant, run.log_length, weights
 
 
-def run_agent_row(sight: Sight, run: ListedRun, agent: RegisteredAgent | None) -> Row:
+def run_agent_row(view: ScopedView, run: ListedRun, agent: RegisteredAgent | None) -> Row:
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
-    ran = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator), run.tenant
+    run_cells = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator), run.tenant
     if agent is None:
-        what = "nothing" if run.final_weights else "open"
-        return run_link(run.id), what, None, run.num_episodes, run.num_steps, *ran
-    audit = sight.edge_of(agent)
-    by = audit.edge.traffic if audit.edge else run
-    how = _grade(audit), by.num_episodes, by.num_steps
-    return run_link(run.id), agent_link(agent.ref), *how, *ran
+        outcome = "nothing" if run.final_weights else "open"
+        return run_link(run.id), outcome, None, run.num_episodes, run.num_steps, *run_cells
+    audit = view.edge_of(agent)
+    traffic = audit.edge.traffic if audit.edge else run
+    grade_cells = _grade(audit), traffic.num_episodes, traffic.num_steps
+    return run_link(run.id), agent_link(agent.ref), *grade_cells, *run_cells
 
 
 def _grade(audit: EdgeAudit) -> Mark:
     return Mark(audit.grade, _STATES[audit.grade])
 
 
-def use_row(sight: Sight, used: AgentUse, agents: list[RegisteredAgent]) -> Row:
+def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
-    registered = next((each for each in agents if str(each.ref) == used.agent), None)
-    audit = sight.edge_of(registered) if registered else disputed("the registry has no such agent")
-    anew = sight.uses.revalidations(used)
-    state = Mark("revalidate", "bad") if anew else Mark("current", "good")
-    moved = (f"{each.alias} moved on to {brief(each.simulator)}" for each in anew)
-    why = "; ".join([*moved, *audit.reasons])
-    by = (used.by,) if sight.is_whole else ()
-    cells = agent_link(VersionRef.parse(used.agent)), used.alias, state, _grade(audit)
-    return *cells, _minute(used.at), *by, simulator_link(used.simulator), why
+    registered = next((agent for agent in agents if str(agent.ref) == agent_use.agent), None)
+    audit = view.edge_of(registered) if registered else disputed("the registry has no such agent")
+    revalidations = view.uses.revalidations(agent_use)
+    state = Mark("revalidate", "bad") if revalidations else Mark("current", "good")
+    moved = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
+    reasons = "; ".join([*moved, *audit.reasons])
+    by = (agent_use.by,) if view.is_whole else ()
+    cells = agent_link(VersionRef.parse(agent_use.agent)), agent_use.alias, state, _grade(audit)
+    return *cells, _minute(agent_use.at), *by, simulator_link(agent_use.simulator), reasons
 
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
     """A data set and the world models that read it."""
-    names = ", ".join(each.world_model for each in readers) or "none has read it"
-    stages = dict.fromkeys(stage for each in readers for stage in each.stages)
+    names = ", ".join(reader.world_model for reader in readers) or "none has read it"
+    stages = dict.fromkeys(stage for reader in readers for stage in reader.stages)
     return dataset_link(data), names, ", ".join(stages)
 
 
 def fork_row(source: str, fork: ListedFork) -> Row | None:
     """None where its own opening says otherwise: what the list was found by is no evidence."""
-    link, run = Link(fork.id, at("episodes", fork.id)), run_link(fork.run)
-    ended = run, fork.tenant, opened(fork.id), fork.closed or "open"
+    link, run = Link(fork.id, page_path("episodes", fork.id)), run_link(fork.run)
+    cells = run, fork.tenant, opened(fork.id), fork.closed or "open"
     if fork.opening is None:
-        return link, "cannot be read", None, *ended
+        return link, "cannot be read", None, *cells
     origin = fork.opening.fork or fork.opening.replay
     if origin is None or origin.episode != source:
         return None
-    return link, "fork" if fork.opening.fork else "replay", origin.step, *ended
+    return link, "fork" if fork.opening.fork else "replay", origin.step, *cells
 
 
 def episode_row(episode: ListedEpisode) -> Row:
     """An episode without its texts."""
-    link = Link(episode.id, at("episodes", episode.id))
+    link = Link(episode.id, page_path("episodes", episode.id))
     counts = episode.num_steps, episode.num_copied, episode.num_low
     texts = "erased" if episode.erased else "stored"
     return link, *counts, episode.reward, episode.closed or "open", texts

@@ -42,7 +42,7 @@ def test_every_run_has_a_line_and_all_have_a_total(call, played):
     heading, first, second, total = lines(call(f"cost --store {played.store}"))
     assert heading == ["run", "agent", *NUMBERS, "money"]
     assert first == [newer, "shell-agent", *["0"] * 5, "0.0", "-"]
-    (used,) = played.ledger.counts.used(run=played.run)
+    (used,) = played.ledger.counts.run_usage(run=played.run)
     read, cached, written, _ = used.usage
     assert read > written > cached == 0
     known = [f"{read:,}", "0", f"{written:,}"]
@@ -103,7 +103,7 @@ def test_agents_of_a_store_without_a_registry_are_one_sentence(call, played, mon
 
 @pytest.mark.usefixtures("priced")
 def test_what_has_a_price_has_its_money(call, played):
-    (used,) = played.ledger.counts.used(run=played.run)
+    (used,) = played.ledger.counts.run_usage(run=played.run)
     paid = used.usage.input_tokens * Decimal("0.001") + used.usage.output_tokens * Decimal("0.002")
     heading, line, total = lines(call(f"cost --store {played.store}"))
     assert heading[-1] == "EUR"
@@ -116,7 +116,7 @@ def test_what_is_told_as_json_is_exact(call, played):
     (cost,) = told["costs"]
     names = cost["run"], cost["agent"], cost["tenant"], cost["simulator"], cost["episode"]
     assert names == (played.run, "shell-agent", "local", make.service.SIMULATOR, None)
-    (used,) = played.ledger.counts.used()
+    (used,) = played.ledger.counts.run_usage()
     assert Usage(*(cost[name] for name in Usage._fields)) == used.usage
     assert cost["money"] == str(Decimal(cost["money"])) == told["total"]["money"]
     assert (told["currency"], told["total"]["run"]) == ("EUR", None)

@@ -75,7 +75,7 @@ def test_a_deployment_that_somebody_changed_is_named(auditor_of):
 def test_many_agents_are_compared_with_the_registry_for_who_asks(auditor_of, monkeypatch):
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")
-    monkeypatch.setattr("agentworld_console.sight.MOST_AGENTS", 1)
+    monkeypatch.setattr("agentworld_console.scoped_view.MOST_AGENTS", 1)
     assert "is gone from the registry" not in auditor.get("/in-use").text
     assert "compare them with the registry now" in auditor.get("/in-use").text
     assert "is gone from the registry" in auditor.get("/in-use?check=1").text

@@ -120,7 +120,7 @@ def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):
 
 
 def test_a_long_record_is_checked_where_it_is_asked_for(auditor, told, monkeypatch):
-    monkeypatch.setattr("agentworld_console.sight._LONG_LOG", 2)
+    monkeypatch.setattr("agentworld_console.scoped_view._LONG_LOG", 2)
     for path in (f"/runs/{told.run}", f"/agents/{told.agent}", f"/episodes/{told.episode}"):
         assert "check it now" in auditor.get(path).text
         assert "check it now" not in auditor.get(f"{path}?check=1").text
@@ -274,7 +274,7 @@ def test_a_simulator_of_another_store_is_shown_with_its_runs(own, tmp_path):
 
 
 def test_the_agents_of_many_runs_are_found_however_old_they_are(own, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentworld_console.sight.MOST_AGENTS", 1)
+    monkeypatch.setattr("agentworld_console.scoped_view.MOST_AGENTS", 1)
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/simulators/{own.simulator}").text
     assert f'href="/agents/{own.agent}"' in text

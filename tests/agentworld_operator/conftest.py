@@ -7,7 +7,7 @@ import pytest
 
 import make.operator
 import make.service
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from machines.control_plane import ControlPlane
 from make.guarded import Guarded
 from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
@@ -24,7 +24,7 @@ def kubernetes(control_plane) -> ControlPlane:
 @pytest.fixture
 def namespace(kubernetes, monkeypatch) -> Namespace:
     """A new one."""
-    monkeypatch.setitem(PLACES, "PodDisruptionBudget", OLDER_BUDGETS)
+    monkeypatch.setitem(API_RESOURCES, "PodDisruptionBudget", OLDER_BUDGETS)
     return make.operator.new_namespace(kubernetes)
 
 

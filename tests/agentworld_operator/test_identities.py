@@ -6,7 +6,8 @@ from agentworld.errors import NotFound
 from agentworld.records.base import digest_bytes
 from agentworld.storage.folder import read_file
 from agentworld_operator.identities import Identities
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
+from agentworld_operator.policy.identity import SimulatorIdentity
+from agentworld_operator.policy.problem import Problem
 from make.simulator import pinned_manifest
 
 MANIFEST = pinned_manifest()
@@ -40,7 +41,7 @@ def test_a_manifest_is_read_from_where_it_is_kept_and_only_once(tmp_path):
 
 def test_what_was_refused_is_looked_at_anew(tmp_path):
     identities = Identities(read_file)
-    assert isinstance(identities.learn(thing(), kept(tmp_path, b"{}")), Refusal)
+    assert isinstance(identities.learn(thing(), kept(tmp_path, b"{}")), Problem)
     assert isinstance(identities.learn(thing(), kept(tmp_path)), SimulatorIdentity)
 
 

@@ -106,7 +106,7 @@ def test_the_next_one_of_a_name_is_not_taken_for_the_one_that_went_unseen():
     simulators = SimulatorReconciler(
         cluster, cache, identities, SETTINGS, open_episodes=lambda _: None, clock=lambda: 0.0
     )
-    asyncio.run(operator(cluster, cache, identities, simulators).look())
+    asyncio.run(operator(cluster, cache, identities, simulators).list_resources())
     assert identities.same(DIGEST) == []
 
 

@@ -4,9 +4,9 @@ server.
 
 import pytest
 
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import OPERATOR, engine_name
-from agentworld.cluster.places import typed
 from agentworld.cluster.records.simulator import SimulatorStatus
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.status import write_status

@@ -81,7 +81,7 @@ def decided(folder, decide, timeouts=PATIENT):
 
 def test_a_review_is_answered_with_the_decision(tmp_path):
     async def refuse(asked):
-        return Denied(f"{asked.about} is not wanted", 409)
+        return Denied(f"{asked.object_name} is not wanted", 409)
 
     found = decided(tmp_path, refuse)
     assert (found["allowed"], found["status"]["message"]) == (False, "one is not wanted")

@@ -1,8 +1,8 @@
 import pytest
 
 from agentworld_pipelines.job_status import (
-    first_trouble,
-    in_words,
+    duration_text,
+    first_problem,
     job_status,
     progress_of,
     refusal_of_pods,
@@ -33,9 +33,9 @@ def test_a_train_job_is_where_its_conditions_say(told, state):
 
 def test_a_reason_and_a_message_are_told_as_far_as_there_are_any():
     told = job(("Failed", "True"))
-    assert job_status(told).why == "Why"
+    assert job_status(told).reason == "Why"
     told["status"]["conditions"][0]["message"] = "because"
-    assert job_status(told).why == "Why: because"
+    assert job_status(told).reason == "Why: because"
 
 
 def test_what_a_trainer_observes_is_told():
@@ -48,7 +48,7 @@ def test_what_a_trainer_observes_is_told():
     ("seconds", "words"), [(8.2, "8 s"), (89, "89 s"), (600, "10 min"), (7_260, "2 h 1 min")]
 )
 def test_a_time_is_told_about(seconds, words):
-    assert in_words(seconds) == words
+    assert duration_text(seconds) == words
 
 
 def pod(name: str, state: dict, last: dict | None = None, **status: object) -> dict:
@@ -91,14 +91,14 @@ UNSCHEDULABLE = {
     ],
 )
 def test_what_keeps_a_pod_from_running_or_ended_it_is_told(found, words):
-    assert first_trouble([found]) == words
+    assert first_problem([found]) == words
 
 
 def test_of_many_that_ended_the_first_is_told():
     later = pod("a", ended("Error", 143, "2026-01-01T00:00:09Z"))
     first = pod("b", ended("OOMKilled", 137, "2026-01-01T00:00:01Z"))
     stuck = pod("c", waiting("ImagePullBackOff"))
-    assert first_trouble([later, first, stuck]).startswith("b: OOMKilled")
+    assert first_problem([later, first, stuck]).startswith("b: OOMKilled")
 
 
 MADE = {"metadata": {"name": "agentworld-rl-1", "creationTimestamp": "2026-01-01T00:00:00Z"}}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.cluster.places import typed
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.cluster.records.view import SimulatorView

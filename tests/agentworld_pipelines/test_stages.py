@@ -17,7 +17,7 @@ from agentworld.steps.table import names_of
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.trajectories import write_trajectories
 from agentworld.storage.working_copy import open_copy, there
-from agentworld_pipelines.alone import main
+from agentworld_pipelines.live_step import main
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.stages import live
 from make import records
@@ -76,7 +76,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
     url = f"memory://{tmp_path.name}/store"
     seen: list[str | None] = []
 
-    def followed_apart(step: str, arguments: tuple[str, ...], _: str, finished) -> str:
+    def run_in_job(step: str, arguments: tuple[str, ...], _: str, finished) -> str:
         assert [there(each) for each in arguments] == ["smoke", url]
         seen.append(finished())
         job = open_copy(url, tmp_path / "the-job")
@@ -87,7 +87,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
         assert seen[1]
         return seen[1]
 
-    monkeypatch.setattr("agentworld_pipelines.follow_job.followed_apart", followed_apart)
+    monkeypatch.setattr("agentworld_pipelines.follow_job.run_in_job", run_in_job)
     folder = live("collect", "smoke", url, place=PLACE)
     assert folder.startswith(f"{url}/steps/collect/")
     assert seen[0] is None
@@ -117,7 +117,7 @@ def test_a_step_without_live_shells_is_not_done_alone(words):
 @pytest.mark.compute
 def test_a_process_that_fails_ends_with_one_sentence(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "agentworld_pipelines.alone", "collect", "smoke", tmp_path],
+        [sys.executable, "-m", "agentworld_pipelines.live_step", "collect", "smoke", tmp_path],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

@@ -57,7 +57,7 @@ def test_its_container_is_the_step_with_what_its_place_gives():
     assert container == {
         "name": "step",
         "image": "mirror.example/agentworld:7",
-        "command": ["python", "-m", "agentworld_pipelines.alone"],
+        "command": ["python", "-m", "agentworld_pipelines.live_step"],
         "args": ["collect", *ARGUMENTS],
         "env": [
             {"name": "OMP_NUM_THREADS", "value": "4"},

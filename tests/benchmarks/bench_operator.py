@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 
 import make.operator
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.names import engine_name
-from agentworld.cluster.places import PLACES
 from agentworld.reports.targets import Figure
 from benchmarks.cold_start import cold_starts
 from benchmarks.figures import percentile
@@ -41,7 +41,7 @@ Found = dict[str, object]
 
 def main(*chosen: str) -> int:
     """Exit status 1 where something that must hold does not."""
-    PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+    API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
     known = measured_on()
     found: Found = {}
     folder = empty_folder("operator")

@@ -11,8 +11,8 @@ from typing import Any
 
 import kopf
 
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.client import ApiServer, Cluster, configuration
-from agentworld.cluster.places import PLACES
 from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin
@@ -21,7 +21,7 @@ from agentworld_operator.children.pod import Pinned
 from agentworld_operator.connection import login
 from make.operator import OLDER_BUDGETS
 
-PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
 _TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
 _CLUSTER = Cluster(ApiServer(_TOLD), os.environ["AGENTWORLD_NAMESPACE"], "plain-kopf")
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.engine.process import LOOPBACK, Server, free_port
 from agentworld.engine.process import running as process_running
 from agentworld_operator.resources.crd import crd
@@ -64,7 +64,7 @@ class Api:
         return self.client.get(_path(kind, name)).raise_for_status().json()
 
     def create(self, made: Object, **query: str) -> httpx.Response:
-        path = PLACES[made["kind"]].path(NAMESPACE)
+        path = API_RESOURCES[made["kind"]].path(NAMESPACE)
         return self.client.post(path, params=_STRICT | query, json=made)
 
     def replace(self, made: Object, **query: str) -> httpx.Response:
@@ -125,7 +125,7 @@ _NOWHERE = {
 
 
 def _path(kind: str, name: str = "") -> str:
-    return PLACES[kind].path(NAMESPACE, name)
+    return API_RESOURCES[kind].path(NAMESPACE, name)
 
 
 def _is_up(server: Server, folder: Path, port: int) -> bool:

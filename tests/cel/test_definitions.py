@@ -2,8 +2,8 @@
 
 import pytest
 
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.names import API_VERSION
-from agentworld.cluster.places import PLACES
 from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.kinds import KINDS
 from cel.server import NAMESPACE
@@ -69,7 +69,7 @@ def test_kubectl_get_shows_the_columns(api, made):
     api.create(made).raise_for_status()
     table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     kind = next(kind for kind in KINDS if kind.kind == made["kind"])
-    path = PLACES[kind.kind].path(NAMESPACE, "listed")
+    path = API_RESOURCES[kind.kind].path(NAMESPACE, "listed")
     told = api.client.get(path, headers=table).raise_for_status().json()
     api.delete(made)
     names = [column["name"] for column in told["columnDefinitions"]]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import TypeAdapter
 
-from agentworld.cluster.places import typed
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.serving import Bounds, Serving, Toleration
 from agentworld.cluster.terms import LabelKey, LabelValue

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentworld.cluster.places import typed
+from agentworld.cluster.api_resources import typed
 from cel.schemas import nodes
 from cel.server import DRY, Api
 from make import records

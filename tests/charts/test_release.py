@@ -16,7 +16,7 @@ from agentworld.errors import ClusterError
 from agentworld.signing.keys import SIGNER
 from agentworld_operator.policy.drift import is_as_built
 from agentworld_operator.resources.kinds import KINDS
-from machines.helm_release import PLACES
+from machines.helm_release import API_RESOURCES
 from make.simulator import alias, simulator
 from waiting import wait_for
 
@@ -245,7 +245,7 @@ def test_without_an_operator_no_name_moves_and_a_simulator_may_go(shared):
 
 
 def test_a_right_that_somebody_widened_stops_the_next_upgrade(shared):
-    path = PLACES["Role"].path(shared.namespace.namespace, "agentworld-operator")
+    path = API_RESOURCES["Role"].path(shared.namespace.namespace, "agentworld-operator")
     wider = [*rules(shared), {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
     shared.namespace.call("PATCH", path, {"rules": wider})
     with pytest.raises(HelmReleaseError, match=r"agentworld-operator .* conflict with .*\.rules"):

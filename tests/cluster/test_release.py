@@ -9,9 +9,9 @@ import pytest
 import make.chart
 from agentworld.audit.checks.run import verify_run
 from agentworld.audit.read.evidence import Evidence
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.ledger import Ledger
-from agentworld.statements.mounted_keys import told_keys
+from agentworld.statements.mounted_keys import read_trusted_keys
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from cluster.rows import Rows
 from make import bounds, older_chart, records
@@ -56,7 +56,7 @@ NOT_HEARD = {
 @pytest.fixture(scope="module")
 def release(cluster, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PLACES, "PodDisruptionBudget", OLDER_BUDGETS)
+        patch.setitem(API_RESOURCES, "PodDisruptionBudget", OLDER_BUDGETS)
         with installed(cluster, tmp_path_factory.mktemp("release")) as release:
             yield release
 
@@ -231,7 +231,9 @@ def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agen
     stores = release.folder / "agentworld-stores"
     with database(release) as url:
         ledger = Ledger(url, ObjectStore(str(stores / "objects")))
-        evidence = Evidence(told_keys(ledger.signing_keys), WriteOnce(str(stores / "mirror")))
+        evidence = Evidence(
+            read_trusted_keys(ledger.signing_keys), WriteOnce(str(stores / "mirror"))
+        )
         for run, simulator in agents.runs.items():
             wait_for(lambda run=run: verify_run(run, ledger, evidence).state == "verified", 60)
             assert ledger.run(run).simulator == simulator

@@ -20,8 +20,8 @@ from helm_python.config import Config
 from kubernetes.client import BatchV1Api
 
 import make.chart
-from agentworld.cluster import places
-from agentworld.cluster.places import Place
+from agentworld.cluster import api_resources
+from agentworld.cluster.api_resources import ApiResource
 from agentworld.errors import ClusterError
 from machines.control_plane import ControlPlane
 from make.operator import OLDER_BUDGETS, RIGHTS, Namespace, kubeconfig
@@ -30,16 +30,16 @@ Object = dict[str, Any]
 
 SECONDS = 180
 
-PLACES = {
-    **places.PLACES,
+API_RESOURCES = {
+    **api_resources.API_RESOURCES,
     **RIGHTS,
-    "CustomResourceDefinition": Place(
+    "CustomResourceDefinition": ApiResource(
         "apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False
     ),
-    "NetworkPolicy": Place("networking.k8s.io/v1", "networkpolicies"),
-    "PersistentVolumeClaim": Place("v1", "persistentvolumeclaims"),
+    "NetworkPolicy": ApiResource("networking.k8s.io/v1", "networkpolicies"),
+    "PersistentVolumeClaim": ApiResource("v1", "persistentvolumeclaims"),
     "PodDisruptionBudget": OLDER_BUDGETS,
-    "StatefulSet": Place("apps/v1", "statefulsets"),
+    "StatefulSet": ApiResource("apps/v1", "statefulsets"),
 }
 
 
@@ -121,7 +121,9 @@ class Release(NamedTuple):
     def get(self, kind: str, name: str) -> Object | None:
         """An object of any kind that the chart makes."""
         try:
-            return self.namespace.call("GET", PLACES[kind].path(self.namespace.namespace, name), {})
+            return self.namespace.call(
+                "GET", API_RESOURCES[kind].path(self.namespace.namespace, name), {}
+            )
         except ClusterError as error:
             if error.status == 404:
                 return None

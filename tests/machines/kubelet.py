@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.names import DIGEST_LABEL
-from agentworld.cluster.places import PLACES
 from agentworld.errors import ClusterError
 from make.operator import Namespace, Object
 
@@ -37,7 +37,7 @@ class Kubelet:
         self._mount()
         for pod in self._namespace.all("Pod", DIGEST_LABEL).objects:
             if not is_running(pod) and "deletionTimestamp" not in pod["metadata"]:
-                path = PLACES["Pod"].path(self._namespace.namespace, pod["metadata"]["name"])
+                path = API_RESOURCES["Pod"].path(self._namespace.namespace, pod["metadata"]["name"])
                 self._namespace.call("PATCH", f"{path}/status", {"status": _running(pod)})
 
     def _mount(self) -> None:

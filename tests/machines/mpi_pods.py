@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.train_job import train_job
 from make.training import Training

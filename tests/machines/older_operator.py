@@ -5,11 +5,11 @@ The tests' own Kubernetes is 1.20, which has disruption budgets as policy/v1beta
 
 import sys
 
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld_operator.main import main
 from make.operator import OLDER_BUDGETS
 
-PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
 
 if __name__ == "__main__":
     sys.exit(main())

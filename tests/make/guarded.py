@@ -6,7 +6,7 @@ import ssl
 import httpx
 
 import make.chart
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
 from make.simulator import alias, simulator
@@ -59,7 +59,7 @@ class Guarded:
 
     def refused(self, manifest):
         """What is said to who would create this."""
-        path = PLACES[manifest["kind"]].path(self.name)
+        path = API_RESOURCES[manifest["kind"]].path(self.name)
         try:
             self.namespace.call("POST", path, manifest, query=[("dryRun", "All")])
         except ClusterError as error:

@@ -30,7 +30,7 @@ NAMES = {FIRST.digest: "first", SECOND.digest: "second"}
 class Catalogue:
     """What there is: simulators by their digests, and aliases, as somebody else knows them."""
 
-    only: ConnectedSimulator | None = None
+    single: ConnectedSimulator | None = None
 
     def __init__(self) -> None:
         self.manifests: dict[str, SimulatorManifest] = {m.digest: m for m in (FIRST, SECOND)}

@@ -10,8 +10,10 @@ from machines.helm_release import changed, older_chart
 _OLDER_OPERATOR = """
 import sys
 from agentworld_operator.main import main
-from agentworld.cluster.places import PLACES
-PLACES["PodDisruptionBudget"] = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
+from agentworld.cluster.api_resources import API_RESOURCES
+API_RESOURCES["PodDisruptionBudget"] = API_RESOURCES["PodDisruptionBudget"]._replace(
+    api_version="policy/v1beta1"
+)
 sys.exit(main())
 """
 

@@ -14,9 +14,9 @@ from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 import make.chart
+from agentworld.cluster.api_resources import API_RESOURCES, ApiResource, typed
 from agentworld.cluster.client import ApiServer, Cluster, Query
 from agentworld.cluster.names import OPERATOR
-from agentworld.cluster.places import PLACES, Place, typed
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.resources.crd import crd
@@ -29,15 +29,15 @@ Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
 
 # The tests' server is older than what the operator is made for.
-OLDER_BUDGETS = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
+OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 RIGHTS = {
-    "ServiceAccount": Place("v1", "serviceaccounts"),
-    "Role": Place(_RBAC, "roles"),
-    "RoleBinding": Place(_RBAC, "rolebindings"),
-    "ClusterRole": Place(_RBAC, "clusterroles", namespaced=False),
-    "ClusterRoleBinding": Place(_RBAC, "clusterrolebindings", namespaced=False),
+    "ServiceAccount": ApiResource("v1", "serviceaccounts"),
+    "Role": ApiResource(_RBAC, "roles"),
+    "RoleBinding": ApiResource(_RBAC, "rolebindings"),
+    "ClusterRole": ApiResource(_RBAC, "clusterroles", namespaced=False),
+    "ClusterRoleBinding": ApiResource(_RBAC, "clusterrolebindings", namespaced=False),
 }
 """Where there are such objects of the chart as say who may what."""
 
@@ -117,10 +117,10 @@ class Namespace(Cluster):
         self.patch("Simulator", name, {"spec": {"serving": serving}})
 
     def patch(self, kind: str, name: str, body: Object) -> None:
-        self.call("PATCH", PLACES[kind].path(self.namespace, name), body)
+        self.call("PATCH", API_RESOURCES[kind].path(self.namespace, name), body)
 
     def delete(self, kind: str, name: str) -> None:
-        self._server.call("DELETE", PLACES[kind].path(self.namespace, name))
+        self._server.call("DELETE", API_RESOURCES[kind].path(self.namespace, name))
 
     def end_lease(self) -> None:
         """Of an operator that was killed, as if its time was over."""
@@ -128,7 +128,7 @@ class Namespace(Cluster):
 
     def watch(self, kind: str, stop: Event) -> Iterator[Object]:
         """Every object that is new or another one, until this is set."""
-        path = PLACES[kind].path(self.namespace)
+        path = API_RESOURCES[kind].path(self.namespace)
         while not stop.is_set():
             answer = self._client.call_api(
                 path,

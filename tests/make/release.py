@@ -16,7 +16,7 @@ from kubernetes.client.exceptions import ApiException
 import make.access
 from agentworld.access.key import key_digest
 from agentworld.client.simulator import SimulatorClient
-from agentworld.cluster.places import typed
+from agentworld.cluster.api_resources import typed
 from agentworld.errors import ClusterError, SimulatorError
 from agentworld.pinning.manifest import pin
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe

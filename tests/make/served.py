@@ -17,7 +17,7 @@ import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.http.protection import Limits
-from agentworld.http.server import UNTOLD
+from agentworld.http.server import IGNORED_MESSAGES
 from agentworld.ledger import Ledger
 from agentworld.records.run import RunOpening
 from agentworld.serving.app import create_app
@@ -121,15 +121,15 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 def told(caplog) -> Iterator[Callable[[], list[str]]]:
     """What the service's process has logged until now; a stack belongs to its line."""
 
-    def append_observation(record: logging.LogRecord) -> bool:
+    def collect_record(record: logging.LogRecord) -> bool:
         caplog.handler.emit(record)
         return True
 
     def lines() -> list[str]:
-        records = [record for record in caplog.records if record.msg not in UNTOLD]
+        records = [record for record in caplog.records if record.msg not in IGNORED_MESSAGES]
         return list(map(caplog.handler.format, records))
 
     wire = logging.getLogger("uvicorn.error")
-    wire.addFilter(append_observation)  # uvicorn takes every handler off its logger when it begins
+    wire.addFilter(collect_record)  # uvicorn takes every handler off its logger when it begins
     yield lines
-    wire.removeFilter(append_observation)
+    wire.removeFilter(collect_record)

@@ -120,7 +120,7 @@ class Alone(NamedTuple):
 
 def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) -> Alone:
     """As a service of one machine has it."""
-    episode_store = EpisodeStore(ledger, only=manifest.digest)
+    episode_store = EpisodeStore(ledger, simulator=manifest.digest)
     catalog = OneSimulator(
         ConnectedSimulator(manifest, engine, states, accelerators), ledger.aliases
     )

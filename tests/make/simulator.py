@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.names import child_labels
-from agentworld.cluster.places import typed
 from agentworld.cluster.records.serving import Serving
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld_operator.policy.engine import VERIFIER

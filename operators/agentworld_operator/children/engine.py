@@ -1,7 +1,7 @@
 """One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
 
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.names import ENGINE_PORT, child_labels, engine_labels, engine_name
-from agentworld.cluster.places import typed
 from agentworld_operator.children.pod import Manifest, Pinned, pod_spec
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

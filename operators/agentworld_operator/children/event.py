@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.names import OPERATOR
-from agentworld.cluster.places import typed
 from agentworld.cluster.records.base import Condition
 from agentworld.records.base import digest_json
 
@@ -32,9 +32,13 @@ def transitions(
     """An event for each condition that is another one than before; of what is new, for the one
     that all the others come to.
     """
-    previous = {each.type: each for each in before.conditions}
-    changed = [each for each in after.conditions if _differs(previous.get(each.type), each)]
-    return [_event(kind, resource, each, now) for each in changed]
+    previous = {condition.type: condition for condition in before.conditions}
+    changed = [
+        condition
+        for condition in after.conditions
+        if _differs(previous.get(condition.type), condition)
+    ]
+    return [_event(kind, resource, condition, now) for condition in changed]
 
 
 def _differs(before: Condition | None, after: Condition) -> bool:
@@ -47,7 +51,7 @@ def _event(
     kind: str, resource: Mapping[str, Any], condition: Condition, now: str
 ) -> dict[str, Any]:
     metadata = resource["metadata"]
-    about = {
+    involved = {
         **typed(kind),
         "name": metadata["name"],
         "namespace": metadata["namespace"],
@@ -62,7 +66,7 @@ def _event(
     return {
         **typed("Event"),
         "metadata": {"name": f"{metadata['name']}.{suffix}", "namespace": metadata["namespace"]},
-        "involvedObject": about,
+        "involvedObject": involved,
         "type": "Warning" if is_bad else "Normal",
         "reason": condition.reason,
         "message": f"{condition.type} is {condition.status}: {condition.message}".rstrip(": "),

@@ -79,7 +79,7 @@ def pod_spec(pinned: Pinned) -> Manifest:
             }
         ],
         **_placement(pool),
-        **({"imagePullSecrets": [{"name": each} for each in secrets]} if secrets else {}),
+        **({"imagePullSecrets": [{"name": secret} for secret in secrets]} if secrets else {}),
     }
 
 
@@ -135,8 +135,8 @@ def _engine(pinned: Pinned) -> Manifest:
 def _amounts(resources: Resources) -> Manifest:
     """As words: an API server may take no number where it is told to apply one."""
     return {
-        which: {name: str(amount) for name, amount in amounts.items()}
-        for which, amounts in resources.model_dump().items()
+        kind: {name: str(amount) for name, amount in amounts.items()}
+        for kind, amounts in resources.model_dump().items()
     }
 
 
@@ -156,7 +156,7 @@ def _volumes(pinned: Pinned) -> list[Manifest]:
 
 
 def _placement(pool: NodePool) -> Manifest:
-    tolerations = [each.model_dump(exclude_none=True) for each in pool.tolerations]
+    tolerations = [toleration.model_dump(exclude_none=True) for toleration in pool.tolerations]
     placed: Manifest = {"nodeSelector": dict(pool.selector)} if pool.selector else {}
     return placed | ({"tolerations": tolerations} if tolerations else {})
 

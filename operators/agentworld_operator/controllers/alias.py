@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.alias import AliasChange, Meaning
@@ -27,7 +27,7 @@ from agentworld_operator.policy.alias import (
     settling_condition,
 )
 from agentworld_operator.policy.conditions import ConditionState
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.service import Service
 from agentworld_operator.settings import Settings
 
@@ -95,15 +95,15 @@ class AliasReconciler:
         self._live_names.discard(name)
         return Outcome()
 
-    def _meaning(self, alias: Object) -> Meaning | Refusal:
+    def _meaning(self, alias: Object) -> Meaning | Problem:
         try:
             spec = AliasSpec.model_validate(alias["spec"])
         except ValidationError as error:
-            return Refusal("Invalid", f"spec.{first_problem(error)}")
+            return Problem("Invalid", f"spec.{first_problem(error)}")
         return resolve(spec, lambda name: self._cache.get("Simulator", name))
 
-    async def _recorded(self, name: str, meaning: Meaning | Refusal) -> ConditionState:
-        if isinstance(meaning, Refusal):
+    async def _recorded(self, name: str, meaning: Meaning | Problem) -> ConditionState:
+        if isinstance(meaning, Problem):
             return ConditionState("Recorded", "Unknown", "NotResolved")
         try:
             last = await self._service.last(name)

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object
 from agentworld.errors import AgentworldError
 from agentworld_operator import timestamps
 from agentworld_operator.cache import Cache

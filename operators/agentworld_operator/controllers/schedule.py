@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AgentworldError
 from agentworld.records.base import first_problem
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.controller import Outcome
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
     SUSPENDED,
@@ -41,7 +41,7 @@ class ScheduleReconciler:
         self._runs = runs
         self._server = asyncio.Lock()
         """One task at a time asks the server, so that no other one reads half an answer."""
-        self._recurring_runs: dict[str, list[Schedule]] | Refusal | None = None
+        self._recurring_runs: dict[str, list[Schedule]] | Problem | None = None
         """The server's schedules by name, or why they are unknown; null before the first answer."""
         self._newest: dict[str, PipelineRun] = {}
 
@@ -58,7 +58,7 @@ class ScheduleReconciler:
             names |= self._recurring_runs.keys()
         return sorted(names)
 
-    async def _all_recurring_runs(self) -> dict[str, list[Schedule]] | Refusal:
+    async def _all_recurring_runs(self) -> dict[str, list[Schedule]] | Problem:
         if not self._runs.is_configured:
             return NOT_CONFIGURED
         try:
@@ -94,7 +94,7 @@ class ScheduleReconciler:
             await self._remove(name)
         return Outcome()
 
-    async def _ensure_run(self, schedule: Object) -> Refusal | None:
+    async def _ensure_run(self, schedule: Object) -> Problem | None:
         """Why no recurring run of its spec is there; null where one is, or was just made."""
         if not isinstance(self._recurring_runs, dict):
             return self._recurring_runs
@@ -102,15 +102,15 @@ class ScheduleReconciler:
         try:
             spec = ScheduleSpec.model_validate(schedule["spec"])
         except ValidationError as error:
-            return Refusal("Invalid", f"spec.{first_problem(error)}")
+            return Problem("Invalid", f"spec.{first_problem(error)}")
         if spec.suspend:
             await self._remove(name)
             return SUSPENDED
         if problem := invalid(self._runs.name(name), spec):
             return problem
-        there = self._recurring_runs.get(name, [])
+        current = self._recurring_runs.get(name, [])
         self._recurring_runs[name] = []  # unknown until it is done
-        run = await asyncio.to_thread(self._runs.ensure, name, spec, there)
+        run = await asyncio.to_thread(self._runs.ensure, name, spec, current)
         self._recurring_runs[name] = [run]
         return None
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import DIGEST_LABEL, engine_name, short
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.serving import Serving
 from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 from agentworld.errors import ClusterError, NotFound, StoreError
@@ -20,7 +20,8 @@ from agentworld_operator.children.pod import Manifest, Pinned
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, servable
+from agentworld_operator.policy.identity import SimulatorIdentity, servable
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.policy.rivals import rival
 from agentworld_operator.policy.scaling import Scale, choose_scale
 from agentworld_operator.policy.simulator import (
@@ -83,12 +84,12 @@ class SimulatorReconciler:
             spec = SimulatorSpec.model_validate(simulator["spec"])
             identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
         except ValidationError as error:
-            invalid = Refusal("Invalid", f"spec.{first_problem(error)}")
+            invalid = Problem("Invalid", f"spec.{first_problem(error)}")
             return Outcome(refused_status(generation, before, None, invalid, now))
         except (StoreError, NotFound) as error:
-            unreadable = Refusal("Unreadable", str(error))
+            unreadable = Problem("Unreadable", str(error))
             return Outcome(refused_status(generation, before, None, unreadable, now), error)
-        if isinstance(identity, Refusal):
+        if isinstance(identity, Problem):
             return Outcome(refused_status(generation, before, None, identity, now))
         refusal = servable(identity.manifest, spec.serving) or self._rival(simulator, identity)
         if refusal:
@@ -98,10 +99,10 @@ class SimulatorReconciler:
         look_again_seconds = self._settings.ask_seconds if spec.serving.bounds else None
         return Outcome(served_status(state, identity, now), problem, look_again_seconds)
 
-    def _rival(self, simulator: Object, identity: SimulatorIdentity) -> Refusal | None:
+    def _rival(self, simulator: Object, identity: SimulatorIdentity) -> Problem | None:
         names = self._identities.same(identity.digest)
-        twins = [self._cache.get(self.kind, name) for name in names]
-        return rival(simulator, identity.digest, [twin for twin in twins if twin])
+        rivals = [self._cache.get(self.kind, name) for name in names]
+        return rival(simulator, identity.digest, [other for other in rivals if other])
 
     async def _serve(
         self,
@@ -145,7 +146,9 @@ class SimulatorReconciler:
         images = self._settings.verifier_image, self._settings.pull_secrets
         return children(Pinned(digest, manifest, *own, *images), simulator, replicas)
 
-    def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
-        current = self._scales.get(name, Scale(there))
+    def _replicas(
+        self, name: str, serving: Serving, current_replicas: int, episodes: int | None
+    ) -> int:
+        current = self._scales.get(name, Scale(current_replicas))
         self._scales[name] = target = choose_scale(serving, current, episodes, self._clock())
         return target.replicas

@@ -21,7 +21,7 @@ def describe_replicas(pods: Iterable[Object]) -> tuple[str, ...]:
     descriptions = {pod["metadata"]["name"]: _of_pod(pod.get("spec") or {}) for pod in pods}
     if len(set(descriptions.values())) <= 1:
         return tuple(set(descriptions.values()))
-    return tuple(f"{name}: {words}" for name, words in sorted(descriptions.items()))
+    return tuple(f"{name}: {description}" for name, description in sorted(descriptions.items()))
 
 
 def _of_pod(spec: Object) -> str:

@@ -53,14 +53,14 @@ class AdmissionRequest(BaseModel):
     old: _Meta | None = Field(None, alias="oldObject")
 
     @property
-    def about(self) -> str:
+    def object_name(self) -> str:
         """The object's name, also where the API server has not made it yet."""
         resource = self.object or self.old
         name: str = self.name or (resource.metadata.get("name", "") if resource else "")
         return name
 
     @property
-    def respecified(self) -> bool:
+    def is_spec_changed(self) -> bool:
         """Whether it is wanted otherwise than before: what did not change was let in before."""
         assert self.object
         return self.old is None or self.object.spec != self.old.spec
@@ -78,8 +78,8 @@ def read_review(body: bytes) -> AdmissionRequest:
         request = _Review.model_validate_json(body).request
     except ValidationError as error:
         raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
-    needed = request.old if request.operation == "DELETE" else request.object
-    if needed is None or (request.operation == "UPDATE" and request.old is None):
+    subject = request.old if request.operation == "DELETE" else request.object
+    if subject is None or (request.operation == "UPDATE" and request.old is None):
         raise InputError(f"this {request.operation} has no object")
     return request
 
@@ -97,7 +97,7 @@ def check_simulator(request: AdmissionRequest) -> Denied | None:
     assert request.object
     if request.old and request.object.spec.get("identity") != request.old.spec.get("identity"):
         return Denied(f"spec.identity: {IMMUTABLE.message}", 422)
-    if not request.respecified:
+    if not request.is_spec_changed:
         return None
     try:
         SimulatorSpec.model_validate(request.object.spec)

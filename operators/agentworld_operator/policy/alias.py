@@ -9,7 +9,7 @@ from agentworld.records.alias import AliasChange, AliasMove, Canary, Meaning
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 
 Object = Mapping[str, Any]
 
@@ -18,32 +18,32 @@ BYPASS_ACTOR = f"{OPERATOR} (as found; nobody asked before)"
 _REASON = "it was so on the cluster already, past the webhook"
 
 
-def resolve(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Refusal:
+def resolve(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Problem:
     """The simulators that the named objects are; `find` looks for a Simulator."""
     digest = _digest(spec.simulator, find(spec.simulator))
-    if isinstance(digest, Refusal):
+    if isinstance(digest, Problem):
         return digest
     if spec.canary is None:
         return Meaning(digest)
     canary_digest = _digest(spec.canary.simulator, find(spec.canary.simulator))
-    if isinstance(canary_digest, Refusal):
+    if isinstance(canary_digest, Problem):
         return canary_digest
     return Meaning(digest, Canary(simulator=canary_digest, percent=spec.canary.percent))
 
 
-def _digest(name: str, simulator: Object | None) -> Digest | Refusal:
+def _digest(name: str, simulator: Object | None) -> Digest | Problem:
     if simulator is None:
-        return Refusal("NoSimulator", f"there is no Simulator {name}; create it, or name another")
+        return Problem("NoSimulator", f"there is no Simulator {name}; create it, or name another")
     status = simulator.get("status") or {}
     for condition in status.get("conditions", ()):
         if (condition["type"], condition["status"]) == ("Verified", "False"):
             reason = condition.get("message") or condition["reason"]
-            return Refusal(
+            return Problem(
                 "NotVerified", f"the Simulator {name} does not verify ({reason}); name another"
             )
     digest: Digest | None = status.get("digest")
     if digest is None:
-        return Refusal(
+        return Problem(
             "NoDigest", f"the Simulator {name} has no digest yet; wait until its status tells one"
         )
     return digest
@@ -69,11 +69,11 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     """
     if last is None or last.ended:
         return False
-    gate = tuple(Gate(metric=each.metric, least=each.least) for each in last.gate)
-    passed = gate and all(each.passed for each in last.gate)
+    gate = tuple(Gate(metric=verdict.metric, least=verdict.least) for verdict in last.gate)
+    passed = gate and all(verdict.passed for verdict in last.gate)
     last_terms = last.simulator, last.canary, last.set_by, last.report, gate, last.override
     override = None if passed else alias_move.override
-    terms = (
+    gate_fields = (
         alias_move.simulator,
         alias_move.canary,
         alias_move.by,
@@ -81,7 +81,7 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
         alias_move.gate,
         override,
     )
-    return last_terms == terms
+    return last_terms == gate_fields
 
 
 def build_bypass_move(meaning: Meaning) -> AliasMove:
@@ -111,14 +111,14 @@ class AliasState(NamedTuple):
 
     generation: int
     status: AliasStatus
-    meaning: Meaning | Refusal
+    meaning: Meaning | Problem
     recorded: ConditionState
 
 
 def build_status(alias: AliasState, now: str) -> AliasStatus:
     """What is said now; equal to what was said last where nothing changed."""
     meaning = alias.meaning
-    if isinstance(meaning, Refusal):
+    if isinstance(meaning, Problem):
         condition, digest, canary = ConditionState("Resolved", "False", *meaning), None, None
     else:
         condition, digest = ConditionState("Resolved", "True", "Found"), meaning.simulator

@@ -1,6 +1,6 @@
 """What becomes of the webhook's certificates: kept, or one of them made anew.
 
-A new authority is believed by everybody before anything is signed by it: the round that makes it
+Everybody trusts a new authority before it signs anything: the round that makes it
 leaves the serving certificate, and the next one, after the bundle was published, makes that anew.
 """
 
@@ -33,7 +33,7 @@ class CertificateSet(NamedTuple):
     serving: Certificate | None = None
     authority: Certificate | None = None
     """What signs now."""
-    believed: tuple[Certificate, ...] = ()
+    authorities: tuple[Certificate, ...] = ()
     """All authorities of the bundle."""
 
 
@@ -49,9 +49,9 @@ def decide(certificates: CertificateSet, names: Sequence[str], now: datetime) ->
     return "keep" if set(serving.names) == set(names) else "renew serving"
 
 
-def still_believed(believed: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
+def unexpired(authorities: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
     """The authorities that stay in the bundle beside a new one."""
-    return tuple(each for each in believed if now < each.ends)
+    return tuple(authority for authority in authorities if now < authority.ends)
 
 
 def _is_valid(certificate: Certificate, now: datetime) -> bool:

@@ -19,7 +19,7 @@ def conditions(
     before: Iterable[Condition], states: Iterable[ConditionState], generation: int, now: str
 ) -> tuple[Condition, ...]:
     """All that is said now; what did not change keeps its time, and equal words stay equal."""
-    previous = {each.type: each for each in before}
+    previous = {condition.type: condition for condition in before}
     return tuple(_condition(previous.get(state.type), state, generation, now) for state in states)
 
 

@@ -7,7 +7,7 @@ def is_as_built(built: object, current: object) -> bool:
     """Whether all that was built is in what was found."""
     match built, current:
         case Mapping(), Mapping():
-            return all(is_as_built(each, current.get(name)) for name, each in built.items())
+            return all(is_as_built(value, current.get(name)) for name, value in built.items())
         case str(), _:
             return built == current
         case Sequence(), Sequence():

@@ -4,17 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentworld_operator.policy.accelerators import describe_replicas
+from agentworld_operator.policy.problem import Problem
 
 VERIFIER = "verify"
 """The init container that checks the weights."""
 
-_HOPELESS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
+_PULL_FAILURES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _CONFIGURED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _NOT_BOUND = ("Unschedulable", "SchedulingGated")
 _FAILED_CREATE, _LATE = "FailedCreate", "ProgressDeadlineExceeded"
 _URGENCY = (
     "VerificationFailed",
-    *_HOPELESS,
+    *_PULL_FAILURES,
     *_CONFIGURED,
     "EngineEnded",
     _FAILED_CREATE,
@@ -30,13 +31,6 @@ Object = Mapping[str, Any]
 """An object as the API server has it."""
 
 
-class Trouble(NamedTuple):
-    """What keeps a pod from being ready."""
-
-    reason: str
-    message: str
-
-
 class EngineState(NamedTuple):
     """An engine as it is."""
 
@@ -44,7 +38,7 @@ class EngineState(NamedTuple):
     ready: int = 0
     verified: bool = False
     """Whether a pod's weights were found to be the pinned ones."""
-    trouble: Trouble | None = None
+    problem: Problem | None = None
     accelerators: tuple[str, ...] = ()
     """Of its replicas, where there are any."""
 
@@ -53,34 +47,34 @@ def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineS
     """What can be said of an engine; null is a Deployment that is not there."""
     status = (deployment or {}).get("status") or {}
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    troubles = _of_deployment(status)
+    problems = _of_deployment(status)
     for pod in alive:
         if not _has_failed(pod):
-            troubles += _of_pod(pod)
+            problems += _of_pod(pod)
         elif status.get("replicas", 0) > status.get("readyReplicas", 0):
-            troubles.append(_failure(pod))
+            problems.append(_failure(pod))
     return EngineState(
         replicas=status.get("replicas", 0),
         ready=status.get("readyReplicas", 0),
         verified=any(_is_verified(pod) for pod in alive),
-        trouble=min(troubles, key=_urgency, default=None),
+        problem=min(problems, key=_urgency, default=None),
         accelerators=describe_replicas(alive),
     )
 
 
-def _of_deployment(status: Object) -> list[Trouble]:
+def _of_deployment(status: Object) -> list[Problem]:
     """What no pod can show, as a quota that lets none be made."""
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     refused, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
-    troubles = []
+    problems = []
     if refused.get("status") == "True":
-        words = _words(refused.get("message"), "no pod can be made")
-        troubles.append(Trouble(_FAILED_CREATE, words))
+        message = _shorten(refused.get("message"), "no pod can be made")
+        problems.append(Problem(_FAILED_CREATE, message))
     if progress.get("reason") == _LATE:
-        troubles.append(
-            Trouble(_LATE, _words(progress.get("message"), "the engine takes too long"))
+        problems.append(
+            Problem(_LATE, _shorten(progress.get("message"), "the engine takes too long"))
         )
-    return troubles
+    return problems
 
 
 def _has_failed(pod: Object) -> bool:
@@ -88,12 +82,12 @@ def _has_failed(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") == "Failed"
 
 
-def _failure(pod: Object) -> Trouble:
+def _failure(pod: Object) -> Problem:
     status = pod["status"]
-    words = (
+    message = (
         f"{status.get('reason') or 'Failed'}: {status.get('message') or 'its node says no more'}"
     )
-    return Trouble("PodFailed", _words(words, ""))
+    return Problem("PodFailed", _shorten(message, ""))
 
 
 def _is_verified(pod: Object) -> bool:
@@ -104,33 +98,33 @@ def _is_verified(pod: Object) -> bool:
     return False
 
 
-def _of_pod(pod: Object) -> list[Trouble]:
+def _of_pod(pod: Object) -> list[Problem]:
     inits = _statuses(pod, "initContainerStatuses")
     containers = [*inits, *_statuses(pod, "containerStatuses")]
-    troubles = [trouble for container in containers if (trouble := _of_container(container))]
-    return [*troubles, *_unscheduled(pod)]
+    problems = [problem for container in containers if (problem := _of_container(container))]
+    return [*problems, *_unscheduled(pod)]
 
 
-def _of_container(container: Object) -> Trouble | None:
+def _of_container(container: Object) -> Problem | None:
     state, before = container["state"], container.get("lastState") or {}
     waiting = state.get("waiting") or {}
     ended = state.get("terminated") or before.get("terminated") or {}
     failed = ended.get("exitCode", 0) != 0
     if container["name"] == VERIFIER and failed:
-        return Trouble("VerificationFailed", _words(ended.get("message"), "the weights differ"))
-    if waiting.get("reason") in (*_HOPELESS, *_CONFIGURED):
-        return Trouble(waiting["reason"], _words(waiting.get("message"), "look at the pod"))
+        return Problem("VerificationFailed", _shorten(ended.get("message"), "the weights differ"))
+    if waiting.get("reason") in (*_PULL_FAILURES, *_CONFIGURED):
+        return Problem(waiting["reason"], _shorten(waiting.get("message"), "look at the pod"))
     if failed and not container.get("ready"):
         code = f"the engine ended with status {ended['exitCode']}"
-        return Trouble("EngineEnded", _words(ended.get("message"), code))
+        return Problem("EngineEnded", _shorten(ended.get("message"), code))
     return None
 
 
-def _unscheduled(pod: Object) -> list[Trouble]:
+def _unscheduled(pod: Object) -> list[Problem]:
     for condition in (pod.get("status") or {}).get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition.get("reason") in _NOT_BOUND:
             return [
-                Trouble(condition["reason"], _words(condition.get("message"), "no node has room"))
+                Problem(condition["reason"], _shorten(condition.get("message"), "no node has room"))
             ]
     return []
 
@@ -139,10 +133,10 @@ def _statuses(pod: Object, kind: str) -> Sequence[Object]:
     return (pod.get("status") or {}).get(kind) or ()
 
 
-def _urgency(trouble: Trouble) -> tuple[int, Trouble]:
+def _urgency(problem: Problem) -> tuple[int, Problem]:
     """Equal for equal pods in any order, so that nothing is said anew."""
-    return _URGENCY.index(trouble.reason), trouble
+    return _URGENCY.index(problem.reason), problem
 
 
-def _words(message: str | None, otherwise: str) -> str:
-    return (message or otherwise).strip()[:MOST_CHARACTERS]
+def _shorten(message: str | None, fallback: str) -> str:
+    return (message or fallback).strip()[:MOST_CHARACTERS]

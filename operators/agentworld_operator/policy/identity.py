@@ -9,6 +9,7 @@ from agentworld.cluster.records.simulator import Reference
 from agentworld.records.base import Digest, digest_bytes, first_problem
 from agentworld.records.engine_environment import refused_argument
 from agentworld.records.simulator import Endpoint, EnginePin, SimulatorManifest
+from agentworld_operator.policy.problem import Problem
 
 
 class SimulatorIdentity(NamedTuple):
@@ -18,18 +19,11 @@ class SimulatorIdentity(NamedTuple):
     manifest: SimulatorManifest
 
 
-class Refusal(NamedTuple):
-    """Why nothing can be served, in one word and in a sentence."""
-
-    reason: str
-    message: str
-
-
-def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | Refusal:
+def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | Problem:
     """What is kept at a reference; another byte than was named is refused."""
     digest = digest_bytes(content)
     if digest != reference.digest:
-        return Refusal(
+        return Problem(
             "AnotherManifest",
             f"{reference.url} holds {digest} and not {reference.digest}; restore it, or create a"
             " Simulator of what it holds",
@@ -37,38 +31,38 @@ def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | 
     try:
         manifest = SimulatorManifest.model_validate_json(content)
     except ValidationError as error:
-        return Refusal("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
+        return Problem("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
     if manifest.digest != digest:
-        return Refusal(
+        return Problem(
             "NoManifest", f"{reference.url} was written anew, in another form; restore it"
         )
     return SimulatorIdentity(digest, manifest)
 
 
-def servable(manifest: SimulatorManifest, serving: Serving) -> Refusal | None:
+def servable(manifest: SimulatorManifest, serving: Serving) -> Problem | None:
     """Why a cluster cannot serve it so; null where it can."""
     engine = manifest.engine
     if isinstance(engine, Endpoint):
         return None
     if engine.kind != "vllm":
-        return Refusal(
+        return Problem(
             "EngineUnsupported",
             f"the manifest pins {engine.kind}, which cannot tell what it serves; pin it for vllm",
         )
     return _cannot_run(engine, serving)
 
 
-def _cannot_run(engine: EnginePin, serving: Serving) -> Refusal | None:
+def _cannot_run(engine: EnginePin, serving: Serving) -> Problem | None:
     if engine.image is None:
-        return Refusal(
+        return Problem(
             "NoImage",
             "the manifest pins an environment and no container image; pin it for an image",
         )
     if unsafe := refused_argument(engine.arguments):
-        return Refusal("EngineUnsafe", f"the manifest's engine.arguments: {unsafe}; pin anew")
+        return Problem("EngineUnsafe", f"the manifest's engine.arguments: {unsafe}; pin anew")
     for field in ("image", "weights"):
         if getattr(serving, field) is None:
-            return Refusal(
+            return Problem(
                 "NotPlaced", f"spec.serving.{field} is not set; say where the engine's {field} is"
             )
     return None

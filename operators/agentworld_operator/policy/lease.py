@@ -30,11 +30,13 @@ def observe(before: LeaseObservation | None, lease: Lease | None, now: float) ->
     return before if before and before.lease == lease else LeaseObservation(lease, now)
 
 
-def decide(me: str, observation: LeaseObservation, duration_seconds: float, now: float) -> Decision:
+def decide(
+    identity: str, observation: LeaseObservation, duration_seconds: float, now: float
+) -> Decision:
     """What to do with a lease that was just read."""
     lease = observation.lease
     if lease is None or not lease.holder:
         return "take"
-    if lease.holder == me:
+    if lease.holder == identity:
         return "renew"
     return "take" if now - observation.since >= duration_seconds else "wait"

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentworld.records.base import Digest
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 
 
 def rival(
-    me: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
-) -> Refusal | None:
+    simulator: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
+) -> Problem | None:
     """Why another one of this digest is served in its place; null where this one is."""
-    older = [each for each in others if _age(each) < _age(me)]
+    older = [other for other in others if _age(other) < _age(simulator)]
     if not older:
         return None
     name = min(older, key=_age)["metadata"]["name"]
-    return Refusal("SameAsAnother", f"{name} is the same simulator, {digest}; delete one of them")
+    return Problem("SameAsAnother", f"{name} is the same simulator, {digest}; delete one of them")
 
 
 def _age(simulator: Mapping[str, Any]) -> tuple[str, str]:

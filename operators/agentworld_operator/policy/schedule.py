@@ -6,13 +6,13 @@ from typing import NamedTuple
 from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AgentworldError, InputError, PipelineError
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.timestamps import to_text
 from agentworld_pipelines.cron import Cron
 from agentworld_pipelines.records import LONGEST_NAME, PipelineRun, Schedule
 
-SUSPENDED = Refusal("Suspended", "no run is started while spec.suspend is true")
-NOT_CONFIGURED = Refusal(
+SUSPENDED = Problem("Suspended", "no run is started while spec.suspend is true")
+NOT_CONFIGURED = Problem(
     "NotConfigured",
     "the operator knows no Kubeflow Pipelines server; name one in the chart's value pipelines.url",
 )
@@ -27,10 +27,10 @@ class ServerState(NamedTuple):
     last: LastRun | None
 
 
-def invalid(name: str, spec: ScheduleSpec) -> Refusal | None:
+def invalid(name: str, spec: ScheduleSpec) -> Problem | None:
     """Why no recurring run of this name can be made so; null where one can."""
     if len(name) > LONGEST_NAME:
-        return Refusal(
+        return Problem(
             "Invalid",
             f"{name} has more than {LONGEST_NAME} letters; give the TrainingSchedule a shorter"
             " name",
@@ -38,25 +38,25 @@ def invalid(name: str, spec: ScheduleSpec) -> Refusal | None:
     try:
         Cron.parse(spec.cron)
     except InputError as error:
-        return Refusal("Invalid", str(error))
+        return Problem("Invalid", str(error))
     return None
 
 
-def matches_plan(mark: str, there: Sequence[Schedule]) -> bool:
+def matches_plan(mark: str, schedules: Sequence[Schedule]) -> bool:
     """Whether one enabled recurring run of this plan is there, and no other one of its name."""
-    return [(each.enabled, each.plan) for each in there] == [(True, mark)]
+    return [(schedule.enabled, schedule.plan) for schedule in schedules] == [(True, mark)]
 
 
-def newest_run(there: Sequence[Schedule]) -> PipelineRun | None:
+def newest_run(schedules: Sequence[Schedule]) -> PipelineRun | None:
     """Of all that bear a name: one that was replaced is there until its run has ended."""
-    runs = [each.last_run for each in there if each.last_run]
+    runs = [schedule.last_run for schedule in schedules if schedule.last_run]
     return max(runs, key=lambda run: run.started, default=None)
 
 
-def refusal_of(error: AgentworldError) -> Refusal:
+def refusal_of(error: AgentworldError) -> Problem:
     """What a failure is to who made a TrainingSchedule."""
     reason = "Unreachable" if isinstance(error, PipelineError) else "Refused"
-    return Refusal(reason, str(error))
+    return Problem(reason, str(error))
 
 
 def last_run(run: PipelineRun) -> LastRun:
@@ -79,28 +79,28 @@ class ScheduleState(NamedTuple):
     """As it was said last."""
     server: ServerState | None
     """Null where it is unknown: the last status stands."""
-    problem: Refusal | None
+    problem: Problem | None
 
 
-def build_status(about: ScheduleState, now: str) -> ScheduleStatus:
+def build_status(current: ScheduleState, now: str) -> ScheduleStatus:
     """What is said now; equal to what was said last where nothing changed."""
-    before = about.status
+    before = current.status
     run_id, last, due = before.recurring_run, before.last_run, before.next_run
-    if about.server:
-        schedule, last = about.server
+    if current.server:
+        schedule, last = current.server
         run_id = schedule.id if schedule else None
         due = to_text(schedule.next_run) if schedule and schedule.next_run else None
-    states = [_scheduled(about.problem), _degraded(last)]
+    states = [_scheduled(current.problem), _degraded(last)]
     return ScheduleStatus(
-        observed_generation=about.generation,
+        observed_generation=current.generation,
         recurring_run=run_id,
         last_run=last,
         next_run=due,
-        conditions=conditions(before.conditions, states, about.generation, now),
+        conditions=conditions(before.conditions, states, current.generation, now),
     )
 
 
-def _scheduled(problem: Refusal | None) -> ConditionState:
+def _scheduled(problem: Problem | None) -> ConditionState:
     if problem:
         return ConditionState("Scheduled", "False", *problem)
     return ConditionState("Scheduled", "True", "AsWanted", "Kubeflow starts it, one run at a time")
@@ -108,7 +108,7 @@ def _scheduled(problem: Refusal | None) -> ConditionState:
 
 def _degraded(last: LastRun | None) -> ConditionState:
     if last and last.state == "FAILED":
-        why = last.failure or "Kubeflow says no more"
-        message = f"run {last.id} failed: {why}; look at its page, or at the store's history"
+        failure = last.failure or "Kubeflow says no more"
+        message = f"run {last.id} failed: {failure}; look at its page, or at the store's history"
         return ConditionState("Degraded", "True", "RunFailed", message)
     return ConditionState("Degraded", "False", "AsWanted")

@@ -11,8 +11,9 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint
 from agentworld_operator.policy.accelerators import describe
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineState, Trouble
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
+from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineState
+from agentworld_operator.policy.identity import SimulatorIdentity
+from agentworld_operator.policy.problem import Problem
 
 _PASSING = (0, 409, 429, 503, 504)
 """Statuses of an API server that is gone or busy, or of a write that another one came before."""
@@ -33,24 +34,24 @@ class SimulatorState(NamedTuple):
     """Null where the service cannot say."""
     url: str
     """Of the service."""
-    refusal: Trouble | None = None
+    refusal: Problem | None = None
     """Why the API server did not take what the engine is made of; null where it did."""
 
     @property
-    def trouble(self) -> Trouble | None:
+    def problem(self) -> Problem | None:
         """What keeps the engine from being as wanted."""
-        return self.refusal or (self.engine.trouble if self.target_replicas else None)
+        return self.refusal or (self.engine.problem if self.target_replicas else None)
 
 
-def refusal_of(error: ClusterError) -> Trouble | None:
+def refusal_of(error: ClusterError) -> Problem | None:
     """Why an API server does not take a child; null for what passes by itself."""
     if error.status in _PASSING:
         return None
-    return Trouble(_REASONS.get(error.status, "Refused"), str(error)[:MOST_CHARACTERS])
+    return Problem(_REASONS.get(error.status, "Refused"), str(error)[:MOST_CHARACTERS])
 
 
 def refused_status(
-    generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Refusal, now: str
+    generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Problem, now: str
 ) -> SimulatorStatus:
     """The status of one that is not served."""
     states = [
@@ -102,9 +103,9 @@ def _endpoint_verified() -> ConditionState:
 
 
 def _verified(state: SimulatorState, identity: SimulatorIdentity) -> ConditionState:
-    trouble = state.engine.trouble
-    if trouble and trouble.reason == "VerificationFailed":
-        return ConditionState("Verified", "False", *trouble)
+    problem = state.engine.problem
+    if problem and problem.reason == "VerificationFailed":
+        return ConditionState("Verified", "False", *problem)
     before = state.status.condition("Verified")
     was_verified = before and before.status == "True" and state.status.digest == identity.digest
     if state.engine.verified or was_verified:
@@ -115,7 +116,7 @@ def _verified(state: SimulatorState, identity: SimulatorIdentity) -> ConditionSt
 
 
 def _engine_ready(state: SimulatorState) -> ConditionState:
-    ready, target, trouble = state.engine.ready, state.target_replicas, state.trouble
+    ready, target, problem = state.engine.ready, state.target_replicas, state.problem
     if target == 0:
         reason = "Suspended" if state.serving.suspend else "ScaledToZero"
         return ConditionState("EngineReady", "False", reason)
@@ -123,8 +124,8 @@ def _engine_ready(state: SimulatorState) -> ConditionState:
         return ConditionState(
             "EngineReady", "True", "Serving", f"{ready} of {target} replicas are ready"
         )
-    if trouble:
-        return ConditionState("EngineReady", "False", *trouble)
+    if problem:
+        return ConditionState("EngineReady", "False", *problem)
     return ConditionState(
         "EngineReady", "False", "Starting", f"none of {target} replicas is ready yet"
     )
@@ -144,6 +145,6 @@ def _ready(
 
 
 def _degraded(state: SimulatorState) -> ConditionState:
-    if state.trouble:
-        return ConditionState("Degraded", "True", *state.trouble)
+    if state.problem:
+        return ConditionState("Degraded", "True", *state.problem)
     return ConditionState("Degraded", "False", "AsWanted")

@@ -23,7 +23,7 @@ _NULL = {"type": "null"}
 
 def crd(kind: Kind) -> Schema:
     """The definition that an API server takes."""
-    described = {"type": "object", "description": kind.about, "required": ["spec"]}
+    described = {"type": "object", "description": kind.summary, "required": ["spec"]}
     parts = {"spec": schema(kind.spec), "status": schema(kind.status)}
     subresources: Schema = {"status": {}}
     if kind.scale:
@@ -35,9 +35,9 @@ def crd(kind: Kind) -> Schema:
         "schema": {"openAPIV3Schema": {**described, "properties": parts}},
         "subresources": subresources,
         "additionalPrinterColumns": [
-            {"name": each.name, "type": each.type, "jsonPath": each.path}
-            | ({"priority": 1} if each.wide else {})
-            for each in kind.columns
+            {"name": column.name, "type": column.type, "jsonPath": column.path}
+            | ({"priority": 1} if column.wide else {})
+            for column in kind.columns
         ],
     }
     names = {
@@ -61,9 +61,9 @@ def schema(record: type[BaseModel]) -> Schema:
     """A record's structural schema, with what its fields say of themselves."""
     root = record.model_json_schema()
     defs = root.pop("$defs", {})
-    documents = {each.__name__: each for each in _all_records(record)}
-    for name, each in defs.items():
-        _describe(each, documents[name])
+    documents = {record_type.__name__: record_type for record_type in _all_records(record)}
+    for name, definition in defs.items():
+        _describe(definition, documents[name])
     _describe(root, record)
     return _structural(root, defs)
 
@@ -88,7 +88,7 @@ def _nested(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
     nested = _without(node, "title", "$ref", "const")
     if "properties" in node:
         properties = node["properties"].items()
-        nested["properties"] = {name: _structural(each, defs) for name, each in properties}
+        nested["properties"] = {name: _structural(schema, defs) for name, schema in properties}
     for name in ("items", "additionalProperties"):
         if isinstance(node.get(name), Mapping):
             nested[name] = _structural(node[name], defs)
@@ -98,7 +98,7 @@ def _nested(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
 
 
 def _without(node: Mapping[str, Any], *names: str) -> Schema:
-    return {name: each for name, each in node.items() if name not in names}
+    return {name: value for name, value in node.items() if name not in names}
 
 
 def _older_draft(node: Mapping[str, Any]) -> Schema:
@@ -119,8 +119,8 @@ def _merged(kinds: list[Schema]) -> Schema:
     """
     properties: dict[str, Any] = {}
     for kind in kinds:
-        for name, each in cast("Mapping[str, Any]", kind["properties"]).items():
-            properties.setdefault(name, _without(each, "default"))
+        for name, schema in cast("Mapping[str, Any]", kind["properties"]).items():
+            properties.setdefault(name, _without(schema, "default"))
     enums = [cast("Mapping[str, Any]", kind["properties"])["kind"]["enum"] for kind in kinds]
     properties["kind"] |= {"enum": [value for values in enums for value in values]}
     return {"type": "object", "properties": properties, "required": ["kind"]}
@@ -130,12 +130,12 @@ def _all_records(record: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """A record and those that its fields are made of."""
     waiting, visited = [record], set()
     while waiting:
-        each = waiting.pop()
-        if each in visited:
+        current = waiting.pop()
+        if current in visited:
             continue
-        visited.add(each)
-        yield each
-        for field in each.model_fields.values():
+        visited.add(current)
+        yield current
+        for field in current.model_fields.values():
             waiting += _record_types(field.annotation)
 
 
@@ -154,16 +154,16 @@ def _describe(document: dict[str, Any], record: type[BaseModel]) -> None:
     """
     words = _words(record)
     for name, field in record.model_fields.items():
-        each = document["properties"][field.alias or name]
+        schema = document["properties"][field.alias or name]
         if name in words:
-            each["description"] = words[name]
-        match each.get("default", ...):
+            schema["description"] = words[name]
+        match schema.get("default", ...):
             case None | "":  # what is absent is read as this
-                del each["default"]
+                del schema["default"]
             case {}:  # what it holds has defaults of its own
-                each["default"] = {}
-        if issubclass(record, Part) and _NULL in each.get("anyOf", ()):
-            each["anyOf"].remove(_NULL)
+                schema["default"] = {}
+        if issubclass(record, Part) and _NULL in schema.get("anyOf", ()):
+            schema["anyOf"].remove(_NULL)
 
 
 def _words(record: type[BaseModel]) -> dict[str, str]:

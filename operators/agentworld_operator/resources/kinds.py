@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     kind: str
     plural: str
     short_name: str
-    about: str
+    summary: str
     spec: type[Part]
     status: type[Part]
     columns: tuple[Column, ...]
@@ -37,7 +37,7 @@ SIMULATOR = Kind(
     kind="Simulator",
     plural="simulators",
     short_name="sim",
-    about="A pinned world: a digest over all that shapes its observations, and how it is served.",
+    summary="A pinned world: a digest over all that shapes its observations, and how it is served.",
     spec=SimulatorSpec,
     status=SimulatorStatus,
     columns=(
@@ -60,7 +60,7 @@ SIMULATOR_ALIAS = Kind(
     kind="SimulatorAlias",
     plural="simulatoraliases",
     short_name="simalias",
-    about="A name for people that means a Simulator. It is resolved once, when a run is opened.",
+    summary="A name for people that means a Simulator. It is resolved once, when a run is opened.",
     spec=AliasSpec,
     status=AliasStatus,
     columns=(
@@ -76,7 +76,7 @@ TRAINING_SCHEDULE = Kind(
     kind="TrainingSchedule",
     plural="trainingschedules",
     short_name="tsched",
-    about="A pipeline that Kubeflow starts at the times of a cron expression, one run at a time.",
+    summary="A pipeline that Kubeflow starts at the times of a cron expression, one run at a time.",
     spec=ScheduleSpec,
     status=ScheduleStatus,
     columns=(

@@ -45,11 +45,11 @@ class Directory(Record):
     @model_validator(mode="after")
     def _means_one(self) -> Self:
         """A key or an account that were two tenants' would be a way from one to the other."""
-        for what, values in (("key", self._keys()), ("service account", self._accounts())):
+        for kind, values in (("key", self._keys()), ("service account", self._accounts())):
             first: dict[str, str] = {}
-            for value, where in values:
-                if first.setdefault(value, where) != where:
-                    raise ValueError(f"{first[value]} and {where} have one {what}; leave one")
+            for value, location in values:
+                if first.setdefault(value, location) != location:
+                    raise ValueError(f"{first[value]} and {location} have one {kind}; leave one")
         return self
 
     @classmethod
@@ -57,36 +57,38 @@ class Directory(Record):
         """Raises InputError naming the first thing that is wrong, and no value: it may be a key."""
         try:
             text = read_regular(path).decode()
-            return cls.model_validate(_Once(text).get_single_data())
+            return cls.model_validate(_UniqueKeyLoader(text).get_single_data())
         except (OSError, ValueError, yaml.YAMLError) as error:
-            raise InputError(f"the access file {path} is wrong: {_wrong(error)}; mend it") from None
+            raise InputError(
+                f"the access file {path} is wrong: {_reason(error)}; mend it"
+            ) from None
 
     def callers_by_key(self) -> dict[str, Caller]:
         """By the digests of their keys."""
         return {
             key.sha256: Caller(tenant, f"{tenant}/{name}", key.roles)
-            for tenant, has in self.tenants.items()
-            for name, key in has.keys.items()
+            for tenant, members in self.tenants.items()
+            for name, key in members.keys.items()
         }
 
     def callers_by_account(self) -> dict[str, Caller]:
         """By the names of their service accounts."""
         return {
             account: Caller(tenant, account, roles)
-            for tenant, has in self.tenants.items()
-            for account, roles in has.service_accounts.items()
+            for tenant, members in self.tenants.items()
+            for account, roles in members.service_accounts.items()
         }
 
     def _keys(self) -> Iterator[tuple[str, str]]:
-        for tenant, has in self.tenants.items():
-            yield from ((key.sha256, f"{tenant}/{name}") for name, key in has.keys.items())
+        for tenant, members in self.tenants.items():
+            yield from ((key.sha256, f"{tenant}/{name}") for name, key in members.keys.items())
 
     def _accounts(self) -> Iterator[tuple[str, str]]:
-        for tenant, has in self.tenants.items():
-            yield from ((account, tenant) for account in has.service_accounts)
+        for tenant, members in self.tenants.items():
+            yield from ((account, tenant) for account in members.service_accounts)
 
 
-class _Once(yaml.SafeLoader):
+class _UniqueKeyLoader(yaml.SafeLoader):
     """Of two things of one name YAML takes the last, and says nothing of the first."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -96,19 +98,19 @@ class _Once(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _wrong(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     match error:
         case OSError(strerror=reason):
             return f"it cannot be read ({reason})"
         case ValidationError():
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(_place, first["loc"])) or "the whole"
-            return f"{where}: {first['msg']}"
+            location = ".".join(map(_location_part, first["loc"])) or "the whole"
+            return f"{location}: {first['msg']}"
         case yaml.MarkedYAMLError(problem_mark=yaml.Mark(line=line)):
             return f"line {line + 1} is no YAML, or names a thing again"
     return f"it is no YAML ({type(error).__name__})"
 
 
-def _place(part: str | int) -> str:
+def _location_part(part: str | int) -> str:
     """A name of the file; a key that stands where a name belongs is not told."""
     return str(part) if _SAFE_NAME.fullmatch(str(part)) else "(no name)"

@@ -9,18 +9,18 @@ from pydantic import Field
 from agentworld.errors import AccessError
 from agentworld.records.base import Record
 
-_Most = Annotated[int, Field(gt=0, lt=2**53)] | None
+_Limit = Annotated[int, Field(gt=0, lt=2**53)] | None
 
 
 class Limits(Record):
     """Null is no limit. Rates hold for each replica of the service, the others for all of them."""
 
-    open_runs: _Most = None
-    open_episodes: _Most = None
-    steps_per_minute: _Most = None
-    tokens_per_minute: _Most = None
+    open_runs: _Limit = None
+    open_episodes: _Limit = None
+    steps_per_minute: _Limit = None
+    tokens_per_minute: _Limit = None
     """Read and written by the engine; what the cache held counts too."""
-    bytes_per_minute: _Most = None
+    bytes_per_minute: _Limit = None
     """Of actions and observations, as they are stored."""
 
 
@@ -68,7 +68,7 @@ class Rates:
             "bytes": limits.bytes_per_minute,
         }
         self._buckets = {
-            name: Bucket(most, clock) for name, most in per_minute.items() if most is not None
+            name: Bucket(limit, clock) for name, limit in per_minute.items() if limit is not None
         }
 
     @property
@@ -93,7 +93,7 @@ class Rates:
         if steps := self._buckets.get("steps"):
             steps.spend(1)
 
-    def used(self, num_tokens: int, num_bytes: int) -> None:
+    def charge(self, num_tokens: int, num_bytes: int) -> None:
         """Counts what an answered step used."""
         for name, amount in (("tokens", num_tokens), ("bytes", num_bytes)):
             if bucket := self._buckets.get(name):

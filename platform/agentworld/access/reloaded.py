@@ -39,17 +39,17 @@ class Reloaded:
         self._clock = clock
         self._stamp = _stamp(path)
         self._index = AccessIndex.of(Directory.load(path))
-        self._looked = clock()
+        self._checked_at = clock()
 
     @property
     def index(self) -> AccessIndex:
         """Whom the file names."""
-        if self._clock() - self._looked >= _LOOK_SECONDS:
-            self._looked = self._clock()
-            self._look()
+        if self._clock() - self._checked_at >= _LOOK_SECONDS:
+            self._checked_at = self._clock()
+            self._reload_if_changed()
         return self._index
 
-    def _look(self) -> None:
+    def _reload_if_changed(self) -> None:
         stamp = _stamp(self._path)
         if stamp == self._stamp:
             return

@@ -11,7 +11,7 @@ class OperatorClient(SimulatorClient):
 
     async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
         """From now on a version is in use as this."""
-        return await self._ask(_READ, "PUT", _path(name, alias), move, again=True, of_one=False)
+        return await self._ask(_READ, "PUT", _path(name, alias), move, resend=True, of_one=False)
 
     async def end_agent_use(
         self, name: str, alias: str, by: str, reason: str | None = None
@@ -19,7 +19,7 @@ class OperatorClient(SimulatorClient):
         """From now on no version of this name is."""
         query = {"by": by} | ({"reason": reason} if reason else {})
         path = f"{_path(name, alias)}?{urlencode(query)}"
-        return await self._ask(_READ, "DELETE", path, again=True, of_one=False)
+        return await self._ask(_READ, "DELETE", path, resend=True, of_one=False)
 
 
 _READ = AgentUse.model_validate_json

@@ -55,7 +55,7 @@ class _Progress(NamedTuple):
 
     run: str = ""
     step: int = 0
-    over: bool = False
+    is_over: bool = False
 
 
 class SimulatorClient:
@@ -109,34 +109,34 @@ class SimulatorClient:
         """
         read = SimulatorManifest.model_validate_json
         path = f"/simulators/{_quoted(self.simulator)}/manifest" if self.simulator else "/manifest"
-        return await self._ask(read, "GET", path, again=True)
+        return await self._ask(read, "GET", path, resend=True)
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> AgentRun:
         """Begins a run, once under a name; from now on takes no answer from another simulator."""
-        once = {"idempotency-key": name or new_name()}
-        opened = await self._ask(_OPENED, "POST", "/runs", opening, again=True, headers=once)
+        headers = {"idempotency-key": name or new_name()}
+        opened = await self._ask(_OPENED, "POST", "/runs", opening, resend=True, headers=headers)
         self.run_token = opened.token
         return self._enter(opened.run)
 
     async def resume_run(self, run: str) -> AgentRun:
         """Continues a run that an earlier process opened."""
-        return self._enter(await self._ask(_RUN, "GET", f"/runs/{_quoted(run)}", again=True))
+        return self._enter(await self._ask(_RUN, "GET", f"/runs/{_quoted(run)}", resend=True))
 
     async def close_run(self, final_weights: Digest, signature: str | None = None) -> AgentRun:
         """Ends the run with the weights that it made, and who wrote them says so by a signature."""
         closing = RunClosing(final_weights=final_weights, signature=signature)
         path = f"/runs/{self._entered().id}/close"
-        self.run = await self._ask(_RUN, "POST", path, closing, again=True)
+        self.run = await self._ask(_RUN, "POST", path, closing, resend=True)
         return self.run
 
     async def attest(self, claim: Claim) -> SignedEdge:
         """What the service signs of the agent that the run made."""
         path = f"/runs/{self._entered().id}/edge"
-        return await self._ask(_EDGE, "PUT", path, claim, again=True)
+        return await self._ask(_EDGE, "PUT", path, claim, resend=True)
 
     async def file(self, statement: StepStatement) -> str:
         """The name under which the service keeps what a step signed of its own work."""
-        return await self._ask(_NAME, "PUT", "/statements", statement, again=True, of_one=False)
+        return await self._ask(_NAME, "PUT", "/statements", statement, resend=True, of_one=False)
 
     async def meaning(self, alias: str) -> Digest:
         """The simulator that a name means now, for a credential that may open runs with it.
@@ -144,7 +144,7 @@ class SimulatorClient:
         Raises SimulatorError, of the kind `not-found` for a name that means nothing.
         """
         path = f"/aliases/{_quoted(alias)}/simulator"
-        return await self._ask(_DIGEST, "GET", path, again=True, of_one=False)
+        return await self._ask(_DIGEST, "GET", path, resend=True, of_one=False)
 
     async def reset(self, task: Task) -> str:
         """Begins an episode with a task; returns its id."""
@@ -152,8 +152,8 @@ class SimulatorClient:
 
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode, with a task or without."""
-        once = {"idempotency-key": new_name()}
-        result = await self._ask(_RESET, "POST", "/episodes", opening, again=True, headers=once)
+        headers = {"idempotency-key": new_name()}
+        result = await self._ask(_RESET, "POST", "/episodes", opening, resend=True, headers=headers)
         if self._trajectory:
             self._trajectory.write(TrajectoryBegin.of(result, opening.task))
         self._episodes[result.episode] = _Progress(result.run, result.step)
@@ -168,24 +168,24 @@ class SimulatorClient:
         number = before.step + 1
         body = {"episode": episode, "action": action, "step": number}
         result = await self._ask(
-            lambda answer: read_step(answer, episode, number), "POST", "/steps", body, again=True
+            lambda answer: read_step(answer, episode, number), "POST", "/steps", body, resend=True
         )
         if self._trajectory:
             self._trajectory.write(*trajectory_lines(result, action, sampled or Sampled(action)))
-        self._episodes[episode] = _Progress(result.run, number, over=result.done)
+        self._episodes[episode] = _Progress(result.run, number, is_over=result.done)
         return result
 
     async def end(self, episode: str) -> None:
         """Ends an episode before it is done."""
         path = f"/episodes/{_quoted(episode)}/close"
-        await self._ask(lambda _: None, "POST", path, again=True)
+        await self._ask(lambda _: None, "POST", path, resend=True)
         ended = self._episodes.pop(episode, None)
-        if self._trajectory and ended and not ended.over:
+        if self._trajectory and ended and not ended.is_over:
             self._trajectory.write(TrajectoryEnd(ended.run, episode, ended.step, "closed"))
 
     async def episode(self, episode: str) -> Episode:
         """What the simulator recorded of an episode."""
-        return await self._ask(read_episode, "GET", f"/episodes/{_quoted(episode)}", again=True)
+        return await self._ask(read_episode, "GET", f"/episodes/{_quoted(episode)}", resend=True)
 
     async def close(self) -> None:
         """Lets go of connections; the run stays as it is."""
@@ -207,21 +207,21 @@ class SimulatorClient:
         path: str,
         body: object = None,
         *,
-        again: bool = False,
+        resend: bool = False,
         of_one: bool = True,
         headers: Mapping[str, str] | None = None,
     ) -> _Answer:
-        """`again` says that the service may get the request twice, `of_one` that it is about one
+        """`resend` says that the service may get the request twice, `of_one` that it is about one
         simulator, which the answer has to name.
         """
-        lost = httpx.TransportError if again else httpx.ConnectError
+        retried = httpx.TransportError if resend else httpx.ConnectError
         send = partial(
             self._send,
             method,
             path,
             body,
             {**_JSON, **self._authorisation(), **(headers or {})},
-            lost,
+            retried,
         )
         response = await self._send_with_retries(send)
         try:
@@ -258,7 +258,7 @@ class SimulatorClient:
         path: str,
         body: object,
         headers: Mapping[str, str],
-        lost: type[httpx.TransportError],
+        retried: type[httpx.TransportError],
     ) -> httpx.Response:
         value = body.model_dump(mode="json") if isinstance(body, Record) else body
         # In ASCII, for an action may be no Unicode.
@@ -268,7 +268,7 @@ class SimulatorClient:
             try:
                 return await self._connections.request(method, path, content, headers)
             except httpx.TransportError as error:
-                if attempt >= self._attempts or not isinstance(error, lost):
+                if attempt >= self._attempts or not isinstance(error, retried):
                     raise SimulatorError(
                         f"the simulator at {self._connections.url} gave no answer"
                         f" ({type(error).__name__}); is it running?",

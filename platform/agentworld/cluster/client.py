@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from agentworld.cluster.places import PLACES, Object, typed
+from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
 from agentworld.errors import ClusterError, InputError, UnknownPath
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Cluster:
         query = [(name, value) for name, value in selectors.items() if value]
         listing = self._server.call("GET", self._path(kind), query=query)
         # A list leaves out what all of it are, and a watch does not.
-        objects = [{**typed(kind), **each} for each in listing["items"]]
+        objects = [{**typed(kind), **item} for item in listing["items"]]
         return ObjectList(int(listing["metadata"]["resourceVersion"]), objects)
 
     def get(self, kind: str, name: str) -> Object | None:
@@ -178,7 +178,7 @@ class Cluster:
         """What a pod's container wrote."""
         return self._server.text(f"{self._path('Pod', pod)}/log", query)
 
-    def is_going(self) -> bool:
+    def is_terminating(self) -> bool:
         """Whether the namespace is being deleted, with all that is in it."""
         namespace = self.get("Namespace", self.namespace)
         return namespace is None or "deletionTimestamp" in namespace["metadata"]
@@ -192,14 +192,14 @@ class Cluster:
         return self._server.call("PATCH", path, body=body, query=query, content_type=_MERGE)
 
     def _path(self, kind: str, name: str = "") -> str:
-        return PLACES[kind].path(self.namespace, name)
+        return API_RESOURCES[kind].path(self.namespace, name)
 
     def _path_of(self, manifest: Object) -> str:
         return self._path(manifest["kind"], manifest["metadata"]["name"])
 
 
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translated(request: str) -> Iterator[None]:
     from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
@@ -207,13 +207,13 @@ def _translated(what: str) -> Iterator[None]:
         yield
     except ApiException as error:
         status = _status(error.body)
-        words = status.get("message") or f"{error.status} {error.reason}"
+        message = status.get("message") or f"{error.status} {error.reason}"
         if error.status == NOT_FOUND and not _names_an_object(status):
-            raise UnknownPath(f"{what}: {words}") from error
-        raise ClusterError(f"{what}: {words}", status=error.status or 0) from error
+            raise UnknownPath(f"{request}: {message}") from error
+        raise ClusterError(f"{request}: {message}", status=error.status or 0) from error
     except (HTTPError, OSError) as error:
         raise ClusterError(
-            f"{what}: the API server does not answer ({type(error).__name__})"
+            f"{request}: the API server does not answer ({type(error).__name__})"
         ) from error
 
 

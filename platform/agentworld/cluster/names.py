@@ -48,7 +48,7 @@ def child_labels(digest: Digest) -> dict[str, str]:
     return engine_labels(digest) | part_labels("agentworld-engine", OPERATOR, component="engine")
 
 
-def part_labels(name: str, managed_by: str, **more: str) -> dict[str, str]:
+def part_labels(name: str, managed_by: str, **own_labels: str) -> dict[str, str]:
     """Kubernetes' recommended labels of an object of ours."""
-    labels = {"name": name, "part-of": "agentworld", "managed-by": managed_by} | more
+    labels = {"name": name, "part-of": "agentworld", "managed-by": managed_by} | own_labels
     return {f"app.kubernetes.io/{key}": value for key, value in labels.items()}

@@ -12,12 +12,12 @@ _NOT_ALLOWED = (401, 403)
 _Answer = TypeVar("_Answer")
 
 
-def patiently(
+def ask_until(
     ask: Callable[[], _Answer],
     *,
     until: float,
     every_seconds: float,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     granted: bool = False,
 ) -> _Answer:
     """Asks again while the API server is gone, which is told once; raises ClusterError.
@@ -32,11 +32,11 @@ def patiently(
             return ask()
         except ClusterError as error:
             is_refusal = error.status in _NOT_ALLOWED or isinstance(error, UnknownPath)
-            may_pass = is_unreachable(error) or (granted and is_refusal)
-            if not may_pass or time.monotonic() >= until:
+            is_transient = is_unreachable(error) or (granted and is_refusal)
+            if not is_transient or time.monotonic() >= until:
                 raise
             if not is_reported:
-                tell(f"{error}; waiting for it")
+                report(f"{error}; waiting for it")
                 is_reported = True
         time.sleep(every_seconds)
 

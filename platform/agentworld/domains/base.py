@@ -183,7 +183,9 @@ def domain_names() -> list[str]:
 
 def verdict_of(domain: Domain, predicted: str, truth: str) -> bool | None:
     """Whether every rule of the domain agrees; null where none has anything to say."""
-    verdicts = [each for each in domain.verify(predicted, truth).values() if each is not None]
+    verdicts = [
+        verdict for verdict in domain.verify(predicted, truth).values() if verdict is not None
+    ]
     return all(verdicts) if verdicts else None
 
 

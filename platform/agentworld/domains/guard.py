@@ -85,25 +85,29 @@ def _refused(event: str, arguments: tuple[object, ...]) -> str | None:
     if event == "os.system":
         return "a shell"
     program, command = arguments[1:3] if event == "os.spawn" else arguments[:2]
-    words = [_text(each) for each in command] if isinstance(command, list | tuple) else []
-    return _refused_command([_text(program or words[0]), *words[1:]])
+    parts = [_text(argument) for argument in command] if isinstance(command, list | tuple) else []
+    return _refused_command([_text(program or parts[0]), *parts[1:]])
 
 
-def _refused_command(words: list[str]) -> str | None:
-    name = os.path.basename(words[0])
+def _refused_command(parts: list[str]) -> str | None:
+    name = os.path.basename(parts[0])
     if name in _WRAPPERS:
-        starts = (number for number, word in enumerate(words) if number and shutil.which(word))
+        starts = (number for number, part in enumerate(parts) if number and shutil.which(part))
         first = next(starts, None)
-        return _refused_command(words[first:]) if first else None
-    if name.startswith("python") and not _is_own(words[1:]):
-        return " ".join([name, *words[1:3]])
+        return _refused_command(parts[first:]) if first else None
+    if name.startswith("python") and not _is_own(parts[1:]):
+        return " ".join([name, *parts[1:3]])
     # Servers of tools are often programs of their own, and called so.
     return name if name in _guards[-1].programs or name.startswith("mcp") else None
 
 
 def _is_own(arguments: list[str]) -> bool:
     """Whether Python runs a module of ours, of the engine's, or code that a library compiles."""
-    rest = [each for each in arguments if not each.startswith("-") or each in {"-m", "-c"}]
+    rest = [
+        argument
+        for argument in arguments
+        if not argument.startswith("-") or argument in {"-m", "-c"}
+    ]
     match rest:
         case ["-m", module, *_]:
             return module.partition(".")[0] in _OWN_MODULES

@@ -63,7 +63,7 @@ def line_agreement(predicted: Iterable[str], truth: Iterable[str]) -> float:
 
 def word_precision(predicted: Iterable[str], truth: Iterable[str]) -> float:
     """Share of the words shown that are true; of none, whether none was to be shown."""
-    mine, theirs = _words(predicted), _words(truth)
+    mine, theirs = _count_words(predicted), _count_words(truth)
     if not mine:
         return float(not theirs)
     return (mine & theirs).total() / mine.total()
@@ -71,10 +71,10 @@ def word_precision(predicted: Iterable[str], truth: Iterable[str]) -> float:
 
 def word_coverage(predicted: Iterable[str], truth: Iterable[str]) -> float:
     """Share of the longer one's words that both have."""
-    mine, theirs = _words(predicted), _words(truth)
+    mine, theirs = _count_words(predicted), _count_words(truth)
     longer = max(mine.total(), theirs.total())
     return (mine & theirs).total() / longer if longer else 1.0
 
 
-def _words(lines: Iterable[str]) -> Counter[str]:
+def _count_words(lines: Iterable[str]) -> Counter[str]:
     return Counter(word for line in lines for word in line.split())

@@ -127,12 +127,15 @@ def _key(value: JsonValue) -> Hashable:
         case list():
             return tuple(map(_key, value))
         case dict():
-            return frozenset((key, _key(each)) for key, each in value.items())
+            return frozenset((key, _key(item)) for key, item in value.items())
     return value
 
 
 _OWN: dict[str, _Keyword] = {"pattern": _pattern, "uniqueItems": _unique_items}
 _Comparison = extend(
     Draft202012Validator,
-    {name: _in_time(each) for name, each in {**Draft202012Validator.VALIDATORS, **_OWN}.items()},
+    {
+        name: _in_time(validator)
+        for name, validator in {**Draft202012Validator.VALIDATORS, **_OWN}.items()
+    },
 )

@@ -41,9 +41,9 @@ def adapter_arguments(kind: EngineKind, model: Path, name: str = ADAPTER) -> tup
             f"{model} has an adapter, which {kind} leaves out; merge it into the weights, or set"
             " engine.kind to vllm"
         )
-    rank = next(most for most in _RANKS if most >= _rank(model / ADAPTER / _CONFIG))
-    where = f"{name}={model / ADAPTER}"
-    return ("--enable-lora", "--max-lora-rank", str(rank), "--lora-modules", where)
+    rank = next(limit for limit in _RANKS if limit >= _rank(model / ADAPTER / _CONFIG))
+    module = f"{name}={model / ADAPTER}"
+    return ("--enable-lora", "--max-lora-rank", str(rank), "--lora-modules", module)
 
 
 def _rank(path: Path) -> int:

@@ -187,8 +187,8 @@ def _check_model(question: Question, answer_model: str) -> None:
 
 def _cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """The text before the first stop string, and whether there was one."""
-    places = [place for stop in stops if (place := text.find(stop)) >= 0]
-    return (text[: min(places)], True) if places else (text, False)
+    positions = [position for stop in stops if (position := text.find(stop)) >= 0]
+    return (text[: min(positions)], True) if positions else (text, False)
 
 
 def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:
@@ -196,10 +196,10 @@ def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:
         return
     if reason not in _MODELS_OWN_END:
         raise EngineError(f"the engine ended its answer by {reason!r}; ask again")
-    num_tokens, most = usage.completion_tokens, sampling.max_tokens
-    if reason == "length" and num_tokens < most:
+    num_tokens, limit = usage.completion_tokens, sampling.max_tokens
+    if reason == "length" and num_tokens < limit:
         raise EngineError(
-            f"the answer was ended after {num_tokens} of {most} tokens, for a prompt of"
+            f"the answer was ended after {num_tokens} of {limit} tokens, for a prompt of"
             f" {usage.prompt_tokens} leaves no room for more; end the episode and begin another",
             kind="context",
             retryable=False,

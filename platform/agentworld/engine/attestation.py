@@ -51,17 +51,17 @@ class _Models(BaseModel):
 async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_tokens: int) -> None:
     server_version = await _ask(server, "/version", _Version)
     if server_version.version != version:
-        raise _another(server, f"is vLLM {server_version.version}", version)
+        raise _wrong_engine(server, f"is vLLM {server_version.version}", version)
     models = {card.id: card for card in (await _ask(server, "/v1/models", _Models)).data}
     if model not in models:
-        raise _another(server, f"serves {sorted(models)}", repr(model))
+        raise _wrong_engine(server, f"serves {sorted(models)}", repr(model))
     served = models[model]
     context = models.get(served.parent or "", served).max_model_len
     if context != context_tokens:
-        raise _another(server, f"takes {context} tokens", str(context_tokens))
+        raise _wrong_engine(server, f"takes {context} tokens", str(context_tokens))
     for path, name in _CHANGING.items():
-        if await server.knows(path):
-            raise _another(server, f"has {name} ({path})", "an engine that nobody can change")
+        if await server.has_route(path):
+            raise _wrong_engine(server, f"has {name} ({path})", "an engine that nobody can change")
 
 
 _Response = TypeVar("_Response", bound=BaseModel)
@@ -71,18 +71,18 @@ async def _ask(server: OpenAIEngine, path: str, kind: type[_Response]) -> _Respo
     try:
         return kind.model_validate_json(await server.read(path))
     except ValidationError as error:
-        raise _silent(server, path, first_problem(error)) from error
+        raise _no_answer(server, path, first_problem(error)) from error
     except EngineError as error:
         if error.kind in BROKEN:
             raise
-        raise _silent(server, path, str(error)) from error
+        raise _no_answer(server, path, str(error)) from error
 
 
-def _silent(server: OpenAIEngine, path: str, problem: str) -> EngineError:
+def _no_answer(server: OpenAIEngine, path: str, problem: str) -> EngineError:
     return EngineError(f"{server.name} does not tell at {path} what it is: {problem}")
 
 
-def _another(server: OpenAIEngine, state: str, expected: str) -> EngineError:
+def _wrong_engine(server: OpenAIEngine, state: str, expected: str) -> EngineError:
     return EngineError(
         f"{server.name} {state} where {expected} is asked for; serve what the manifest pins, or pin"
         " anew",

@@ -52,7 +52,7 @@ class OpenAIEngine:
         self._kind = kind
         self._fixed = fixed
         self._authorisation = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._logprobs: Fields = {"logprobs": True} if logprobs and kind in _TELLING else {}
+        self._logprobs: Fields = {"logprobs": True} if logprobs and kind in _WITH_LOGPROBS else {}
         self._connections = Connections(
             url, concurrency=concurrency, timeout_seconds=timeout_seconds, transport=transport
         )
@@ -72,7 +72,7 @@ class OpenAIEngine:
             raise refusal(response)
         return response.content
 
-    async def knows(self, path: str) -> bool:
+    async def has_route(self, path: str) -> bool:
         """Whether the server has a route there, whatever it takes; raises EngineError where it
         does not say.
         """
@@ -153,4 +153,4 @@ _OWN_FIELDS: dict[EngineKind, Callable[[Sampling], Fields]] = {
     "transformers-serve": _thinking,
 }
 
-_TELLING: tuple[EngineKind, ...] = ("vllm", "openai")
+_WITH_LOGPROBS: tuple[EngineKind, ...] = ("vllm", "openai")

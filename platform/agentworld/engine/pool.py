@@ -150,13 +150,13 @@ class EnginePool:
                 now = self._clock()
                 remaining = arrival + self._wait_seconds - now
                 if remaining <= 0:
-                    raise self._nobody_came(now - arrival)
+                    raise self._queue_timeout(now - arrival)
                 await self._sleep(min(remaining, max(0.0, self._fresh_until - now)))
                 await self._refresh(resolve)
         finally:
             self._num_waiting -= 1
 
-    def _nobody_came(self, waited: float) -> EngineError:
+    def _queue_timeout(self, waited: float) -> EngineError:
         error = EngineError(
             f"no replica came in {self._wait_seconds:.0f} s; one may still start, so come back",
             retry_after_seconds=_FRESH_SECONDS,

@@ -43,14 +43,14 @@ class Server(NamedTuple):
         if status is not None:
             raise EngineError(f"{self.name} ended with status {status}; {self._tail()}")
 
-    def wait_until_ready(self, path: str, seconds: float, over: Event | None = None) -> None:
+    def wait_until_ready(self, path: str, seconds: float, stopping: Event | None = None) -> None:
         """Returns when `path` answers 200; raises EngineError when that takes too long, or is
         over before.
         """
         deadline = time.monotonic() + seconds
         while not _answers(self.url + path):
             self.check()
-            if over and over.is_set():
+            if stopping and stopping.is_set():
                 raise EngineError(f"{self.name} was not wanted any more before it was ready")
             if time.monotonic() > deadline:
                 raise EngineError(f"{self.name} was not ready in {seconds:.0f} s; {self._tail()}")
@@ -82,7 +82,7 @@ def running(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*_dies_with_us(), *command],
+            [*_parent_death_command(), *command],
             # Not among the words, where everybody could read a password.
             env={**_inherited(inherited), **environment},
             stdin=subprocess.DEVNULL,
@@ -150,7 +150,7 @@ def check_free(port: int) -> None:
             ) from error
 
 
-def _dies_with_us() -> list[str]:
+def _parent_death_command() -> list[str]:
     # We may end by SIGKILL ourselves, after which no code of ours ends the group.
     return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 

@@ -134,10 +134,10 @@ def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
 def _transformers_environment() -> dict[str, str]:
     # A thread that waits for its fellows holds its core. Where two engines (a world's and an
     # agent's) have a thread for each core, both are twenty times slower.
-    ours = {"PYTHONPATH": str(Path(agentworld.__file__).parents[1])}
+    environment = {"PYTHONPATH": str(Path(agentworld.__file__).parents[1])}
     if _has_gpu():
-        return ours
-    return ours | {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2))}
+        return environment
+    return environment | {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2))}
 
 
 def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:

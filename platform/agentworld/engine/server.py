@@ -62,10 +62,10 @@ def serve(
     context_tokens: int,
     log: Path,
     port: int | None = None,
-    over: Event | None = None,
+    stopping: Event | None = None,
 ) -> Iterator[ServedEngine]:
     """Serves a folder with weights, tokenizer and chat template on the loopback: on this port, or
-    on a free one. Whoever sets `over` does not wait until it has started.
+    on a free one. Whoever sets `stopping` does not wait until it has started.
 
     Raises EngineError with the end of the log when the engine does not start, or dies.
     """
@@ -82,7 +82,7 @@ def serve(
     environment = engine_environment(recipe)
     name = f"the engine {kind}"
     with running(name, command, environment, port, log, inherited=INHERITED) as server:
-        server.wait_until_ready("/health", _READY_SECONDS, over)
+        server.wait_until_ready("/health", _READY_SECONDS, stopping)
         _ask_once(server, kind, model, sampling)
         yield ServedEngine(server.url, model, kind, version, sampling, recipe.concurrency, server)
 

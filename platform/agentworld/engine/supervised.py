@@ -38,10 +38,10 @@ def supervised(start: Start) -> Iterator[SupervisedEngine]:
 
     Raises what the first start raises, and in the end what kept it from being started again.
     """
-    over, first = Event(), Future[ServedEngine]()
+    stopping, first = Event(), Future[ServedEngine]()
     with ThreadPoolExecutor(1, "engine") as threads:
         # One thread for all its life: a server ends with the thread that started it.
-        keeping = threads.submit(_keep, start, over, first)
+        keeping = threads.submit(_keep, start, stopping, first)
         try:
             either: tuple[Future[Any], ...] = first, keeping
             wait(either, return_when=FIRST_COMPLETED)
@@ -56,24 +56,24 @@ def supervised(start: Start) -> Iterator[SupervisedEngine]:
                 keeping.result()
             raise
         finally:
-            over.set()
+            stopping.set()
 
 
-def _keep(start: Start, over: Event, first: Future[ServedEngine]) -> None:
+def _keep(start: Start, stopping: Event, first: Future[ServedEngine]) -> None:
     """Until it is over, or the engine does not start."""
-    while not over.is_set():
+    while not stopping.is_set():
         is_ready = False
         try:
-            with start(over) as served:
+            with start(stopping) as served:
                 is_ready = True
                 if first.done():
                     _log.warning("%s answers again", served.server.name)
                 else:
                     first.set_result(served)
-                while not over.wait(_SECONDS_BETWEEN_LOOKS):
+                while not stopping.wait(_SECONDS_BETWEEN_LOOKS):
                     served.server.check()
         except EngineError as error:
-            if over.is_set():
+            if stopping.is_set():
                 return
             if not is_ready:
                 raise

@@ -111,7 +111,7 @@ def _messages_json(messages: Sequence[Message]) -> str:
     """In ASCII, for a text may be no Unicode."""
     return json.dumps(
         [
-            {"role": each["role"], "parts": [{"type": "text", "content": each["content"]}]}
-            for each in messages
+            {"role": message["role"], "parts": [{"type": "text", "content": message["content"]}]}
+            for message in messages
         ]
     )

@@ -65,7 +65,7 @@ async def play(policy: Policy, domain: Domain, world: World, task: Task) -> Epis
         return EpisodeResult(task, (), None, str(error))
     for _ in range(task.turn_limit):
         try:
-            text = await _say(policy, task, turns)
+            text = await _next_action(policy, task, turns)
             action = domain.parse_action(text)
             step = await world.step(episode, action, Sampled(text, policy.weights))
         except (ActionError, EnvironmentBroken) as error:
@@ -92,19 +92,19 @@ async def play_all(
     concurrency: int = 16,
 ) -> list[EpisodeResult]:
     """An episode for each task, so many at once; raises EngineError if all of them are holes."""
-    turnstile = asyncio.Semaphore(concurrency)
+    limiter = asyncio.Semaphore(concurrency)
     done = 0
 
     async def one(task: Task) -> EpisodeResult:
         nonlocal done
-        async with turnstile:
+        async with limiter:
             played = await play(policy, domain, world, task)
         done += 1
         tick(done, len(tasks))
         return played
 
     played = await asyncio.gather(*map(one, tasks))
-    if all(each.success is None for each in played):
+    if all(episode.success is None for episode in played):
         raise EngineError(f"none of {len(tasks)} episodes could be played: {played[0].problem}")
     return played
 
@@ -113,12 +113,12 @@ def agent_score(
     simulated: Sequence[EpisodeResult], live: Sequence[EpisodeResult], recipe: ValidateRecipe
 ) -> AgentScore:
     """Success in the simulator and live, and live by family of tasks."""
-    families = {each.task.family for each in live if each.success is not None}
+    families = {episode.task.family for episode in live if episode.success is not None}
     return AgentScore(
         simulated=_rate(simulated, recipe),
         live=_rate(live, recipe),
         by_family={
-            family: _rate([each for each in live if each.task.family == family], recipe)
+            family: _rate([episode for episode in live if episode.task.family == family], recipe)
             for family in sorted(families)
         },
     )
@@ -128,17 +128,17 @@ def gain(
     after: Sequence[EpisodeResult], before: Sequence[EpisodeResult], recipe: ValidateRecipe
 ) -> Estimate:
     """What a training changed, task by task; both played the same tasks in the same order."""
-    if [each.task for each in after] != [each.task for each in before]:
+    if [episode.task for episode in after] != [episode.task for episode in before]:
         raise ValueError("the two agents were asked different tasks")
     return estimate_difference(
-        [[each.success] for each in after],
-        [[each.success] for each in before],
+        [[episode.success] for episode in after],
+        [[episode.success] for episode in before],
         recipe.num_resamples,
         recipe.seed,
     )
 
 
-async def _say(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
+async def _next_action(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
     """What the policy says next; empty where it failed by itself."""
     messages = agent_messages(task.instruction, turns)
     try:
@@ -150,4 +150,4 @@ async def _say(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
 
 
 def _rate(played: Sequence[EpisodeResult], recipe: ValidateRecipe) -> Estimate:
-    return estimate([[each.success] for each in played], recipe.num_resamples, recipe.seed)
+    return estimate([[episode.success] for episode in played], recipe.num_resamples, recipe.seed)

@@ -100,7 +100,9 @@ class Comparison:
         self, metric: str, after: ScoredWorld, before: ScoredWorld, turn_filter: TurnFilter
     ) -> Estimate | None:
         """Null where no turn that is wanted has a value of both."""
-        first, second = (self._values(metric, each, turn_filter) for each in (after, before))
+        first, second = (
+            self._values(metric, episodes, turn_filter) for episodes in (after, before)
+        )
         try:
             return estimate_difference(first, second, self._recipe.num_resamples, self._recipe.seed)
         except ValueError:

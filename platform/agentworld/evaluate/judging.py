@@ -71,7 +71,7 @@ def target_of(domain: Domain, turn: SampleTurn) -> Target:
 def targets_of(sample: Sample) -> list[Target]:
     """The turns of a sample that are to be predicted."""
     domain = domain_of(sample.domain)
-    return [target_of(domain, sample.turns[place]) for place in sample.targets]
+    return [target_of(domain, sample.turns[index]) for index in sample.targets]
 
 
 async def free_run(
@@ -108,7 +108,7 @@ async def free_run(
 
 def exact(episodes: Episodes, turn_filter: TurnFilter) -> list[list[bool | None]]:
     """By episode, whether the turns that are wanted were right to every character."""
-    return [[each.exact for each in episode if turn_filter(each.target)] for episode in episodes]
+    return [[turn.exact for turn in episode if turn_filter(turn.target)] for episode in episodes]
 
 
 def values_of(episodes: Episodes, turn_filter: TurnFilter) -> dict[str, list[list[float | None]]]:
@@ -116,29 +116,29 @@ def values_of(episodes: Episodes, turn_filter: TurnFilter) -> dict[str, list[lis
 
     A metric without any value is left out.
     """
-    selected = [[each for each in episode if turn_filter(each.target)] for episode in episodes]
-    flat = (each for episode in selected for each in episode)
-    names = {name for each in flat for name, value in each.values.items() if value is not None}
+    selected = [[turn for turn in episode if turn_filter(turn.target)] for episode in episodes]
+    flat = (turn for episode in selected for turn in episode)
+    names = {name for turn in flat for name, value in turn.values.items() if value is not None}
     return {
-        name: [[each.values.get(name) for each in episode] for episode in selected]
+        name: [[turn.values.get(name) for turn in episode] for episode in selected]
         for name in sorted(names)
     }
 
 
 def answers_of(episodes: Episodes) -> Answers:
     """How many turns were asked for, and how many have no answer to be judged."""
-    flat = [each for episode in episodes for each in episode]
+    flat = [turn for episode in episodes for turn in episode]
     return Answers(
         num=len(flat),
-        num_episodes=sum(any(each.exact is not None for each in episode) for episode in episodes),
-        missing=sum(each.exact is None for each in flat),
-        cut_off=sum(each.failed for each in flat),
+        num_episodes=sum(any(turn.exact is not None for turn in episode) for episode in episodes),
+        missing=sum(turn.exact is None for turn in flat),
+        cut_off=sum(turn.failed for turn in flat),
     )
 
 
 def judged_targets(episodes: Episodes) -> list[Target]:
     """The turns that got a verdict."""
-    return [each.target for episode in episodes for each in episode if each.exact is not None]
+    return [turn.target for episode in episodes for turn in episode if turn.exact is not None]
 
 
 def tags_of(targets: Iterable[Target]) -> list[str]:

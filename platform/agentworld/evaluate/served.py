@@ -102,8 +102,8 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
     judged = await free_run(judge, domain_of(sample.domain), sample.turns, ask)
     waits = [*seconds, *[None] * (len(judged) - len(seconds))]
     turns = (
-        ReplayedTurn(exact=each.exact, values=dict(each.values), failed=each.failed, seconds=wait)
-        for each, wait in zip(judged, waits, strict=True)
+        ReplayedTurn(exact=turn.exact, values=dict(turn.values), failed=turn.failed, seconds=wait)
+        for turn, wait in zip(judged, waits, strict=True)
     )
     return Replayed(episode=episode, turns=tuple(turns), problem=problem)
 
@@ -112,8 +112,8 @@ def free_running_score(
     judge: Judge, samples: Sequence[Sample], replayed: Sequence[Replayed], recipe: NightlyRecipe
 ) -> FreeRunningScore:
     """The score of these samples; raises SimulatorError where no turn at all got a verdict."""
-    if not any(each.is_judged for each in replayed):
-        problems = {each.problem: None for each in replayed}
+    if not any(episode.is_judged for episode in replayed):
+        problems = {episode.problem: None for episode in replayed}
         raise SimulatorError(
             f"the simulator answered none of {len(samples)} episodes: {'; '.join(problems)}",
             retryable=True,
@@ -142,7 +142,9 @@ def free_running_score(
 
 def latency(replayed: Sequence[Replayed]) -> Latency:
     """Over every step that was answered."""
-    seconds = [turn.seconds for each in replayed for turn in each.turns if turn.seconds is not None]
+    seconds = [
+        turn.seconds for episode in replayed for turn in episode.turns if turn.seconds is not None
+    ]
     if not seconds:
         return Latency(p50_seconds=None, p99_seconds=None)
     p50, p99 = np.percentile(seconds, _PERCENTILES)

@@ -31,15 +31,15 @@ def served_leads(
 
 
 async def _judged(judge: Judge, engine: Engine, samples: Sequence[Sample]) -> list[list[Judged]]:
-    predictor = Predictor(engine, Sampling(), no_tick, sum(len(each.turns) for each in samples))
+    predictor = Predictor(engine, Sampling(), no_tick, sum(len(sample.turns) for sample in samples))
     return [await _episode(judge, predictor, sample) for sample in samples]
 
 
 async def _episode(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
     domain = domain_of(sample.domain)
     judged: list[Judged] = []
-    for place, turn in enumerate(sample.turns):
-        guess = await predictor.predict(sample.prompt, sample.turns[:place], turn.action)
+    for index, turn in enumerate(sample.turns):
+        guess = await predictor.predict(sample.prompt, sample.turns[:index], turn.action)
         judged.append(judge.judge(domain, turn, guess))
     return judged
 

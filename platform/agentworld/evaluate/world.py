@@ -70,13 +70,15 @@ async def evaluate_world(
     num_rolled = sum(len(sample.turns) for sample in rolled)
     predictor = Predictor(predict, sampling, tick, num_targets + num_rolled)
     judge = Judge(recipe.metrics, recipe.embedding_model)
-    judged = await asyncio.gather(*(_teacher_forced(judge, predictor, each) for each in selection))
-    if all(each.exact is None for episode in judged for each in episode):
+    judged = await asyncio.gather(
+        *(_teacher_forced(judge, predictor, sample) for sample in selection)
+    )
+    if all(turn.exact is None for episode in judged for turn in episode):
         raise EngineError(f"the engine answered none of {num_targets} turns: {predictor.problem}")
-    free = await asyncio.gather(*(_free_running(judge, predictor, each) for each in rolled))
+    free = await asyncio.gather(*(_free_running(judge, predictor, sample) for sample in rolled))
     return ScoredWorld(
         score=_summary(judged, free, recipe),
-        exact=tuple(tuple(each.exact for each in episode) for episode in judged),
+        exact=tuple(tuple(turn.exact for turn in episode) for episode in judged),
         values={name: tuple(map(tuple, of)) for name, of in values_of(judged, is_any).items()},
     )
 
@@ -90,13 +92,13 @@ async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) ->
     turns = sample.turns
     predicted = await asyncio.gather(
         *(
-            predictor.predict(sample.prompt, turns[:place], turns[place].action)
-            for place in sample.targets
+            predictor.predict(sample.prompt, turns[:index], turns[index].action)
+            for index in sample.targets
         )
     )
-    places = zip(sample.targets, predicted, strict=True)
+    guesses = zip(sample.targets, predicted, strict=True)
     domain = domain_of(sample.domain)
-    return [judge.judge(domain, turns[place], guess) for place, guess in places]
+    return [judge.judge(domain, turns[index], guess) for index, guess in guesses]
 
 
 async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:

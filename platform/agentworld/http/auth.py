@@ -46,7 +46,7 @@ class Gate:
             scope["caller"] = await ask()
         except AgentworldError as error:
             count(scope, error)
-            await _turn_away(scope, send, error)
+            await _send_refusal(scope, send, error)
             return
         scope["ask_again"] = ask
         await self._app(_in_run(scope, scope["caller"].run), receive, send)
@@ -114,7 +114,7 @@ def _host(address: str) -> str | None:
         return None
 
 
-async def _turn_away(scope: Scope, send: Send, error: AgentworldError) -> None:
+async def _send_refusal(scope: Scope, send: Send, error: AgentworldError) -> None:
     status, headers, body = answer_of(error, scope["path"])
     kind = "http"
     if scope["type"] == "websocket":

@@ -89,11 +89,11 @@ class Connection(asyncio.Protocol):
             self._num_dropped += len(data)
             if self._num_dropped > _MOST_DROPPED:
                 self._transport.pause_reading()
-        elif self._rest or self._must_wait or (self._is_socket and len(data) > _SLICE_BYTES):
+        elif self._rest or self._is_blocked or (self._is_socket and len(data) > _SLICE_BYTES):
             self._rest += data
             self._is_stopped = True
             self._transport.pause_reading()
-            self._go_on()
+            self._schedule_slice()
         else:
             self._parse(data)
 
@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
         self._is_unread = False
         self.hold(0)
         self._protocol.resume_writing()
-        self._go_on()
+        self._schedule_slice()
 
     # What limited_app.py tells
 
@@ -140,8 +140,8 @@ class Connection(asyncio.Protocol):
 
     def hold(self, num_bytes: int) -> bool:
         """Whether there is room for this in place of what was held before."""
-        more, self._num_held = num_bytes - self._num_held, num_bytes
-        return self.guard.hold(more)
+        growth, self._num_held = num_bytes - self._num_held, num_bytes
+        return self.guard.hold(growth)
 
     def end(self) -> None:
         """Says good-bye, and drops for a while what still comes.
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
             return
         if self.is_over:
             self._transport.abort()
-        elif self._must_wait:  # it is we who do not read
+        elif self._is_blocked:  # it is we who do not read
             self._set_deadline(self.guard.limits.body_seconds)
         elif self._is_socket:
             self._abort("slow")
@@ -203,30 +203,30 @@ class Connection(asyncio.Protocol):
             self.consume()
             if self._num_held and not self._is_unread:
                 self.hold(0)
-        self._go_on()
+        self._schedule_slice()
 
     @property
     def _is_closing(self) -> bool:
         return self.is_over or self._transport.is_closing()
 
     @property
-    def _must_wait(self) -> bool:
+    def _is_blocked(self) -> bool:
         return self._is_paused or self._is_unread
 
-    def _go_on(self) -> None:
+    def _schedule_slice(self) -> None:
         if self._is_stopped and self._next_slice is None and not self.is_over:
             self._next_slice = self._loop.call_soon(self._take_slice)
 
     def _take_slice(self) -> None:
         self._next_slice = None
-        if self.is_over or self._must_wait:
+        if self.is_over or self._is_blocked:
             return
         if self._rest:
             size = _SLICE_BYTES if self._is_socket else len(self._rest)
             data = bytes(self._rest[:size])
             del self._rest[:size]
             self._parse(data)
-            self._go_on()
+            self._schedule_slice()
         else:
             self._is_stopped = False
             self._transport.resume_reading()

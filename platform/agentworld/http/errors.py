@@ -25,7 +25,7 @@ from agentworld.errors import (
     NotFound,
 )
 from agentworld.http.naming import Answering
-from agentworld.http.openai_errors import in_openai_words, is_openai
+from agentworld.http.openai_errors import is_openai, to_openai
 from agentworld.http.schemas import Failure, Problem
 
 _MEANINGS = {
@@ -110,8 +110,8 @@ async def _answer(request: Request, error: Exception) -> Response:
 def _methods(scope: Scope) -> set[str]:
     """What any route takes at this address, for each knows its own methods alone."""
     routes = [route for route in scope["app"].routes if isinstance(route, Route)]
-    there = [route for route in routes if route.matches(scope)[0] != Match.NONE]
-    return {"OPTIONS"}.union(*(route.methods or () for route in there))
+    matching = [route for route in routes if route.matches(scope)[0] != Match.NONE]
+    return {"OPTIONS"}.union(*(route.methods or () for route in matching))
 
 
 def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], JsonObject]:
@@ -123,8 +123,8 @@ def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], Js
     if problem.retry_after_seconds is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
     if is_openai(path):
-        status, more, failure = in_openai_words(status, problem, error)
-        return status, headers | more, failure.model_dump()
+        status, retry_headers, failure = to_openai(status, problem, error)
+        return status, headers | retry_headers, failure.model_dump()
     return status, headers, Failure(error=problem).model_dump()
 
 
@@ -151,27 +151,31 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             return 409, Problem(kind="conflict", message=message, retryable=False)
         case InputError():
             return 422, Problem(kind="input", message=message, retryable=False)
-        case AccessError(kind=refused, retryable=again, retry_after_seconds=pause):
-            wait = pause or _pause(again)
+        case AccessError(kind=refused, retryable=retryable, retry_after_seconds=pause):
+            wait = pause or _pause(retryable)
             problem = Problem(
-                kind=refused, message=message, retryable=again, retry_after_seconds=wait
+                kind=refused, message=message, retryable=retryable, retry_after_seconds=wait
             )
             return _ACCESS_STATUS[refused], problem
-        case EngineError(kind=kind, retryable=again, retry_after_seconds=pause):
-            wait = pause or _pause(again)
-            problem = Problem(kind=kind, message=message, retryable=again, retry_after_seconds=wait)
-            return _ENGINE_STATUS[kind], problem
-        case AgentworldError(retryable=again):
-            problem_kind = "unavailable" if isinstance(error, ClusterError) else "store"
-            wait = _pause(again)
+        case EngineError(kind=kind, retryable=retryable, retry_after_seconds=pause):
+            wait = pause or _pause(retryable)
             problem = Problem(
-                kind=problem_kind, message=message, retryable=again, retry_after_seconds=wait
+                kind=kind, message=message, retryable=retryable, retry_after_seconds=wait
+            )
+            return _ENGINE_STATUS[kind], problem
+        case AgentworldError(retryable=retryable):
+            problem_kind = "unavailable" if isinstance(error, ClusterError) else "store"
+            wait = _pause(retryable)
+            problem = Problem(
+                kind=problem_kind, message=message, retryable=retryable, retry_after_seconds=wait
             )
             return 503, problem
         case RequestValidationError():
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            return 422, Problem(kind="input", message=f"{where}: {first['msg']}", retryable=False)
+            location = ".".join(str(part) for part in first["loc"])
+            return 422, Problem(
+                kind="input", message=f"{location}: {first['msg']}", retryable=False
+            )
         case HTTPException(status_code=status, detail=detail):
             problem_kind = "not-found" if status in (404, 405) else "input"
             return status, Problem(kind=problem_kind, message=detail, retryable=False)

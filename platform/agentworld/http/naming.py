@@ -36,16 +36,16 @@ class SimulatorHeader:
     included; where there are many, on those about a run or an episode that the caller may see.
     """
 
-    def __init__(self, app: ASGIApp, only: Digest | None) -> None:
+    def __init__(self, app: ASGIApp, simulator: Digest | None) -> None:
         self._app = app
-        self._only = only
+        self._simulator = simulator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         # An object, for what is inside may have a copy of the scope.
-        answering = scope[_KEY] = Answering(self._only)
+        answering = scope[_KEY] = Answering(self._simulator)
 
         async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start" and answering.simulator is not None:

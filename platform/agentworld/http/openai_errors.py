@@ -41,7 +41,7 @@ class ChatFailure(Record):
     error: ChatProblem
 
 
-class Telling(NamedTuple):
+class ErrorAnswer(NamedTuple):
     """How a failure is answered."""
 
     status: int
@@ -54,7 +54,7 @@ def is_openai(path: str) -> bool:
     return _PATH.fullmatch(path) is not None
 
 
-def in_openai_words(status: int, problem: Problem, error: Exception | None = None) -> Telling:
+def to_openai(status: int, problem: Problem, error: Exception | None = None) -> ErrorAnswer:
     """In OpenAI's envelope; its clients try again where they are told that it can help."""
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and problem.kind == "input":
         status = HTTPStatus.BAD_REQUEST
@@ -62,8 +62,8 @@ def in_openai_words(status: int, problem: Problem, error: Exception | None = Non
     chat_problem = ChatProblem(
         message=problem.message, type=kind, param=_param(error), code=problem.kind
     )
-    again = {"x-should-retry": "true" if problem.retryable else "false"}
-    return Telling(status, again, ChatFailure(error=chat_problem))
+    headers = {"x-should-retry": "true" if problem.retryable else "false"}
+    return ErrorAnswer(status, headers, ChatFailure(error=chat_problem))
 
 
 def _param(error: Exception | None) -> str | None:
@@ -75,7 +75,7 @@ def _param(error: Exception | None) -> str | None:
             first = error.errors()[0]
             if first["type"] == "json_invalid":
                 return None
-            kind, *where = first["loc"]
+            kind, *location = first["loc"]
             # Behind a header's name stands which of its forms it was read as.
-            return ".".join(map(str, where if kind == "body" else where[:1])) or None
+            return ".".join(map(str, location if kind == "body" else location[:1])) or None
     return None

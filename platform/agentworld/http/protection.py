@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
 from agentworld.http.naming import Answering
-from agentworld.http.openai_errors import Telling, in_openai_words, is_openai
+from agentworld.http.openai_errors import ErrorAnswer, is_openai, to_openai
 from agentworld.http.schemas import Failure, Problem
 from agentworld.records.base import Digest
 
@@ -115,20 +115,20 @@ class Guard:
         self.note(fault)
         status, problem = _problem(fault, self.limits)
         self._count_refusal(problem.kind)
-        telling = Telling(status, {}, Failure(error=problem))
+        answer = ErrorAnswer(status, {}, Failure(error=problem))
         if is_openai(path):
-            telling = in_openai_words(status, problem)
-        body = telling.failure.model_dump_json().encode()
+            answer = to_openai(status, problem)
+        body = answer.failure.model_dump_json().encode()
         headers = {
             "content-type": "application/json",
             "content-length": str(len(body)),
             "connection": "close",
-            **telling.headers,
+            **answer.headers,
             **Answering(self._simulator).headers,
         }
         if problem.retry_after_seconds is not None:
             headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
-        return Refusal(telling.status, headers, body)
+        return Refusal(answer.status, headers, body)
 
     def note(self, fault: Fault) -> None:
         """Counts; the log gets a line a minute at most, however many clients there are."""
@@ -138,9 +138,9 @@ class Guard:
             counts = ", ".join(f"{name} {number:,}" for name, number in self.ended.items())
             _log.warning("connections that were ended since the start: %s", counts)
 
-    def hold(self, more: int) -> bool:
+    def hold(self, num_bytes: int) -> bool:
         """Whether there is room for so many more bytes; a negative number makes room."""
-        self._buffer_bytes += more
+        self._buffer_bytes += num_bytes
         return self._buffer_bytes <= self.limits.buffer_bytes
 
     def _check_later(self) -> None:

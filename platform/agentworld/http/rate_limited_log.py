@@ -5,40 +5,40 @@ import time
 from collections.abc import Callable, Collection
 
 
-class Seldom(logging.Filter):
+class RateLimitedLog(logging.Filter):
     """Lets the first of equal records pass, and later the next one with how many were left out.
 
     Equal are those that come from one place: of an exception, where it was raised. What is
-    `untold` never passes.
+    `ignored` never passes.
     """
 
     def __init__(
         self,
-        untold: Collection[str] = (),
+        ignored: Collection[str] = (),
         seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self._untold = frozenset(untold)
+        self._ignored = frozenset(ignored)
         self._seconds = seconds
         self._clock = clock
         self._passed: dict[object, float] = {}
         self._num_skipped: dict[object, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.msg in self._untold:
+        if record.msg in self._ignored:
             return False
-        place, now = _place(record), self._clock()
-        if now - self._passed.get(place, -self._seconds) < self._seconds:
-            self._num_skipped[place] = self._num_skipped.get(place, 0) + 1
+        origin, now = _origin(record), self._clock()
+        if now - self._passed.get(origin, -self._seconds) < self._seconds:
+            self._num_skipped[origin] = self._num_skipped.get(origin, 0) + 1
             return False
-        self._passed[place] = now
-        if num_skipped := self._num_skipped.pop(place, 0):
+        self._passed[origin] = now
+        if num_skipped := self._num_skipped.pop(origin, 0):
             record.msg = f"{record.msg} (and {num_skipped:,} more since the last of these)"
         return True
 
 
-def _place(record: logging.LogRecord) -> object:
+def _origin(record: logging.LogRecord) -> object:
     trace = record.exc_info[2] if record.exc_info else None
     if trace is None:
         return record.name, record.pathname, record.lineno

@@ -12,14 +12,14 @@ from starlette.types import ASGIApp
 from agentworld.http.connection import Connection
 from agentworld.http.limited_app import LimitedApp
 from agentworld.http.protection import Guard
-from agentworld.http.rate_limited_log import Seldom
+from agentworld.http.rate_limited_log import RateLimitedLog
 
 # Episodes in memory are many small objects that live long. By its default the collector walks all
 # of them after every 700 new ones, which took a seventh of the processor's time. It walks those
 # that outlived its last few runs more often: what a WebSocket leaves behind is among them.
 _NEW_OBJECTS, _YOUNG_RUNS, _OLD_RUNS = 100_000, 5, 400
 # What is none of a client's faults, and what is but a client's.
-UNTOLD = "Unsupported upgrade request.", "Invalid UTF-8 sequence received from client."
+IGNORED_MESSAGES = "Unsupported upgrade request.", "Invalid UTF-8 sequence received from client."
 
 
 def listen(app: ASGIApp, guard: Guard, host: str, port: int) -> None:
@@ -29,7 +29,7 @@ def listen(app: ASGIApp, guard: Guard, host: str, port: int) -> None:
     gc.set_threshold(_NEW_OBJECTS, _YOUNG_RUNS, _OLD_RUNS)
     # What a client can make a service log, it can make it log without end.
     for name in ("uvicorn.error", "asyncio"):
-        logging.getLogger(name).addFilter(Seldom(UNTOLD))
+        logging.getLogger(name).addFilter(RateLimitedLog(IGNORED_MESSAGES))
     with suppress(KeyboardInterrupt):
         server(app, guard, host, port).run()
 

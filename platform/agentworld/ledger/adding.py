@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from agentworld.errors import AgentworldError, Conflict, NotFound
-from agentworld.ledger.episodes import open_ends
+from agentworld.ledger.episodes import closings_of
 from agentworld.ledger.lost import is_lost
 from agentworld.ledger.rows import (
     Added,
@@ -33,7 +33,7 @@ def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
     _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
     # Erasing waits for the rows above, and so does not take away what they name.
-    texts.keep_still(texts.long(writes.texts))
+    texts.keep_in_use(texts.long(writes.texts))
     for closed in writes.closed:
         _close(connection, closed)
 
@@ -51,7 +51,7 @@ def begin(connection: Connection, run: AgentRun) -> None:
 def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
     """Ends a run: first its episodes that are open, then the run."""
     lengthen_run(connection, run, Added())  # holds the run: nobody opens another episode meanwhile
-    add(connection, run, Writes.of(open_ends(connection, run)), texts)
+    add(connection, run, Writes.of(closings_of(connection, run)), texts)
     _extend_log(connection, run, [log.run_closed(closing)], Added())
     change_rows(connection, update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
 

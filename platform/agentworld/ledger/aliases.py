@@ -144,7 +144,7 @@ def _select(conditions: list[ColumnElement[bool]]) -> Select[Any]:
 
 
 def _row(change: AliasChange) -> Mapping[str, object]:
-    canary, gate = change.canary, [each.model_dump(mode="json") for each in change.gate]
+    canary, gate = change.canary, [verdict.model_dump(mode="json") for verdict in change.gate]
     own = change.model_dump(exclude={"canary", "gate"})
     return own | {
         "canary": canary and canary.simulator,
@@ -160,8 +160,8 @@ def _change(row: Row[Any]) -> AliasChange:
     for name in ("sequence", "idempotency_key"):
         del fields[name]
     canary_simulator = fields.pop("canary")
-    none = canary_simulator is None and percent is None
+    has_no_canary = canary_simulator is None and percent is None
     with reading(f"the history of alias {str(row.alias)!r}"):
-        canary = None if none else Canary(simulator=canary_simulator, percent=percent)
+        canary = None if has_no_canary else Canary(simulator=canary_simulator, percent=percent)
         judged = _GATE.validate_json(gate or "[]")
         return AliasChange(**fields, canary=canary, gate=judged)

@@ -30,9 +30,9 @@ class Attestations:
 
     def find_under(self, kind: AttestationKind, prefix: str) -> list[Attestation]:
         """Those of a kind whose names begin so."""
-        under = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
-        alike = self._read(ATTESTATIONS.c.kind == kind, under)
-        return [each for each in alike if each.name.startswith(prefix)]  # SQLite takes A for a
+        has_prefix = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
+        candidates = self._read(ATTESTATIONS.c.kind == kind, has_prefix)
+        return [row for row in candidates if row.name.startswith(prefix)]  # SQLite takes A for a
 
     def all(self) -> list[Attestation]:
         """Those of every kind, also of one that nobody knows."""
@@ -45,13 +45,13 @@ class Attestations:
             rows = connection.execute(query).all()
         return [_attestation(row) for row in rows]
 
-    def after(self, place: int) -> tuple[list[Attestation], int]:
+    def after(self, sequence: int) -> tuple[list[Attestation], int]:
         """Those of all kinds that came after a place, and the place to ask from next."""
-        query = select(ATTESTATIONS.c.sequence, *_COLUMNS).where(ATTESTATIONS.c.sequence > place)
+        query = select(ATTESTATIONS.c.sequence, *_COLUMNS).where(ATTESTATIONS.c.sequence > sequence)
         with self._database.transaction() as connection:
             rows = connection.execute(query.order_by(ATTESTATIONS.c.sequence)).all()
         attestations = [_attestation(row[1:]) for row in rows]
-        return attestations, rows[-1].sequence if rows else place
+        return attestations, rows[-1].sequence if rows else sequence
 
     def names(self) -> set[str]:
         """Of all copies that there should be."""
@@ -61,8 +61,8 @@ class Attestations:
 
 def keep(connection: Connection, *attestations: Attestation) -> None:
     """Adds rows to what else a transaction writes."""
-    for each in attestations:
-        change_rows(connection, insert(ATTESTATIONS).values(each._asdict()))
+    for attestation in attestations:
+        change_rows(connection, insert(ATTESTATIONS).values(attestation._asdict()))
 
 
 def _attestation(row: Sequence[object]) -> Attestation:

@@ -15,7 +15,7 @@ from agentworld.records.run import RunOpening
 from agentworld.records.usage import Usage
 
 
-class Used(NamedTuple):
+class RunUsage(NamedTuple):
     """What a run, or one of its episodes, used."""
 
     tenant: str
@@ -57,19 +57,19 @@ class Counts:
         with self._database.transaction() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def used(self, *, by_episode: bool = False, **of: str | None) -> list[Used]:
+    def run_usage(self, *, by_episode: bool = False, **of: str | None) -> list[RunUsage]:
         """What runs used, or each of their episodes; `of` may name one `episode` too.
 
         The newest run first, its episodes in the order of their opening.
         """
         own = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number > EPISODES.c.num_copied)
-        whose = [RUNS.c.tenant, RUNS.c.simulator, RUNS.c.opening, RUNS.c.id]
-        whose += [EPISODES.c.id] if by_episode else []
+        owner_columns = [RUNS.c.tenant, RUNS.c.simulator, RUNS.c.opening, RUNS.c.id]
+        owner_columns += [EPISODES.c.id] if by_episode else []
         episode = EPISODES.c.id if by_episode else null()
         sums = (func.coalesce(func.sum(STEPS.c[name]), 0).label(name) for name in Usage._fields)
         query = (
             select(
-                *whose[:3],
+                *owner_columns[:3],
                 RUNS.c.id.label("run"),
                 episode.label("episode"),
                 func.count(EPISODES.c.key.distinct()).label("num_episodes"),
@@ -80,11 +80,11 @@ class Counts:
                 RUNS.outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id).outerjoin(STEPS, own)
             )
             .where(*_are(of))
-            .group_by(*whose)
+            .group_by(*owner_columns)
             .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
         )
         with self._database.transaction() as connection:
-            return [_used(row) for row in connection.execute(query)]
+            return [_run_usage(row) for row in connection.execute(query)]
 
 
 _COLUMNS = {
@@ -99,8 +99,8 @@ def _are(of: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
     return [_COLUMNS[name] == value for name, value in of.items() if value is not None]
 
 
-def _used(row: Row[*tuple[Any, ...]]) -> Used:
-    return Used(
+def _run_usage(row: Row[*tuple[Any, ...]]) -> RunUsage:
+    return RunUsage(
         tenant=row.tenant,
         simulator=row.simulator,
         agent=_agent(row.opening),

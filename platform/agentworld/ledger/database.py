@@ -84,7 +84,7 @@ def translated(url: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise _in_our_words(error, redact(url)) from error
+        raise _translate_error(error, redact(url)) from error
     except SQLAlchemyError as error:
         raise StoreError(f"the ledger {redact(url)} failed: {error}") from error
     except UnicodeEncodeError as error:
@@ -158,7 +158,7 @@ def _postgresql(url: URL) -> Engine:
     )
 
 
-def _in_our_words(error: DBAPIError, url: str) -> AgentworldError:
+def _translate_error(error: DBAPIError, url: str) -> AgentworldError:
     message = str(error.orig).strip().partition("\n")[0]
     if isinstance(error, IntegrityError):
         return Conflict(f"the ledger already holds this, or not what it names: {message}")

@@ -61,7 +61,7 @@ def idle_episodes(connection: Connection, simulator: Digest | None, before: floa
     return _ends(connection, idle, "expired")
 
 
-def open_ends(connection: Connection, run: str) -> list[Closed]:
+def closings_of(connection: Connection, run: str) -> list[Closed]:
     """Open episodes of a run, as they are to be closed."""
     return _ends(connection, EPISODES.c.run == run, "closed")
 

@@ -45,12 +45,12 @@ def erase_rows(connection: Connection, episode: str) -> None:
     # One of a run that lost entries is never closed.
     if row.closed is None and not is_lost(connection, row.run):
         raise Conflict(f"episode {episode} is open; close it, and then erase it")
-    marked = update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
-    change_rows(connection, marked)
+    mark_erased = update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
+    change_rows(connection, mark_erased)
     for column, _, owner in _TEXTS:
         num_rows = connection.scalar(select(func.count()).where(owner == key)) or 0
-        emptied = update(column.table).where(owner == key).values({column: None})
-        change_rows(connection, emptied, num_rows)
+        clear_text = update(column.table).where(owner == key).values({column: None})
+        change_rows(connection, clear_text, num_rows)
 
 
 def declare_erasure(connection: Connection, episode: str, by: str, declare: Declare) -> None:

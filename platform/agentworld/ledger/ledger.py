@@ -16,17 +16,17 @@ from agentworld.ledger.database import Database, translated
 from agentworld.ledger.erasing import declare_erasure, erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.logs import Logs
 from agentworld.ledger.migrate import migrate
+from agentworld.ledger.orphans import orphan_rows
 from agentworld.ledger.pages import Pages
 from agentworld.ledger.runs import GarbledRun, Owner, count_run, find_owner, list_runs, where
 from agentworld.ledger.signing_keys import SigningKeys
-from agentworld.ledger.strays import strays
 from agentworld.ledger.tables import EPISODES, RUNS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Write, Writes
 from agentworld.records.base import Digest
 from agentworld.records.declaration import Declare
 from agentworld.records.episode import Episode, new_name
-from agentworld.records.garbled import ReadEach
+from agentworld.records.garbled import ReadResult
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.storage.objects import ObjectStore
 
@@ -67,7 +67,7 @@ class Ledger:
                 begin(connection, run)
         except Conflict:
             runs = self.readable_runs(id=id_).whole
-            if [(each.opening, each.simulator, each.tenant) for each in runs] != [
+            if [(run.opening, run.simulator, run.tenant) for run in runs] != [
                 (opening, simulator, tenant)
             ]:
                 raise
@@ -144,11 +144,11 @@ class Ledger:
         """
         return self.readable_runs(**columns).whole
 
-    def readable_runs(self, **columns: str) -> ReadEach[AgentRun]:
+    def readable_runs(self, **columns: str) -> ReadResult[AgentRun]:
         """The same as far as they can be read."""
         with self._database.transaction() as connection:
             runs = list_runs(connection, *where(columns))
-        return ReadEach(
+        return ReadResult(
             [run for run in runs if isinstance(run, AgentRun)],
             [run.problem for run in runs if isinstance(run, GarbledRun)],
         )
@@ -188,21 +188,21 @@ class Ledger:
         what was interrupted.
         """
         with self._database.transaction() as connection:
-            elsewhere = texts_elsewhere(connection, episode)
+            digests = texts_elsewhere(connection, episode)
             if not episodes.is_erased(connection, episode):
-                self._texts.check_there(elsewhere)
+                self._texts.check_readable(digests)
         with self._database.transaction() as connection:
             erase_rows(connection, episode)
             if declare:
                 declare_erasure(connection, episode, by, declare)
-        for digest in elsewhere:
+        for digest in digests:
             with self._database.transaction() as connection:
                 erase_object(connection, digest, self._texts)
 
-    def strays(self) -> list[str]:
+    def orphan_rows(self) -> list[str]:
         """A sentence for each row that belongs to nothing, which only somebody else writes."""
         with self._database.transaction() as connection:
-            return list(strays(connection))
+            return list(orphan_rows(connection))
 
     def close(self) -> None:
         """Lets go of the database."""

@@ -57,10 +57,10 @@ class Logs:
         with self._database.transaction() as connection:
             for rows in connection.execute(heads).partitions(_MOST_ROWS):
                 for entry, place, head in rows:
-                    there = by_entry.setdefault(entry if isinstance(entry, int) else 0, [])
+                    entry_heads = by_entry.setdefault(entry if isinstance(entry, int) else 0, [])
                     # The head of a step that is not in its place is none that the entry names.
-                    is_named = place == len(there) and isinstance(head, str)
-                    there.append(head if is_named else "")
+                    is_named = place == len(entry_heads) and isinstance(head, str)
+                    entry_heads.append(head if is_named else "")
         return by_entry
 
     def lengths(self) -> dict[str, int]:
@@ -81,11 +81,9 @@ class Logs:
         last = select(func.coalesce(func.max(CHECKPOINTS.c.length), 0)).where(
             CHECKPOINTS.c.run == RUNS.c.id
         )
-        grown = select(RUNS.c.id).where(
-            is_of(simulator), RUNS.c.log_length > last.scalar_subquery()
-        )
+        runs = select(RUNS.c.id).where(is_of(simulator), RUNS.c.log_length > last.scalar_subquery())
         with self._database.transaction() as connection:
-            return list(connection.scalars(grown))
+            return list(connection.scalars(runs))
 
     def add_checkpoint(self, run: str, length: int, envelope: bytes) -> None:
         """Keeps a signed checkpoint; raises Conflict where one of this length is there."""

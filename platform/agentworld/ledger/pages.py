@@ -116,7 +116,7 @@ class Pages:
         )
         with self._database.transaction() as connection:
             rows = connection.execute(query).all()
-        return [ListedEpisode(key, str(id_), *more) for key, id_, *more in rows]
+        return [ListedEpisode(key, str(id_), *values) for key, id_, *values in rows]
 
     def forks(
         self,

@@ -81,11 +81,11 @@ def open_episodes(connection: Connection, run: str, episodes: Collection[str]) -
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     """Parts whose sizes are powers of two, so that few different statements are prepared."""
-    place = 0
-    while place < len(rows):
-        size = min(_MOST_ROWS, 1 << ((len(rows) - place).bit_length() - 1))
-        yield rows[place : place + size]
-        place += size
+    start = 0
+    while start < len(rows):
+        size = min(_MOST_ROWS, 1 << ((len(rows) - start).bit_length() - 1))
+        yield rows[start : start + size]
+        start += size
 
 
 def _placeholder(connection: Connection) -> str:
@@ -102,7 +102,7 @@ _LENGTHEN = (
 
 @cache
 def _insert(table: Table, num_rows: int, placeholder: str) -> str:
-    columns = [each.name for each in table.columns if each is not table.autoincrement_column]
+    columns = [column.name for column in table.columns if column is not table.autoincrement_column]
     row = f"({', '.join([placeholder] * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * num_rows)}"
 

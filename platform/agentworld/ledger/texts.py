@@ -26,7 +26,7 @@ class Texts:
             for text in long:
                 self._objects.put(text_bytes(text))
 
-    def keep_still(self, long: Iterable[str]) -> None:
+    def keep_in_use(self, long: Iterable[str]) -> None:
         """Keeps once more those that somebody erased since, to be asked while nobody erases."""
         if self._objects is not None:
             self.keep(text for text in long if not self._objects.has(text_digest(text)))
@@ -44,13 +44,13 @@ class Texts:
                 return text_of(self._objects.get(str(digest)))
         except InputError:  # there is none, or somebody made a digest into what is none
             pass
-        raise _lost(digest)
+        raise _missing(digest)
 
-    def check_there(self, digests: Iterable[Digest]) -> None:
+    def check_readable(self, digests: Iterable[Digest]) -> None:
         """Raises StoreError where one of these long texts is not in the object store."""
         for digest in digests:
             if self._objects is None or not self._objects.has(digest):
-                raise _lost(digest)
+                raise _missing(digest)
 
     def erase(self, digest: Digest) -> None:
         """Takes a long text away."""
@@ -59,8 +59,8 @@ class Texts:
 
     def _is_long(self, text: str) -> bool:
         # Most texts are so short that nothing has to be encoded: a character has 4 bytes at most.
-        maybe = self._objects is not None and 4 * len(text) > LONGEST_IN_ROW
-        return maybe and len(text_bytes(text)) > LONGEST_IN_ROW
+        may_be_long = self._objects is not None and 4 * len(text) > LONGEST_IN_ROW
+        return may_be_long and len(text_bytes(text)) > LONGEST_IN_ROW
 
 
 def bytes_of(value: object) -> bytes:
@@ -70,7 +70,7 @@ def bytes_of(value: object) -> bytes:
     return value if isinstance(value, bytes) else b""
 
 
-def _lost(digest: Digest) -> StoreError:
+def _missing(digest: Digest) -> StoreError:
     return StoreError(
         f"the text {digest} is lost and was not erased; restore the object store, or name it",
         retryable=False,

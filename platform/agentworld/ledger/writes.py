@@ -92,7 +92,7 @@ class Writes(NamedTuple):
 def log_entries(run: str, first: int, all_fields: Sequence[log.Fields]) -> list[LogEntry]:
     """Entries from the sequence number `first` on."""
     at = now()
-    return [LogEntry.of(run, first + place, at, fields) for place, fields in enumerate(all_fields)]
+    return [LogEntry.of(run, first + index, at, fields) for index, fields in enumerate(all_fields)]
 
 
 def episode_rows(episodes: Sequence[Episode], in_row: InRow) -> Iterator[Row]:
@@ -119,7 +119,7 @@ def step_rows(
 ) -> Iterator[Row]:
     """Rows of STEPS, with their episodes' keys."""
     at = time.time()
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         yield (
             keys[step.episode],
             step.number,
@@ -134,6 +134,6 @@ def step_rows(
             *step.usage,
             step.head,
             entry,
-            place,
+            index,
             at,
         )

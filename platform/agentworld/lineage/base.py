@@ -140,7 +140,7 @@ class StoredVersion(Record):
     """What it is made of."""
     data: tuple[DataInput, ...] = ()
     """What its run names as read."""
-    places: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
     """Where its files are: by its name, and by its model."""
 
 
@@ -148,7 +148,7 @@ class Registry(Protocol):
     """Raises InputError for a version that is not there, StoreError where it cannot answer."""
 
     def register_world_model(
-        self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
+        self, name: str, entity: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
         """A new version, or the one that this artifact has already.
 
@@ -159,7 +159,7 @@ class Registry(Protocol):
     def register_agent(
         self,
         name: str,
-        what: Agent,
+        entity: Agent,
         model: Path,
         *,
         signature: str | None = None,
@@ -227,7 +227,7 @@ class Registry(Protocol):
         """The versions that names and their aliases stand for; also of what others registered."""
         ...
 
-    def fetch(self, ref: VersionRef, out: Path) -> None:
+    def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
         ...
 
@@ -235,10 +235,10 @@ class Registry(Protocol):
 def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
     """The sentence for a version that is not there."""
     if versions:
-        there = ", ".join(str(version) for version in sorted(versions))
-        return NotFound(f"there is no version {ref.version} of {ref.name}; versions are {there}")
-    there = ", ".join(sorted(names)) or "none yet; run `agentworld demo`"
-    return NotFound(f"nothing is registered as {ref.name!r}; registered are {there}")
+        choices = ", ".join(str(version) for version in sorted(versions))
+        return NotFound(f"there is no version {ref.version} of {ref.name}; versions are {choices}")
+    choices = ", ".join(sorted(names)) or "none yet; run `agentworld demo`"
+    return NotFound(f"nothing is registered as {ref.name!r}; registered are {choices}")
 
 
 def parsed(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:

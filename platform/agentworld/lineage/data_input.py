@@ -23,7 +23,7 @@ class DataInput(Record):
     source: str
     readers: str
     """The stages, with a blank between."""
-    beside: str = ""
+    extra: str = ""
     """What no version of ours says: a schema, a profile that is no manifest, other tags."""
 
 

@@ -20,7 +20,7 @@ class Inputs(NamedTuple):
     @classmethod
     def of(cls, stages: Sequence[Checkpoint], model: str | None = None) -> "Inputs":
         """Of trainings, and of the id of a logged model, where there is one."""
-        datasets = [dataset_input(each) for each in data_inputs(stages)]
+        datasets = [dataset_input(data_input) for data_input in data_inputs(stages)]
         return cls(datasets, [LoggedModelInput(model)] if model else [])
 
 
@@ -31,7 +31,7 @@ def data_read(run: Run) -> tuple[DataInput, ...]:
 
 def models_read(run: Run) -> tuple[str, ...]:
     """The ids of the logged models that it has."""
-    return tuple(sorted(each.model_id for each in run.inputs.model_inputs))
+    return tuple(sorted(model_input.model_id for model_input in run.inputs.model_inputs))
 
 
 def dataset_input(data_input: DataInput, profile: str | None = None) -> DatasetInput:
@@ -50,12 +50,12 @@ def _data_input(of: DatasetInput) -> DataInput:
     dataset, tags = of.dataset, {tag.key: tag.value for tag in of.tags}
     profile = dataset.profile or ""
     unknown = "" if is_manifest(profile, dataset.name) else profile
-    beside = [dataset.schema, unknown, *sorted(tags.keys() - {_READERS})]
+    extra = [dataset.schema, unknown, *sorted(tags.keys() - {_READERS})]
     return DataInput(
         name=dataset.name,
         shortened=dataset.digest,
         source_type=dataset.source_type,
         source=dataset.source,
         readers=tags.get(_READERS, ""),
-        beside=" ".join(each for each in beside if each),
+        extra=" ".join(name for name in extra if name),
     )

@@ -24,7 +24,7 @@ from agentworld.records.step_statement import Links
 
 class _Entry(NamedTuple):
     version: Version
-    what: WorldModel | Agent
+    entity: WorldModel | Agent
     model: Path
     signature: str | None
     inputs: tuple[str, ...] = ()
@@ -43,16 +43,16 @@ class MemoryRegistry:
         self._aliases: dict[tuple[str, str], int] = {}
 
     def register_world_model(
-        self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
+        self, name: str, entity: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
-        refs = [e.ref for e in self._entries_of(name) if e.what.artifact == what.artifact]
-        return refs[0] if refs else self._add(name, what, model, signature)
+        refs = [e.ref for e in self._entries_of(name) if e.entity.artifact == entity.artifact]
+        return refs[0] if refs else self._add(name, entity, model, signature)
 
     def register_agent(
         self,
         name: str,
-        what: Agent,
+        entity: Agent,
         model: Path,
         *,
         signature: str | None = None,
@@ -62,12 +62,12 @@ class MemoryRegistry:
         refs = [
             entry.ref
             for entry in self._entries_of(name)
-            if isinstance(entry.what, Agent)
-            and (entry.what.artifact, entry.what.run) == (what.artifact, what.run)
-            and what.edge_digest in (None, entry.what.edge_digest)
+            if isinstance(entry.entity, Agent)
+            and (entry.entity.artifact, entry.entity.run) == (entity.artifact, entity.run)
+            and entity.edge_digest in (None, entry.entity.edge_digest)
         ]
         inputs = (f"model of {world_model}",) if world_model else ()
-        return refs[0] if refs else self._add(name, what, model, signature, inputs)
+        return refs[0] if refs else self._add(name, entity, model, signature, inputs)
 
     def register_dataset(self, dataset: DataSet) -> str:
         """Its digest names it."""
@@ -76,24 +76,24 @@ class MemoryRegistry:
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
-        what = self._entry(ref).what
-        if not isinstance(what, WorldModel):
+        entity = self._entry(ref).entity
+        if not isinstance(entity, WorldModel):
             raise InputError(f"{ref} is no world model; name a version of one")
-        return what
+        return entity
 
     def agent(self, ref: VersionRef) -> Agent:
         """What was registered under a name and a version."""
-        what = self._entry(ref).what
-        if not isinstance(what, Agent):
+        entity = self._entry(ref).entity
+        if not isinstance(entity, Agent):
             raise InputError(f"{ref} is no agent; name a version of one")
-        return what
+        return entity
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""
         return [
             entry.ref
             for entry in self._entries
-            if isinstance(entry.what, WorldModel) and entry.what.artifact == artifact
+            if isinstance(entry.entity, WorldModel) and entry.entity.artifact == artifact
         ]
 
     def agents_of(self, run: str) -> list[VersionRef]:
@@ -101,13 +101,13 @@ class MemoryRegistry:
         return [
             entry.ref
             for entry in self._entries
-            if isinstance(entry.what, Agent) and entry.what.run == run
+            if isinstance(entry.entity, Agent) and entry.entity.run == run
         ]
 
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
         versions = (e.version for e in self._entries if tags.items() <= e.version.tags.items())
-        return sorted(versions, key=lambda each: (each.ref.name, each.ref.version))
+        return sorted(versions, key=lambda version: (version.ref.name, version.ref.version))
 
     def garbled(self) -> list[str]:
         """Nobody else writes here."""
@@ -122,17 +122,17 @@ class MemoryRegistry:
         entry = self._entry(ref)
         return StoredVersion(
             version=entry.version,
-            record=entry.what.model_dump_json(),
+            record=entry.entity.model_dump_json(),
             signature=entry.signature,
             run="present",
             model=WHOLE,
             links=Links(run=f"run of {ref}", model=f"model of {ref}", inputs=entry.inputs),
-            data=data_inputs(entry.what.stages),
+            data=data_inputs(entry.entity.stages),
         )
 
     def agents(self, limit: int) -> list[Version]:
         """So many registered agents at most, the newest first."""
-        return [e.version for e in reversed(self._entries) if isinstance(e.what, Agent)][:limit]
+        return [e.version for e in reversed(self._entries) if isinstance(e.entity, Agent)][:limit]
 
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
         """Sets a tag of a version, or takes it away."""
@@ -152,9 +152,9 @@ class MemoryRegistry:
         """The versions that names and their aliases stand for."""
         return dict(self._aliases)
 
-    def fetch(self, ref: VersionRef, out: Path) -> None:
+    def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
-        shutil.copytree(self._entry(ref).model, out, dirs_exist_ok=True)
+        shutil.copytree(self._entry(ref).model, target, dirs_exist_ok=True)
 
     def _entries_of(self, name: str) -> list[_Entry]:
         return [entry for entry in self._entries if entry.ref.name == name]
@@ -162,14 +162,14 @@ class MemoryRegistry:
     def _add(
         self,
         name: str,
-        what: WorldModel | Agent,
+        entity: WorldModel | Agent,
         model: Path,
         signature: str | None,
         inputs: tuple[str, ...] = (),
     ) -> VersionRef:
         ref = VersionRef(name=name, version=len(self._entries_of(name)) + 1)
-        version = Version(ref=ref, at=datetime.now(UTC), tags=tags_of(what))
-        self._entries.append(_Entry(version, what, model, signature, inputs))
+        version = Version(ref=ref, at=datetime.now(UTC), tags=tags_of(entity))
+        self._entries.append(_Entry(version, entity, model, signature, inputs))
         return ref
 
     def _entry(self, ref: VersionRef) -> _Entry:

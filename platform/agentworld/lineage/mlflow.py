@@ -31,7 +31,6 @@ from agentworld.lineage.mlflow_datasets import MlflowDataSets, TaskRun
 from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.model_version import (
     MlflowVersion,
-    at_a_glance,
     check_whole,
     is_ours,
     is_searchable,
@@ -39,12 +38,13 @@ from agentworld.lineage.model_version import (
     ref_of,
     same,
     spelled,
+    summary_of,
     where,
 )
 from agentworld.lineage.server import PATIENCE_SECONDS, Server
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
-from agentworld.records.garbled import ReadEach, read_each
+from agentworld.records.garbled import ReadResult, read_each
 
 _RECORD = "lineage.json"
 _SIGNATURE = "registration.dsse.json"
@@ -73,15 +73,17 @@ class MlflowRegistry(MlflowDataSets):
         super().__init__(server, client, artifacts, task)
 
     def register_world_model(
-        self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
+        self, name: str, entity: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
-        return self._register(name, what, model, what.metrics, Inputs.of(what.stages), signature)
+        return self._register(
+            name, entity, model, entity.metrics, Inputs.of(entity.stages), signature
+        )
 
     def register_agent(
         self,
         name: str,
-        what: Agent,
+        entity: Agent,
         model: Path,
         *,
         signature: str | None = None,
@@ -89,8 +91,8 @@ class MlflowRegistry(MlflowDataSets):
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
         served = logged_model_of(self._version(world_model)) if world_model else None
-        inputs = Inputs.of(what.stages, served)
-        return self._register(name, what, model, what.checkpoint.metrics, inputs, signature)
+        inputs = Inputs.of(entity.stages, served)
+        return self._register(name, entity, model, entity.checkpoint.metrics, inputs, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
@@ -102,11 +104,11 @@ class MlflowRegistry(MlflowDataSets):
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""
-        return [each.ref for each in self.versions(artifact=artifact, kind="world-model")]
+        return [version.ref for version in self.versions(artifact=artifact, kind="world-model")]
 
     def agents_of(self, run: str) -> list[VersionRef]:
         """The versions that a run made."""
-        return [each.ref for each in self.versions(run=run, kind="agent")]
+        return [version.ref for version in self.versions(run=run, kind="agent")]
 
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions.
@@ -114,10 +116,12 @@ class MlflowRegistry(MlflowDataSets):
         MLflow looks through the tags of all versions for each condition, so that it is told one
         alone: the first, but for the kind, which says the least.
         """
-        by_worth = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
-        first = next((where(*tag) for tag in by_worth if is_searchable(tag[1])), None)
-        versions = [each for each in self._read(first).records if tags.items() <= each.tags.items()]
-        return sorted(versions, key=lambda each: (each.ref.name, each.ref.version))
+        conditions = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
+        first = next((where(*tag) for tag in conditions if is_searchable(tag[1])), None)
+        versions = [
+            version for version in self._read(first).records if tags.items() <= version.tags.items()
+        ]
+        return sorted(versions, key=lambda version: (version.ref.name, version.ref.version))
 
     def garbled(self) -> list[str]:
         """A sentence for each version and alias that can be none of ours, though it says so."""
@@ -125,7 +129,7 @@ class MlflowRegistry(MlflowDataSets):
 
     def version(self, ref: VersionRef) -> Version:
         """One version."""
-        return at_a_glance(self._version(ref))
+        return summary_of(self._version(ref))
 
     def stored(self, ref: VersionRef) -> StoredVersion:
         """All that is kept of a version, but for its files."""
@@ -150,32 +154,32 @@ class MlflowRegistry(MlflowDataSets):
         newest = ["creation_timestamp DESC", "version_number DESC"]
         of = where("kind", "agent")
         versions = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
-        return read_each(versions, at_a_glance).records
+        return read_each(versions, summary_of).records
 
-    def fetch(self, ref: VersionRef, out: Path) -> None:
+    def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
         version = self._version(ref)
         of = logged_model_of(version)
         model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(of)))
-        place = model.artifact_location if model else None
-        self._ask(lambda: download(version.source, place, out))
+        location = model.artifact_location if model else None
+        self._ask(lambda: download(version.source, location, target))
 
     def _register(
         self,
         name: str,
-        what: WorldModel | Agent,
+        entity: WorldModel | Agent,
         model: Path,
         metrics: dict[str, float],
         inputs: Inputs,
         signature: str | None,
     ) -> VersionRef:
-        tags = {spelled(tag): value for tag, value in tags_of(what).items()}
+        tags = {spelled(tag): value for tag, value in tags_of(entity).items()}
         if ref := self._ask(lambda: self._registered(name, tags)):
             return ref
         experiment = self._ask(self._experiment)
         run = self._ask(lambda: self._run(experiment, name, tags))
         run_id: str = run.info.run_id
-        self._ask(lambda: self._client.log_text(run_id, what.model_dump_json(), _RECORD))
+        self._ask(lambda: self._client.log_text(run_id, entity.model_dump_json(), _RECORD))
         if signature:
             self._ask(lambda: self._client.log_text(run_id, signature, _SIGNATURE))
         self._ask(lambda: self._client.log_inputs(run_id, *inputs))
@@ -270,7 +274,7 @@ class MlflowRegistry(MlflowDataSets):
         versions: list[ModelVersion] = every(search, " and ".join(conditions))
         return sorted(read_each(versions, ref_of).records, key=lambda ref: (ref.name, ref.version))
 
-    def _read(self, condition: str | None = None) -> ReadEach[Version]:
+    def _read(self, condition: str | None = None) -> ReadResult[Version]:
         search = self._client.search_model_versions
-        there: list[ModelVersion] = self._ask(lambda: every(search, condition))
-        return read_each(filter(is_ours, there), at_a_glance)
+        versions: list[ModelVersion] = self._ask(lambda: every(search, condition))
+        return read_each(filter(is_ours, versions), summary_of)

@@ -13,9 +13,9 @@ from mlflow.store.entities.paged_list import PagedList
 
 from agentworld.lineage.base import VersionRef
 from agentworld.lineage.server import Server
-from agentworld.records.garbled import ReadEach, read_each, reading
+from agentworld.records.garbled import ReadResult, read_each, reading
 
-OURS = "agentworld."
+PREFIX = "agentworld."
 """What our tags begin with."""
 
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
@@ -32,7 +32,7 @@ class MlflowAliases:
 
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
         """Sets a tag of a version, or takes it away; nothing else of it changes."""
-        number, name = str(ref.version), f"{OURS}{tag}"
+        number, name = str(ref.version), f"{PREFIX}{tag}"
         current = self._ask(lambda: self._client.get_model_version(ref.name, number)).tags.get(name)
         if value is None and current is not None:
             self._ask(lambda: self._client.delete_model_version_tag(ref.name, number, name))
@@ -53,7 +53,7 @@ class MlflowAliases:
         """The versions that names and their aliases stand for; also of what others registered."""
         return dict(self._aliases().records)
 
-    def _aliases(self) -> ReadEach[tuple[tuple[str, str], int]]:
+    def _aliases(self) -> ReadResult[tuple[tuple[str, str], int]]:
         search = self._client.search_registered_models
         models: list[RegisteredModel] = self._ask(lambda: every(search))
         rows = [(model.name, *alias) for model in models for alias in model.aliases.items()]

@@ -58,7 +58,7 @@ class MlflowDataSets(MlflowAliases):
         self._ask(lambda: self._client.log_inputs(run_id, inputs))
         text = dataset.model_dump_json(indent=2)
         self._ask(lambda: self._client.log_text(run_id, text, _MANIFEST))
-        metrics = [Metric(*each, run.info.start_time, 0) for each in _metrics(dataset)]
+        metrics = [Metric(*metric, run.info.start_time, 0) for metric in _metrics(dataset)]
         params = [Param(name, str(value)) for name, value in json_leaves(dataset.recipe)]
         self._ask(lambda: self._client.log_batch(run_id, metrics, params))
         self._ask(lambda: self._client.set_terminated(run_id))
@@ -73,9 +73,9 @@ class MlflowDataSets(MlflowAliases):
         of_task = self._of_task("mlflow.parentRunId")
         return self._client.create_run(experiment, tags=tags | of_task, run_name=name)
 
-    def _of_task(self, *more: str) -> dict[str, str]:
+    def _of_task(self, *tag_names: str) -> dict[str, str]:
         """Tags that name the task's run, where there is one."""
-        names = (spelled("kubeflow_run"), *more)
+        names = (spelled("kubeflow_run"), *tag_names)
         return dict.fromkeys(names, self._task.run) if self._task else {}
 
     def _experiment(self) -> str:
@@ -84,8 +84,8 @@ class MlflowDataSets(MlflowAliases):
         experiment = self._client.get_experiment_by_name(_EXPERIMENT)
         if experiment:
             return str(experiment.experiment_id)
-        where = self._artifacts.resolve().as_uri() if self._artifacts else None
-        return str(self._client.create_experiment(_EXPERIMENT, artifact_location=where))
+        location = self._artifacts.resolve().as_uri() if self._artifacts else None
+        return str(self._client.create_experiment(_EXPERIMENT, artifact_location=location))
 
 
 def _metrics(dataset: DataSet) -> Iterator[tuple[str, float]]:

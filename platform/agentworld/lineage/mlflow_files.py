@@ -15,26 +15,26 @@ from agentworld.records.file import read_regular
 
 def read_text(uri: str) -> str:
     """A file; raises StoreError for one of this machine that cannot be read as text."""
-    if not is_here(uri):
+    if not is_local(uri):
         return str(mlflow.artifacts.load_text(uri))
     try:
         return read_regular(Path(local_file_uri_to_path(uri))).decode()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or error
         raise StoreError(
-            f"the registry's file {uri} cannot be read: {why}; restore it", retryable=False
+            f"the registry's file {uri} cannot be read: {reason}; restore it", retryable=False
         ) from error
 
 
-def download(uri: str, place: str | None, out: Path) -> None:
-    """Copies the files of a model, which are at `place` where that is known, into a folder.
+def download(uri: str, address: str | None, target: Path) -> None:
+    """Copies the files of a model, which are at `address` where that is known, into a folder.
 
     Raises InputError for what is neither a file nor a folder.
     """
-    if place and is_here(place) and (folder := Path(local_file_uri_to_path(place))).exists():
+    if address and is_local(address) and (folder := Path(local_file_uri_to_path(address))).exists():
         model_files(folder)
-    mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(out))
+    mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(target))
 
 
-def is_here(uri: str) -> bool:
+def is_local(uri: str) -> bool:
     return urlsplit(uri).scheme in ("", "file")

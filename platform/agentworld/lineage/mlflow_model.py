@@ -11,7 +11,7 @@ from mlflow.utils.file_utils import local_file_uri_to_path
 
 from agentworld.errors import NotFound
 from agentworld.lineage.mlflow_aliases import if_there
-from agentworld.lineage.mlflow_files import is_here
+from agentworld.lineage.mlflow_files import is_local
 from agentworld.lineage.server import Server
 from agentworld.records.base import digest_json
 from agentworld.records.checkpoint import model_files
@@ -51,16 +51,16 @@ class MlflowModel:
             raise NotFound(f"the registry has no {self.address}; name a version that it has")
         return version
 
-    def _place(self, version: ModelVersion) -> str:
+    def _location(self, version: ModelVersion) -> str:
         return str(self._client.get_model_version_download_uri(version.name, self._number))
 
     def _files(self, version: ModelVersion) -> dict[str, int]:
         """The sizes of all files; raises InputError for what is neither file nor folder."""
-        place = self._place(version)
-        if is_here(place):
-            folder = Path(local_file_uri_to_path(place))
+        location = self._location(version)
+        if is_local(location):
+            folder = Path(local_file_uri_to_path(location))
             return {name: path.stat().st_size for name, path in model_files(folder).items()}
-        repository, files, folders = get_artifact_repository(place), dict[str, int](), [""]
+        repository, files, folders = get_artifact_repository(location), dict[str, int](), [""]
         while folders:
             for entry in repository.list_artifacts(folders.pop() or None):
                 if entry.is_dir:
@@ -70,7 +70,7 @@ class MlflowModel:
         return dict(sorted(files.items()))
 
     def _download(self, version: ModelVersion, name: str, folder: Path) -> None:
-        uri = f"{self._place(version)}/{name}"
+        uri = f"{self._location(version)}/{name}"
         # Not in the folder, where a killed process would leave it as one of the model's files.
         with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
             file = mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=draft)

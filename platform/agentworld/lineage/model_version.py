@@ -15,7 +15,7 @@ from agentworld.lineage.inputs import Inputs, data_read, models_read
 from agentworld.records.garbled import reading
 from agentworld.records.step_statement import Links
 
-_OURS = "agentworld."
+_PREFIX = "agentworld."
 _STATES = {"READY": WHOLE, "active": "present"}
 """What is as it should be, from MLflow's words to ours."""
 _PLAIN = re.compile(r"[\w:. -]*", re.ASCII)
@@ -36,7 +36,7 @@ class MlflowVersion(NamedTuple):
         """All of it, with what was logged as files of its run."""
         run, model = self.run, self.model
         return StoredVersion(
-            version=at_a_glance(self.version),
+            version=summary_of(self.version),
             record=record,
             signature=signature,
             run=_state(run.info.lifecycle_stage) if run else "missing",
@@ -48,13 +48,13 @@ class MlflowVersion(NamedTuple):
                 inputs=models_read(run) if run else (),
             ),
             data=data_read(run) if run else (),
-            places=(self.files, model.artifact_location) if model else (),
+            locations=(self.files, model.artifact_location) if model else (),
         )
 
 
-def _state(word: object) -> Any:
+def _state(state: object) -> Any:
     """In our word where all is well; else MLflow's own, or whatever somebody wrote there."""
-    return _STATES.get(str(word), str(word))
+    return _STATES.get(str(state), str(state))
 
 
 def ref_of(version: ModelVersion) -> VersionRef:
@@ -65,16 +65,16 @@ def ref_of(version: ModelVersion) -> VersionRef:
 
 def is_ours(version: ModelVersion) -> bool:
     """Whether it has a tag of ours; a server may have versions of others."""
-    return any(str(name).startswith(_OURS) for name in version.tags)
+    return any(str(name).startswith(_PREFIX) for name in version.tags)
 
 
-def at_a_glance(version: ModelVersion) -> Version:
+def summary_of(version: ModelVersion) -> Version:
     """Without a look into its run; raises EvidenceError where it can be no version of ours."""
     with _reading(version):
         tags = {
-            name.removeprefix(_OURS): value
+            name.removeprefix(_PREFIX): value
             for name, value in version.tags.items()
-            if name.startswith(_OURS)
+            if name.startswith(_PREFIX)
         }
         registered = datetime.fromtimestamp(version.creation_timestamp / 1000, UTC)
         return Version(ref=ref_of(version), at=registered, tags=tags)
@@ -92,11 +92,12 @@ def check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) 
         "its run": stored.run == "present",
         "its record": stored.record is not None,
         "its logged model": stored.model == WHOLE,
-        "a data set": len([each for each in stored.data if each.readers]) >= len(inputs.datasets),
+        "a data set": len([data_set for data_set in stored.data if data_set.readers])
+        >= len(inputs.datasets),
         "its input": len(stored.links.inputs) >= len(inputs.models),
     }
-    for part, is_there in parts.items():
-        if not is_there:
+    for part, is_complete in parts.items():
+        if not is_complete:
             raise StoreError(
                 f"the registry made {stored.version.ref} and dropped {part} of it; remove the"
                 " trigger or the rule of its database that drops rows, and delete that version",
@@ -111,7 +112,7 @@ def logged_model_of(version: ModelVersion) -> str:
 
 def spelled(name: str) -> str:
     """A tag of ours as MLflow has it."""
-    return f"{_OURS}{name}"
+    return f"{_PREFIX}{name}"
 
 
 def is_searchable(value: str) -> bool:

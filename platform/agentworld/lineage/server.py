@@ -80,7 +80,7 @@ class Server:
                 if _REFUSAL.search(str(error)):
                     raise self._refusal(error) from cause
                 if not _is_outage(error):
-                    raise self._failure("failed", error, retryable=_may_pass(error)) from cause
+                    raise self._failure("failed", error, retryable=_is_transient(error)) from cause
                 began = began or self._warn_of_outage(error)
                 waited = time.monotonic() - began
                 if waited + wait > self._patience_seconds:
@@ -90,24 +90,24 @@ class Server:
 
     def _warn_of_outage(self, error: Exception) -> float:
         """When an outage began, which is told once."""
-        most = f"{self._patience_seconds:.0f} s"
-        why = redact(str(error))
+        limit = f"{self._patience_seconds:.0f} s"
+        reason = redact(str(error))
         _log.warning(
-            "the registry %s gives no answer; waiting %s: %s", self._display_url, most, why
+            "the registry %s gives no answer; waiting %s: %s", self._display_url, limit, reason
         )
         return time.monotonic()
 
-    def _failure(self, how: str, error: Exception, *, retryable: bool = True) -> StoreError:
+    def _failure(self, failure: str, error: Exception, *, retryable: bool = True) -> StoreError:
         advice = "check that it runs" if retryable else "check what it holds"
-        message = f"the registry {self._display_url} {how}: {_why(error)}; {advice}"
+        message = f"the registry {self._display_url} {failure}: {_reason(error)}; {advice}"
         return StoreError(message, retryable=retryable)
 
     def _refusal(self, error: Exception) -> StoreError:
         workspace = get_request_workspace()  # as named, or the namespace that was told for it
-        where = f" in workspace {workspace!r}" if workspace else ""
+        suffix = f" in workspace {workspace!r}" if workspace else ""
         return StoreError(
-            f"the registry {self._display_url} refused: {_why(error)}; "
-            f"check the account's token and its rights{where}",
+            f"the registry {self._display_url} refused: {_reason(error)}; "
+            f"check the account's token and its rights{suffix}",
             retryable=False,
         )
 
@@ -117,7 +117,7 @@ def _take_any_text(connection: object, _record: object) -> None:
         connection.text_factory = any_text
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """A plugin's own words, which MLflow takes for an answer of no known shape, or the error's."""
     garbage = error.__cause__ if isinstance(error, MlflowException) else error
     if isinstance(garbage, _GARBAGE) and not isinstance(garbage, exceptions.RequestException):
@@ -129,7 +129,7 @@ def _why(error: Exception) -> str:
     return " ".join(redact(message).split())[:200].rstrip(".")
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     """Whether the same may work a moment later: it is not what the registry holds that fails."""
     if isinstance(error, MlflowException):
         is_busy = error.error_code == "TEMPORARILY_UNAVAILABLE"

@@ -7,15 +7,15 @@ from agentworld.lineage.base import Agent, WorldModel
 from agentworld.records.base import digest_json
 
 
-def tags_of(what: WorldModel | Agent) -> dict[str, str]:
+def tags_of(entity: WorldModel | Agent) -> dict[str, str]:
     """Without the `agentworld.` that a registry puts before them."""
-    return _of_world_model(what) if isinstance(what, WorldModel) else _of_agent(what)
+    return _of_world_model(entity) if isinstance(entity, WorldModel) else _of_agent(entity)
 
 
-def _of_world_model(what: WorldModel) -> dict[str, str]:
-    tags = {"kind": "world-model", "artifact": what.artifact, "report": what.report}
-    tags["data"] = what.stages[-1].data or ""
-    for stage in what.stages:
+def _of_world_model(entity: WorldModel) -> dict[str, str]:
+    tags = {"kind": "world-model", "artifact": entity.artifact, "report": entity.report}
+    tags["data"] = entity.stages[-1].data or ""
+    for stage in entity.stages:
         tags[f"{stage.stage}.artifact"] = stage.artifact
         tags[f"{stage.stage}.recipe"] = digest_json(stage.recipe)
         tags[f"{stage.stage}.parents"] = " ".join(stage.parents)
@@ -23,15 +23,15 @@ def _of_world_model(what: WorldModel) -> dict[str, str]:
     return tags
 
 
-def _of_agent(what: Agent) -> dict[str, str]:
-    checkpoint = what.checkpoint
-    tags = {"kind": "agent", "artifact": what.artifact, "run": what.run}
+def _of_agent(entity: Agent) -> dict[str, str]:
+    checkpoint = entity.checkpoint
+    tags = {"kind": "agent", "artifact": entity.artifact, "run": entity.run}
     tags["simulator"] = checkpoint.simulator or ""
-    tags["report"] = what.report or ""
+    tags["report"] = entity.report or ""
     tags["parents"] = " ".join(checkpoint.parents)
     tags["recipe"] = digest_json(checkpoint.recipe)
-    if what.edge:
-        tags["edge"] = what.edge_digest or ""
-        tags["edge.grade"] = what.edge.edge.grade
-        tags["edge.simulator"] = what.edge.edge.simulator
+    if entity.edge:
+        tags["edge"] = entity.edge_digest or ""
+        tags["edge.grade"] = entity.edge.edge.grade
+        tags["edge.simulator"] = entity.edge.edge.simulator
     return tags

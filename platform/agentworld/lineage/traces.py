@@ -107,7 +107,10 @@ class _Traces:
         if entity is None and experiment.isdecimal():
             entity = if_there(lambda: self._client.get_experiment(experiment))
         if entity is None:
-            names = [each.name for each in self._client.search_experiments(max_results=_MOST_NAMED)]
+            names = [
+                experiment.name
+                for experiment in self._client.search_experiments(max_results=_MOST_NAMED)
+            ]
             raise InputError(
                 f"there is no experiment {experiment!r} in MLflow; there is {', '.join(names)}"
             )

@@ -8,7 +8,7 @@ from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest, digest_json
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, TrustedKeys, load_trusted
-from agentworld.statements.mounted_keys import told_keys
+from agentworld.statements.mounted_keys import read_trusted_keys
 from agentworld.storage.address import redact
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld.storage.stores import Stores
@@ -64,7 +64,7 @@ def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
     own = Stores.of(store).keys / SIMULATOR_KEYS
     if own.is_dir():
         return load_trusted(own)
-    return told_keys((ledger or open_ledger(store)).signing_keys)
+    return read_trusted_keys((ledger or open_ledger(store)).signing_keys)
 
 
 def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:

@@ -56,7 +56,7 @@ async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
             await client.close()
         return
     with closing(open_ledger(store)) as ledger:
-        episode_store = EpisodeStore(ledger, only=simulator.digest)
+        episode_store = EpisodeStore(ledger, simulator=simulator.digest)
         only = ConnectedSimulator(simulator.manifest, _NotStarted())
         simulators = Simulators(episode_store, OneSimulator(only, ledger.aliases))
         log_signer = log_signer_of(Stores.of(store), ledger, simulator.digest)

@@ -130,11 +130,11 @@ def check_engine(manifest: SimulatorManifest, engine: EngineRecipe) -> None:
         raise InputError(
             f"the manifest's world answers at {manifest.engine.url}; no engine of ours serves it"
         )
-    here = engine_arguments(engine, manifest.context_tokens)
+    arguments = engine_arguments(engine, manifest.context_tokens)
     pinned = {
         "engine.kind": (manifest.engine.kind, engine.kind),
         "engine.version": (manifest.engine.version, engine_version(engine.kind)),
-        "engine.arguments": (manifest.engine.arguments, here),
+        "engine.arguments": (manifest.engine.arguments, arguments),
         "engine.environment": (manifest.engine.environment, engine.environment),
     }
     _check_equal(pinned)

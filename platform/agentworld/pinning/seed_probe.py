@@ -50,7 +50,7 @@ class _Answer(NamedTuple):
 class _Round(NamedTuple):
     """The answers to the first questions, and how they were asked."""
 
-    how: str
+    name: str
     answers: list[_Answer]
 
 
@@ -62,12 +62,12 @@ async def probe_seeds(
     Raises EngineError where the engine fails.
     """
     questions = _questions(manifest, max(concurrency, _LEAST_QUESTIONS))
-    alone = questions[:_ALONE_AT_A_START] if briefly else questions
+    first_questions = questions[:_ALONE_AT_A_START] if briefly else questions
 
     async def ask(question: _Question) -> _Answer:
         return await _ask(engine, manifest, question)
 
-    rounds = [_Round("alone", [await ask(question) for question in alone])]
+    rounds = [_Round("alone", [await ask(question) for question in first_questions])]
     rounds.append(_Round("all at once", await asyncio.gather(*map(ask, questions))))
     if not briefly:
         backwards = await asyncio.gather(*map(ask, reversed(questions)))
@@ -137,8 +137,8 @@ def _difference(questions: Sequence[_Question], rounds: Sequence[_Round]) -> str
         for question, one, other in zip(questions, before.answers, after.answers, strict=False):
             if one != other:
                 return (
-                    f"asked {before.how}, seed {question.seed} gave {_describe(one)}, and asked"
-                    f" {after.how} {_describe(other)}"
+                    f"asked {before.name}, seed {question.seed} gave {_describe(one)}, and asked"
+                    f" {after.name} {_describe(other)}"
                 )
     if all(answer.ending != "stop" for answer in rounds[0].answers):
         return "no question was answered to its end, so that nothing could be compared"

@@ -45,8 +45,8 @@ def verify(settings: Settings) -> None:
     adapted = adapter_arguments("vllm", settings.model_folder, manifest.digest)
     arguments = adapted or ("--served-model-name", manifest.digest)
     write_whole(settings.engine_arguments, " ".join(arguments).encode())
-    took = f"fetched in {fetched - began:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
-    sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {took}\n")
+    durations = f"fetched in {fetched - began:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
+    sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {durations}\n")
 
 
 def main() -> int:

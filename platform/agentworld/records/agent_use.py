@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from agentworld.records.base import Digest, Label, Name, Record, Words
+from agentworld.records.base import Digest, Label, Name, Record, ShortText
 
 AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
 """As a registry and an evidence mirror both take it."""
@@ -30,9 +30,9 @@ class AgentUseMove(Record):
     artifact: Digest
     run: Name
     """That made it."""
-    by: Words
+    by: ShortText
     """Who wants it so."""
-    reason: Words | None = None
+    reason: ShortText | None = None
 
 
 class AgentUse(AgentUseMove):
@@ -53,7 +53,7 @@ class AgentUse(AgentUseMove):
         """As it is registered."""
         return f"{self.name}@{self.version}"
 
-    def means_the_same(self, other: "AgentUse") -> bool:
+    def is_same_use(self, other: "AgentUse") -> bool:
         """Whether nothing changes by one after the other, whoever wants it and why."""
         return _meaning(self) == _meaning(other)
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from agentworld.records.base import Digest, Name, Record, Words
+from agentworld.records.base import Digest, Name, Record, ShortText
 from agentworld.records.gate import Gate, Judged
 
 
@@ -22,12 +22,12 @@ class AliasMove(Record):
 
     simulator: Digest
     canary: Canary | None = None
-    by: Words
+    by: ShortText
     """Who wants it so."""
     gate: tuple[Gate, ...] = Field((), max_length=64)
     report: Digest | None = None
     """Of the evaluation that the gate is judged by."""
-    override: Words | None = None
+    override: ShortText | None = None
     """Why it may move whatever the gate says."""
 
 
@@ -44,8 +44,8 @@ def gets_canary(alias: str, run: str, percent: int) -> bool:
     The run's name decides: told again it gets the same, and where the part grows, every run that
     got the canary gets it still.
     """
-    place = int.from_bytes(hashlib.sha256(f"{alias} {run}".encode()).digest()[:8]) % 100
-    return place < percent
+    bucket = int.from_bytes(hashlib.sha256(f"{alias} {run}".encode()).digest()[:8]) % 100
+    return bucket < percent
 
 
 class AliasChange(Record):

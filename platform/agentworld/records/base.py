@@ -35,9 +35,9 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 hexadecimal digits."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-"""Words of a user's that every database can hold: Unicode without NUL."""
+"""Text of a user's that every database can hold: Unicode without NUL."""
 
-Words = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]*$")]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]*$")]
 """The same: some, and no more than anybody reads."""
 
 Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
@@ -86,7 +86,7 @@ class Record(BaseModel):
     @property
     def canonical(self) -> bytes:
         """This record as canonical JSON."""
-        with suppress(_Exotic, PydanticSerializationError, RecursionError):
+        with suppress(_NotPlain, PydanticSerializationError, RecursionError):
             return _canonical_in_c(self.model_dump_json())
         return canonical_json(self.model_dump(mode="json"))
 
@@ -131,35 +131,35 @@ def canonical_json(value: object) -> bytes:
         text = json.dumps(value)
         try:
             return _canonical_in_c(text)
-        except _Exotic:
+        except _NotPlain:
             return rfc8785.dumps(json.loads(text, parse_int=_read_integer))
     except (ValueError, RecursionError) as error:
         raise InputError(f"a value cannot be named by a digest: {error}; correct it") from error
 
 
-class _Exotic(Exception):
+class _NotPlain(Exception):
     """A value that Python's own JSON writes in another way than RFC 8785, or might."""
 
 
 def _canonical_in_c(text: str) -> bytes:
-    """The canonical form of a JSON text, ten times as fast as by rfc8785; may raise _Exotic."""
+    """The canonical form of a JSON text, ten times as fast as by rfc8785; may raise _NotPlain."""
     value = json.loads(text, parse_int=_small, parse_float=_refuse, parse_constant=_refuse)
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # Keys are sorted as UTF-16, where what is beyond 16 bits comes before the last of the rest.
     if _SURROGATE.search(canonical) or (_BEYOND.search(canonical) and _LAST.search(canonical)):
-        raise _Exotic
+        raise _NotPlain
     return canonical.encode()
 
 
 def _small(literal: str) -> int:
     number = int(literal)
     if abs(number) >= _FIRST_INEXACT:
-        raise _Exotic
+        raise _NotPlain
     return number
 
 
 def _refuse(literal: str) -> Never:
-    raise _Exotic(literal)
+    raise _NotPlain(literal)
 
 
 def read_canonical(value: JsonValue) -> JsonValue:
@@ -170,9 +170,9 @@ def read_canonical(value: JsonValue) -> JsonValue:
     """
     match value:
         case dict():
-            return {key: read_canonical(each) for key, each in value.items()}
+            return {key: read_canonical(item) for key, item in value.items()}
         case list():
-            return [read_canonical(each) for each in value]
+            return [read_canonical(item) for item in value]
         case float() if not math.isfinite(value):
             raise ValueError(f"JSON has no number {value}")
         case int() if abs(value) >= _FIRST_INEXACT:

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from agentworld.records.alias import AliasChange
 from agentworld.records.attestation import Attestation, AttestationKind
-from agentworld.records.base import Digest, Name, Record, Words, digest_json
+from agentworld.records.base import Digest, Name, Record, ShortText, digest_json
 
 ALIAS_CHANGES = "alias-changes"
 ERASURES = "episode-erasures"
@@ -139,7 +139,7 @@ class Restore(Declaration):
     """That lost entries, and can never go on; empty for all that is no run's log."""
     lost: tuple[str, ...]
     """The names of the copies."""
-    reason: Words
+    reason: ShortText
     by: Name
     at: str
 
@@ -193,7 +193,7 @@ class Withdrawal(InFolder):
     artifact: Digest
     registered: Digest
     """Of what was signed when it was registered, which does not count from now on."""
-    reason: Words
+    reason: ShortText
     by: Name
     at: str
 
@@ -207,7 +207,8 @@ class Withdrawal(InFolder):
 
 
 DECLARATIONS: dict[AttestationKind, type[Declaration]] = {
-    each.kind: each for each in (AliasEntry, Erasure, Restore, Genesis, Withdrawal)
+    record_type.kind: record_type
+    for record_type in (AliasEntry, Erasure, Restore, Genesis, Withdrawal)
 }
 
 

@@ -18,7 +18,7 @@ _SECRET = re.compile("(^|_)(KEY|TOKEN|SECRET|PASSWORD)$")
 
 _OVER_HTTP = "would let others change its weights while it runs"
 _CODE = "brings code or files that no digest covers"
-_OURS = "is for the platform to set"
+_RESERVED_REASON = "is for the platform to set"
 
 _REFUSED = {
     "VLLM_SERVER_DEV_MODE": _OVER_HTTP,
@@ -36,10 +36,10 @@ _REFUSED = {
     "PYTHONPATH": _CODE,
     "PYTHONSTARTUP": _CODE,
     "PYTHONUSERBASE": _CODE,
-    "HOME": _OURS,
-    "PATH": _OURS,
-    "HF_HUB_OFFLINE": _OURS,
-    "TRANSFORMERS_OFFLINE": _OURS,
+    "HOME": _RESERVED_REASON,
+    "PATH": _RESERVED_REASON,
+    "HF_HUB_OFFLINE": _RESERVED_REASON,
+    "TRANSFORMERS_OFFLINE": _RESERVED_REASON,
 }
 
 _REFUSED_ARGUMENTS = {

@@ -181,7 +181,7 @@ class Episode(NamedTuple):
     @property
     def intact(self) -> bool:
         """Every head follows from the one before it, and every text is the one of its digest."""
-        return self.begins_whole and self.follows(self.first_head)
+        return self.has_whole_opening and self.follows(self.first_head)
 
     def follows(self, head: Digest) -> bool:
         """Whether its steps are chained to this first head, each with its own texts."""
@@ -192,7 +192,7 @@ class Episode(NamedTuple):
         return True
 
     @property
-    def begins_whole(self) -> bool:
+    def has_whole_opening(self) -> bool:
         """What it was opened with, unless it is erased, is what its start names."""
         if self.opening is None:
             return True

@@ -27,8 +27,8 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Raises EvidenceError, which names `what` and says why, for all that cannot be read.
+def reading(name: str) -> Iterator[None]:
+    """Raises EvidenceError, which names `name` and says why, for all that cannot be read.
 
     NotFound, EvidenceError and what a retry may help with are raised as they are.
     """
@@ -37,9 +37,9 @@ def reading(what: str) -> Iterator[None]:
     except AgentworldError as error:
         if error.retryable or isinstance(error, EvidenceError | NotFound):
             raise
-        raise EvidenceError(f"{what} is garbled: {error}") from error
+        raise EvidenceError(f"{name} is garbled: {error}") from error
     except Exception as error:  # as many kinds as there is garbage
-        raise EvidenceError(f"{what} is garbled: {reason_of(error)}; restore it") from error
+        raise EvidenceError(f"{name} is garbled: {reason_of(error)}; restore it") from error
 
 
 def reason_of(error: Exception) -> str:
@@ -48,20 +48,20 @@ def reason_of(error: Exception) -> str:
         return first_problem(error)
     if isinstance(error, OSError):
         return str(error.strerror or error)
-    words = (reason for kind, reason in _REASONS if isinstance(error, kind))
-    return next(words, "a value in it is missing or of another type")
+    reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
+    return next(reasons, "a value in it is missing or of another type")
 
 
-def readable(what: str, problems: Iterable[str]) -> Iterator[str]:
+def readable(name: str, problems: Iterable[str]) -> Iterator[str]:
     """The problems; where looking for them fails, that is the last one."""
     try:
-        with reading(what):
+        with reading(name):
             yield from problems
     except (EvidenceError, NotFound) as error:
         yield str(error)
 
 
-class ReadEach(NamedTuple, Generic[_Record]):
+class ReadResult(NamedTuple, Generic[_Record]):
     """What became of several things, of which some may be garbled."""
 
     records: list[_Record]
@@ -76,7 +76,7 @@ class ReadEach(NamedTuple, Generic[_Record]):
         return self.records
 
 
-def read_each(items: Iterable[_Item], read: Callable[[_Item], _Record]) -> ReadEach[_Record]:
+def read_each(items: Iterable[_Item], read: Callable[[_Item], _Record]) -> ReadResult[_Record]:
     """Reads each by itself; `read` raises EvidenceError or NotFound for what is garbled."""
     records, problems = list[_Record](), list[str]()
     for item in items:
@@ -84,16 +84,16 @@ def read_each(items: Iterable[_Item], read: Callable[[_Item], _Record]) -> ReadE
             records.append(read(item))
         except (EvidenceError, NotFound) as error:
             problems.append(str(error))
-    return ReadEach(records, problems)
+    return ReadResult(records, problems)
 
 
-def read_list(what: str, read: Callable[[], list[_Record]]) -> ReadEach[_Record]:
+def read_list(name: str, read: Callable[[], list[_Record]]) -> ReadResult[_Record]:
     """All of a list, or nothing of it and why."""
     try:
-        with reading(what):
-            return ReadEach(read(), [])
+        with reading(name):
+            return ReadResult(read(), [])
     except (EvidenceError, NotFound) as error:
-        return ReadEach([], [str(error)])
+        return ReadResult([], [str(error)])
 
 
 def any_text(data: bytes) -> str:

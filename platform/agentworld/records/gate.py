@@ -6,13 +6,13 @@ from typing import Literal, Self
 from pydantic import ValidationError
 
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, Record, Words
+from agentworld.records.base import Digest, Record, ShortText
 
 
 class Gate(Record):
     """What a report has to show."""
 
-    metric: Words
+    metric: ShortText
     """A figure's name in a report, as `live_gain` or `exact_match`."""
     least: float
     """How large the figure has to be."""

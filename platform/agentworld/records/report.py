@@ -283,8 +283,8 @@ def _figures(fields: Mapping[str, Any], start: str = "") -> dict[str, Estimate]:
     if fields.keys() == Estimate.model_fields.keys():
         return {start: Estimate.model_validate(fields)}
     figures: dict[str, Estimate] = {}
-    for name, each in fields.items():
-        if isinstance(each, Mapping):
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
             inside = start if name == "metrics" else f"{start}.{name}".lstrip(".")
-            figures |= _figures(each, inside)
+            figures |= _figures(value, inside)
     return figures

@@ -94,9 +94,9 @@ _KINDS = {line: kind for kind, line in _LINES.items()}
 
 def trajectory_lines(result: StepResult, action: str, sampled: Sampled) -> list[TrajectoryLine]:
     """A step that was answered, and the end of its episode where it is the last one."""
-    place = result.run, result.episode, result.step
+    position = result.run, result.episode, result.step
     step = TrajectoryStep(
-        *place,
+        *position,
         simulator=result.simulator,
         policy=sampled.policy,
         policy_step=sampled.policy_step,
@@ -108,7 +108,7 @@ def trajectory_lines(result: StepResult, action: str, sampled: Sampled) -> list[
     )
     if not result.done:
         return [step]
-    return [step, TrajectoryEnd(*place, "limit" if result.truncated else "done")]
+    return [step, TrajectoryEnd(*position, "limit" if result.truncated else "done")]
 
 
 def write_line(line: TrajectoryLine) -> bytes:

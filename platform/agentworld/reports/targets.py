@@ -72,11 +72,11 @@ def figures_of(summary: Summary) -> list[Figure]:
     best = max(world.sft, world.rl, key=lambda stage: stage.exact_match)
     exact = [Figure("exact match, all turns", best.exact_match, must=0.75, goal=0.95)]
     exact += [
-        Figure(f"exact match, {words}", best.by_tag[tag], must, goal)
-        for tag, (words, must, goal) in _BY_TAG.items()
+        Figure(f"exact match, {label}", best.by_tag[tag], must, goal)
+        for tag, (label, must, goal) in _BY_TAG.items()
         if tag in best.by_tag
     ]
-    seconds, most = sum(summary.seconds.values()), MOST_SECONDS.get(summary.recipe)
+    seconds, limit = sum(summary.seconds.values()), MOST_SECONDS.get(summary.recipe)
     quality = [
         *exact,
         *_difference("lead over the baselines", world.lead, must=0.1),
@@ -84,11 +84,11 @@ def figures_of(summary: Summary) -> list[Figure]:
         *(_of_agent(summary.agent) if summary.agent else ()),
     ]
     if has_no_targets(summary):
-        quality = [each._replace(must=None, goal=None) for each in quality]
+        quality = [row._replace(must=None, goal=None) for row in quality]
     return [
         *quality,
         *([_of_steps(summary.agent)] if summary.agent else ()),
-        Figure("time of all steps", seconds, must=most, at_most=True, unit="s"),
+        Figure("time of all steps", seconds, must=limit, at_most=True, unit="s"),
         Figure("memory at most", summary.peak_memory_gib, must=6, at_most=True, unit="GiB"),
     ]
 

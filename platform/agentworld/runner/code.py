@@ -151,5 +151,5 @@ def _modules_of_table(node: ast.keyword) -> set[str]:
     """The values of `modules={...}`, by which `Kinds` finds its modules."""
     if node.arg != "modules" or not isinstance(node.value, ast.Dict):
         return set()
-    constants = (each for each in node.value.values if isinstance(each, ast.Constant))
-    return {each.value for each in constants if isinstance(each.value, str)}
+    constants = (part for part in node.value.values if isinstance(part, ast.Constant))
+    return {constant.value for constant in constants if isinstance(constant.value, str)}

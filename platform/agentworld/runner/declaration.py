@@ -53,15 +53,19 @@ class Step(NamedTuple):
     @property
     def usage(self) -> str:
         """Its arguments in their order."""
-        return " ".join(["RECIPE", "STORE", *(each.name.upper() for each in self.inputs)])
+        return " ".join(
+            ["RECIPE", "STORE", *(step_input.name.upper() for step_input in self.inputs)]
+        )
 
-    def bind(self, words: Sequence[str]) -> dict[str, str]:
+    def bind(self, arguments: Sequence[str]) -> dict[str, str]:
         """Its inputs by name, from a recipe, a store and the others; raises InputError."""
-        values = words[2:]
-        defaults = [each.default for each in self.inputs[len(values) :]]
-        if len(words) < 2 or len(values) > len(self.inputs) or None in defaults:
+        values = arguments[2:]
+        defaults = [step_input.default for step_input in self.inputs[len(values) :]]
+        if len(arguments) < 2 or len(values) > len(self.inputs) or None in defaults:
             raise InputError(
-                f"{self.name} takes {self.usage}, not {len(words)} arguments; give these"
+                f"{self.name} takes {self.usage}, not {len(arguments)} arguments; give these"
             )
-        filled = [*values, *(each or "" for each in defaults)]
-        return {each.name: value for each, value in zip(self.inputs, filled, strict=True)}
+        filled = [*values, *(default or "" for default in defaults)]
+        return {
+            step_input.name: value for step_input, value in zip(self.inputs, filled, strict=True)
+        }

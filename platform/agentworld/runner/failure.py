@@ -20,7 +20,7 @@ def translated(error: Exception, store: Path) -> Exception:
 
 
 @contextmanager
-def in_words(store: Path) -> Iterator[None]:
+def translate_errors(store: Path) -> Iterator[None]:
     """Raises what the block raises, `translated`."""
     try:
         yield
@@ -33,8 +33,8 @@ def in_words(store: Path) -> Iterator[None]:
 
 def sentence_of(error: Exception) -> str:
     """The sentence for a user; an error that nobody foresaw keeps its type's name."""
-    words = " ".join(str(error).split())[:300] or "no words"
-    return words if isinstance(error, AgentworldError) else f"{type(error).__name__}: {words}"
+    message = " ".join(str(error).split())[:300] or "no words"
+    return message if isinstance(error, AgentworldError) else f"{type(error).__name__}: {message}"
 
 
 def full_sentence(store: Path) -> str:

@@ -69,10 +69,10 @@ def anywhere(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
         if copy is None:
             return step(*arguments, **options)
         _refresh(copy)
-        paths = {name: _here(copy, value) for name, value in bound.arguments.items()}
+        paths = {name: _to_local(copy, value) for name, value in bound.arguments.items()}
         bound.arguments.update(paths)
         answer = step(*bound.args, **bound.kwargs)
-        return _there(copy, answer) if is_bucket(store) else answer
+        return _to_remote(copy, answer) if is_bucket(store) else answer
 
     return called
 
@@ -88,7 +88,7 @@ def located(store: str) -> Path:
 
 def located_path(name: str, store: str) -> str:
     """The path of what is in a store's bucket; a file is brought. Any other word as it is."""
-    return str(_here(_opened(store), name)) if is_bucket(store) else name
+    return str(_to_local(_opened(store), name)) if is_bucket(store) else name
 
 
 def fetch(path: Path) -> Path:
@@ -148,7 +148,7 @@ def sync_while(
         yield
         return
     fetch_all(folder, *reads)
-    with _Keeper(copy, lease, folder, progress, from_environment(Settings).keep_seconds):
+    with _CheckpointSync(copy, lease, folder, progress, from_environment(Settings).keep_seconds):
         yield
     lease.check()
     copy.put(folder)
@@ -161,7 +161,7 @@ def prune(folder: Path) -> None:
         copy.prune(folder)
 
 
-class _Keeper:
+class _CheckpointSync:
     """A thread that puts back what a killed step goes on from."""
 
     def __init__(
@@ -202,8 +202,8 @@ def _resumable(folder: Path) -> list[Path]:
     """All that is in a step's folder but what is whole only at the end, what vouches for that, and
     checkpoints that are being written.
     """
-    there = [path for path in folder.iterdir() if path.name not in _AT_THE_END]
-    paths = [path for path in there if not (path / CHECKPOINTS).is_dir()]
+    entries = [path for path in folder.iterdir() if path.name not in _AT_THE_END]
+    paths = [path for path in entries if not (path / CHECKPOINTS).is_dir()]
     return [*paths, *sealed_checkpoints(folder / CHECKPOINTS)]
 
 
@@ -221,10 +221,10 @@ def _refresh(copy: WorkingCopy) -> None:
     copy.bring(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
 
 
-def _here(copy: WorkingCopy, value: object) -> object:
+def _to_local(copy: WorkingCopy, value: object) -> object:
     """A file in the bucket, as a recipe's, is brought."""
     if type(value) is tuple:  # of arguments, and no record
-        return tuple(_here(copy, each) for each in value)
+        return tuple(_to_local(copy, item) for item in value)
     if not isinstance(value, str) or copy.here(value) == value:
         return value
     path = Path(copy.here(value))
@@ -233,10 +233,10 @@ def _here(copy: WorkingCopy, value: object) -> object:
     return str(path)
 
 
-def _there(copy: WorkingCopy, answer: _Answer) -> _Answer:
+def _to_remote(copy: WorkingCopy, answer: _Answer) -> _Answer:
     """What a step answers: a folder, or several values of which some are folders."""
     if isinstance(answer, str):
         return type(answer)(copy.there(answer))
     if isinstance(answer, tuple) and hasattr(answer, "_make"):
-        return cast("_Answer", answer._make(_there(copy, each) for each in answer))
+        return cast("_Answer", answer._make(_to_remote(copy, item) for item in answer))
     return answer

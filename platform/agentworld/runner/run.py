@@ -53,13 +53,19 @@ def _planned(
 ) -> _Planned:
     settings = load_recipe(recipe_path(recipe))
     values = step.bind((recipe, store, *arguments))
-    paths = {each.name: values.pop(each.name) for each in step.inputs if each.step}
+    paths = {
+        step_input.name: values.pop(step_input.name)
+        for step_input in step.inputs
+        if step_input.step
+    }
     folders = {name: Path(path) for name, path in paths.items() if path}
     digests = {name: output_of(str(folder)) for name, folder in folders.items()}
     task = Task(settings, Path(store), folders, digests, values)
     plan = planner(task)
     reads = [
-        folders[each.name] for each in step.inputs if each.reads_files and each.name in folders
+        folders[step_input.name]
+        for step_input in step.inputs
+        if step_input.reads_files and step_input.name in folders
     ]
     inputs = {**digests, **plan.inputs}
     return _Planned(task.store, plan, step.recipe(task.recipe), inputs, reads)

@@ -16,7 +16,7 @@ from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.progress import no_tick
 from agentworld.records.step import StepReceipt
 from agentworld.runner.code import code_digest
-from agentworld.runner.failure import in_words, sentence_of
+from agentworld.runner.failure import sentence_of, translate_errors
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import ProgressFile, progress_path
 from agentworld.runner.remote import fetch_all, is_kept, keep, leased, prune, sync_while
@@ -63,7 +63,7 @@ def run_step(
         if check:
             check()
         started = time.monotonic()
-        with _alone(folder, step) as lease:
+        with _exclusive_lease(folder, step) as lease:
             if _is_reused(folder, progress):  # by whom it waited for
                 return folder
             receipt.unlink(missing_ok=True)
@@ -140,7 +140,7 @@ def _folder(store: Path, step: str, key: Digest) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path, step: str) -> Iterator[Lease | None]:
+def _exclusive_lease(folder: Path, step: str) -> Iterator[Lease | None]:
     folder.mkdir(parents=True, exist_ok=True)
     busy = f"another process works on {step} in {folder}; wait for it, or end it"
     lock = folder.with_name(folder.name + ".lock")
@@ -151,7 +151,7 @@ def _alone(folder: Path, step: str) -> Iterator[Lease | None]:
 @contextmanager
 def _report_failure(progress: ProgressFile, store: Path) -> Iterator[None]:
     try:
-        with in_words(store):
+        with translate_errors(store):
             yield
     except Exception as error:
         progress.fail(type(error).__name__, sentence_of(error))

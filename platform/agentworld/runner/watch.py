@@ -35,7 +35,7 @@ class Watch:
         self._driver_lock = driver_lock
         self._driver = holder_of(driver_lock)
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._check_folder, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -50,7 +50,7 @@ class Watch:
         self._stopped.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _check_folder(self) -> None:
         while not self._stopped.wait(_SECONDS_BETWEEN_LOOKS):
             self.peak_memory_gib = max(self.peak_memory_gib, tree_memory_gib())
             if self._driver and holder_of(self._driver_lock) != self._driver:

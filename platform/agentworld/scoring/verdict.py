@@ -42,11 +42,11 @@ def _candidates(text: str) -> Iterator[str]:
 def _objects(text: str) -> Iterator[str]:
     """Every stretch between braces that match, whatever stands in strings."""
     open_places: list[int] = []
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         if character == "{":
-            open_places.append(place)
+            open_places.append(index)
         elif character == "}" and open_places:
-            yield text[open_places.pop() : place + 1]
+            yield text[open_places.pop() : index + 1]
 
 
 def _load(text: str) -> object:

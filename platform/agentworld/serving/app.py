@@ -17,7 +17,7 @@ from agentworld.http.naming import SimulatorHeader
 from agentworld.serving.authorized_service import AppState
 from agentworld.serving.episodes.quota import Quota
 from agentworld.serving.episodes.store import EpisodeStore
-from agentworld.serving.housekeeping import again_and_again
+from agentworld.serving.housekeeping import repeating
 from agentworld.serving.protocols import agent_uses, aliases, native
 from agentworld.serving.protocols.base import open_protocol
 from agentworld.serving.runs import Runs
@@ -52,8 +52,8 @@ def create_app(
     @asynccontextmanager
     async def working(_app: FastAPI) -> AsyncIterator[None]:
         async with (
-            again_and_again(runs.seal, seal_seconds),
-            again_and_again(lambda: episode_store.expire(idle_seconds), idle_seconds / 10),
+            repeating(runs.seal, seal_seconds),
+            repeating(lambda: episode_store.expire(idle_seconds), idle_seconds / 10),
             AsyncExitStack() as working_protocols,
         ):
             for protocol in opened:
@@ -81,7 +81,7 @@ def create_app(
         app.router.routes += protocol.routes
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
     app.add_middleware(Gate, access=access, loopback_only=loopback_only)
-    app.add_middleware(SimulatorHeader, only=simulators.only)
+    app.add_middleware(SimulatorHeader, simulator=simulators.single)
     add_handlers(app)
     return app
 

@@ -120,18 +120,18 @@ class AuthorizedService:
         async with quota.episode(tenant, name):
             result = await service.reset(opening, name)
         if allowed:
-            allowed.used(0, len(text_bytes(opening.text)))
+            allowed.charge(0, len(text_bytes(opening.text)))
         return result
 
     async def step(self, episode: str, request: Request) -> StepResult:
         """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
-        at = self._find_place(episode) or await self._load_place(episode)
+        at = self._find_episode_service(episode) or await self._load_episode_service(episode)
         step = await self._take(at.service, episode, request)
         return session.to_step_result(at.service.digest, at.run, step)
 
     async def take(self, episode: str, request: Request) -> EpisodeStep:
         """The same, and what it cost."""
-        at = self._find_place(episode) or await self._load_place(episode)
+        at = self._find_episode_service(episode) or await self._load_episode_service(episode)
         return await self._take(at.service, episode, request)
 
     def check_allowed(self) -> None:
@@ -158,7 +158,7 @@ class AuthorizedService:
     async def manifest(self, simulator: Digest | None = None) -> SimulatorManifest:
         """Of a simulator, or of the one that there is, which anybody may see."""
         simulators = self._app_state.simulators
-        digest = simulator or simulators.only
+        digest = simulator or simulators.single
         if digest is None:
             raise NotFound(
                 "this service has many simulators; name one, as in /simulators/DIGEST/manifest"
@@ -177,12 +177,12 @@ class AuthorizedService:
         await self._simulator(await self._check_sees_episode(episode))
         return await self._app_state.episode_store.settled(episode)
 
-    async def load_open(self, episode: str, *, anew: bool = False) -> OpenEpisode:
+    async def load_open(self, episode: str, *, reload: bool = False) -> OpenEpisode:
         """The same as this replica goes on with it: nothing is read of one that it holds, unless
-        `anew`, for another replica may have gone on with it.
+        `reload`, for another replica may have gone on with it.
         """
         service = await self._service(await self._check_sees_episode(episode))
-        return await service.load_open(episode, anew=anew)
+        return await service.load_open(episode, reload=reload)
 
     async def toolbox(self, episode: str) -> Toolbox:
         """What may be called in an episode that the caller may see."""
@@ -202,10 +202,10 @@ class AuthorizedService:
             service.counts.stepped(self._protocol, timings, step.usage)
         if timings and allowed:
             num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
-            allowed.used(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
+            allowed.charge(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
         return step
 
-    def _find_place(self, episode: str) -> "_Place | None":
+    def _find_episode_service(self, episode: str) -> "_EpisodeService | None":
         """Where an episode is that is the caller's, where nobody has to be asked: most steps."""
         caller, app_state = self.caller, self._app_state
         open_episode = app_state.episode_store.find_open(episode)
@@ -213,18 +213,18 @@ class AuthorizedService:
             return None
         run = open_episode.opening.run
         if caller.run is None:
-            is_theirs = app_state.episode_store.owners.knows(run, caller.tenant)
+            is_theirs = app_state.episode_store.owners.is_known_owner(run, caller.tenant)
         else:
             is_theirs = caller.run == run
         service = app_state.simulators.connected.get(open_episode.simulator)
         if service is None or not is_theirs:
             return None
         self._answering.simulator = open_episode.simulator
-        return _Place(service, run)
+        return _EpisodeService(service, run)
 
-    async def _load_place(self, episode: str) -> "_Place":
+    async def _load_episode_service(self, episode: str) -> "_EpisodeService":
         run = await self._check_owns_episode(episode)
-        return _Place(await self._service(run), run)
+        return _EpisodeService(await self._service(run), run)
 
     async def _service(self, run: str) -> SimulatorService:
         """What answers for a run that was checked to be the caller's to ask for."""
@@ -255,19 +255,19 @@ class AuthorizedService:
         await self._check_sees(run, _no_episode(episode))
         return run
 
-    async def _check_owns(self, run: str, otherwise: str) -> None:
+    async def _check_owns(self, run: str, message: str) -> None:
         """May act in it: the run is the caller's tenant's, or the one of their token."""
         self.caller.check("agent")
         if self.caller.run == run:
             return
         owner = await self._owner(run)
         if self.caller.run is not None or owner.tenant != self.caller.tenant:
-            raise NotFound(otherwise)
+            raise NotFound(message)
 
-    async def _check_sees(self, run: str, otherwise: str) -> None:
+    async def _check_sees(self, run: str, message: str) -> None:
         self.caller.check("agent", "auditor")
         if "auditor" not in self.caller.roles:
-            await self._check_owns(run, otherwise)
+            await self._check_owns(run, message)
         await self._owner(run)
 
     async def _owner(self, run: str) -> Owner:
@@ -279,7 +279,7 @@ class AuthorizedService:
             raise NotFound(_lost_run(run) if was_opened else _no_run(run)) from error
 
 
-class _Place(NamedTuple):
+class _EpisodeService(NamedTuple):
     """Where an episode goes on."""
 
     service: SimulatorService

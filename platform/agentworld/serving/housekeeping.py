@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def again_and_again(
+async def repeating(
     work: Callable[[], Awaitable[object]], every_seconds: float
 ) -> AsyncIterator[None]:
     """Does the work at intervals while the block runs; a failure is logged and tried again."""

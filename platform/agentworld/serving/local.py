@@ -126,7 +126,7 @@ def _engine(
     port = free_port()
 
     @contextmanager
-    def start(over: Event) -> Iterator[ServedEngine]:
+    def start(stopping: Event) -> Iterator[ServedEngine]:
         check_files(manifest, model_folder)  # each time: nobody serves what was changed meanwhile
         check_engine(manifest, recipe)
         with serve(
@@ -136,7 +136,7 @@ def _engine(
             context_tokens=manifest.context_tokens,
             log=log,
             port=port,
-            over=over,
+            stopping=stopping,
         ) as served:
             yield served
 

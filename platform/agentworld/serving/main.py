@@ -88,14 +88,16 @@ def serve(settings: Settings) -> None:
     tokens = RunTokens(read_tokens(settings.keys / RUN_TOKENS))
     access = access_of(tokens, settings.access, settings.host)
     manifest = _verified(settings.manifest, settings) if settings.manifest else None
-    only = manifest.digest if manifest else None
+    simulator = manifest.digest if manifest else None
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
     spans = Spans(TracingSettings())
-    episode_store = EpisodeStore(ledger, only=only)
+    episode_store = EpisodeStore(ledger, simulator=simulator)
     app = create_app(
         Simulators(episode_store, _catalog(settings, manifest, ledger, spans)),
         episode_store,
-        log_signer_of(settings, ledger, only) if only else log_signer_on_cluster(settings, ledger),
+        log_signer_of(settings, ledger, simulator)
+        if simulator
+        else log_signer_on_cluster(settings, ledger),
         access,
         loopback_only=settings.access == "local",
         idle_seconds=settings.idle_seconds,

@@ -89,7 +89,7 @@ class Runs:
         try:
             return await asyncio.to_thread(self._log_signer.seal_all)
         finally:  # a log that forked keeps nothing else from being copied
-            await asyncio.to_thread(self.statement_signer.keep_up)
+            await asyncio.to_thread(self.statement_signer.copy_missing)
 
     async def _opened(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
         """The run that was opened so under this name, whatever its alias means by now."""

@@ -95,16 +95,16 @@ class SimulatorService:
             try:
                 return await self._answer(episode, request)
             except Conflict:
-                num_steps, episode = len(episode.steps), await self._load(name, anew=True)
+                num_steps, episode = len(episode.steps), await self._load(name, reload=True)
                 if len(episode.steps) == num_steps:
                     raise
                 # Another replica went on with it meanwhile, and may do so again.
 
-    async def load_open(self, episode: str, *, anew: bool = False) -> OpenEpisode:
-        """An episode as this replica goes on with it, or `anew` as the ledger has it."""
-        open_episode = None if anew else self._episode_store.find_open(episode)
+    async def load_open(self, episode: str, *, reload: bool = False) -> OpenEpisode:
+        """An episode as this replica goes on with it, or `reload` as the ledger has it."""
+        open_episode = None if reload else self._episode_store.find_open(episode)
         if open_episode is None:
-            return await self._load(episode, anew=anew)
+            return await self._load(episode, reload=reload)
         self._check_ours(open_episode.simulator)
         return open_episode
 
@@ -113,9 +113,9 @@ class SimulatorService:
         await self._engine.close()
 
     async def _answer(self, episode: OpenEpisode, request: Request) -> StepAnswer:
-        came = time.perf_counter()
+        arrived_at = time.perf_counter()
         async with episode.lock:
-            waited = time.perf_counter() - came
+            waited = time.perf_counter() - arrived_at
             if step := session.recorded(episode, request):
                 return StepAnswer(step, None)
             observed = await self._observe(episode, request.action)
@@ -125,7 +125,9 @@ class SimulatorService:
         now = time.perf_counter()
         engine_seconds = step.usage.engine_seconds or None
         queued = waited + observed.queued_seconds
-        return StepAnswer(step, Timings(queued, engine_seconds, now - observed_at, now - came))
+        return StepAnswer(
+            step, Timings(queued, engine_seconds, now - observed_at, now - arrived_at)
+        )
 
     async def _observe(self, episode: OpenEpisode, action: str) -> Observed:
         if episode.opening.replay:
@@ -134,11 +136,11 @@ class SimulatorService:
         seed = session.seed(self.manifest, episode.opening, len(episode.steps) + 1)
         return await self._observer.observe(messages, seed, episode.id)
 
-    async def _load(self, name: str, *, anew: bool = False) -> OpenEpisode:
+    async def _load(self, name: str, *, reload: bool = False) -> OpenEpisode:
         episode = await self._episode(name)
         replay = episode.opened_with.replay
         record = await self._steps_of(replay) if replay else ()
-        if anew:
+        if reload:
             self._episode_store.drop(name)
         return self._keep(episode, record)
 
@@ -155,15 +157,15 @@ class SimulatorService:
         self, opening: EpisodeOpening, name: str
     ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
         """The new episode, and the record that it repeats."""
-        here: dict[str, object] = {"accelerators": self._accelerators()}
+        environment: dict[str, object] = {"accelerators": self._accelerators()}
         at = opening.fork or opening.replay
         if at is None:
-            here["domain"] = domain_name(self.manifest, opening)
-            return Episode.new(name, self.digest, opening.model_copy(update=here)), ()
+            environment["domain"] = domain_name(self.manifest, opening)
+            return Episode.new(name, self.digest, opening.model_copy(update=environment)), ()
         source = await self._episode(at.episode)
         opening = session.continued(opening, source, at)
         if opening.fork:  # what is repeated was computed where it was recorded
-            opening = opening.model_copy(update=here)
+            opening = opening.model_copy(update=environment)
         record = source.steps[: at.step]
         episode = Episode.new(name, self.digest, opening)
         return (episode, record) if opening.replay else (session.forked(episode, record), ())
@@ -171,13 +173,13 @@ class SimulatorService:
     async def _is_recorded(self, episode: Episode) -> bool:
         """Whether it is there already, with the same start, wherever its engine ran then."""
         try:
-            there = await self._episode(episode.id)
+            current = await self._episode(episode.id)
         except (NotFound, Conflict):  # what else has this name is not told of
             return False
         opening = episode.opened_with
-        if there.opening:
-            opening = opening.model_copy(update={"accelerators": there.opening.accelerators})
-        return there.first_head == Episode.new(episode.id, self.digest, opening).first_head
+        if current.opening:
+            opening = opening.model_copy(update={"accelerators": current.opening.accelerators})
+        return current.first_head == Episode.new(episode.id, self.digest, opening).first_head
 
     async def _episode(self, name: str) -> Episode:
         episode = await self._episode_store.episode(name)
@@ -186,9 +188,9 @@ class SimulatorService:
 
     def _check_ours(self, simulator: Digest) -> None:
         if simulator != self.digest:
-            raise another(simulator, self.digest)
+            raise wrong_simulator(simulator, self.digest)
 
 
-def another(simulator: Digest, ours: Digest) -> Conflict:
+def wrong_simulator(simulator: Digest, own: Digest) -> Conflict:
     """What belongs to another simulator is refused so."""
-    return Conflict(f"this belongs to simulator {simulator} and is never answered by {ours}")
+    return Conflict(f"this belongs to simulator {simulator} and is never answered by {own}")

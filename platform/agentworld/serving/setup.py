@@ -24,7 +24,7 @@ from agentworld.signing.keys import (
     load_trusted,
 )
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
-from agentworld.statements.mounted_keys import MountedKeys, told_keys
+from agentworld.statements.mounted_keys import MountedKeys, read_trusted_keys
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
@@ -44,18 +44,22 @@ def access_of(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> 
     return LocalAccess(tokens)
 
 
-def log_signer_of(stores: Stores, ledger: Ledger, only: Digest | None) -> LogCheckpointSigner:
+def log_signer_of(stores: Stores, ledger: Ledger, simulator: Digest | None) -> LogCheckpointSigner:
     """Signs the logs of one simulator's runs, or of all."""
     own = stores.keys / SIMULATOR_KEYS
     ensure_signer(own)
-    return _log_signer(stores, ledger, only, partial(load_signer, own), partial(load_trusted, own))
+    return _log_signer(
+        stores, ledger, simulator, partial(load_signer, own), partial(load_trusted, own)
+    )
 
 
 def log_signer_on_cluster(stores: Stores, ledger: Ledger) -> LogCheckpointSigner:
     """Signs the logs of all runs with a key that is mounted; raises NotFound where it is not."""
     own = MountedKeys(stores.keys / SIMULATOR_KEYS, ledger.signing_keys)
     own.signer()
-    return _log_signer(stores, ledger, None, own.signer, partial(told_keys, ledger.signing_keys))
+    return _log_signer(
+        stores, ledger, None, own.signer, partial(read_trusted_keys, ledger.signing_keys)
+    )
 
 
 def statement_signer_of(stores: Stores, ledger: Ledger) -> StatementSigner:
@@ -71,14 +75,14 @@ def statement_signer_of(stores: Stores, ledger: Ledger) -> StatementSigner:
 def _log_signer(
     stores: Stores,
     ledger: Ledger,
-    only: Digest | None,
+    simulator: Digest | None,
     signer: Callable[[], Signer],
     trusted: Callable[[], TrustedKeys],
 ) -> LogCheckpointSigner:
     steps = stores.keys / STEP_KEYS
     return LogCheckpointSigner(
         ledger,
-        only,
+        simulator,
         signer,
         WriteOnce(stores.mirror_url),
         trusted=trusted,
@@ -88,4 +92,4 @@ def _log_signer(
 
 def guard_of(app_state: AppState, limits: Limits) -> Guard:
     """Names the house's simulator, where it has one, and counts among what it refused."""
-    return Guard(app_state.simulators.only, limits, app_state.episode_store.metrics.count_problem)
+    return Guard(app_state.simulators.single, limits, app_state.episode_store.metrics.count_problem)

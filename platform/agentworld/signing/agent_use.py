@@ -34,7 +34,7 @@ def read_agent_use(attestation: Attestation, trusted: TrustedKeys) -> AgentUse:
     """
     statement = verify(attestation.envelope, trusted)
     agent_use = read_predicate(
-        statement, AgentUse, "use of an agent", _statement, under="agent_use"
+        statement, AgentUse, "use of an agent", _statement, field="agent_use"
     )
     columns = (
         agent_use_name(agent_use),

@@ -54,9 +54,9 @@ def check_attested(
 def withdrawn(attestations: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
     """What was signed of versions that people took away, by the withdrawals that verify."""
     digests = set()
-    for each in attestations:
+    for attestation in attestations:
         with suppress(EvidenceError):  # which the audit says
-            digests.add(check_attested(each, Withdrawal, trusted).registered)
+            digests.add(check_attested(attestation, Withdrawal, trusted).registered)
     return frozenset(digests)
 
 

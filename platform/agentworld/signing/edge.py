@@ -69,7 +69,7 @@ def sign_edge(edge: Edge, signer: Signer) -> bytes:
 
 def verify_edge(envelope: bytes, trusted: TrustedKeys) -> Edge:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    return read_predicate(verify(envelope, trusted), Edge, "edge", _statement, under="edge")
+    return read_predicate(verify(envelope, trusted), Edge, "edge", _statement, field="edge")
 
 
 def _of_claim(claim: Claim, run: AgentRun) -> Iterator[str]:

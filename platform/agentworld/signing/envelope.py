@@ -66,16 +66,16 @@ def read_predicate(
     kind: type[_Predicate],
     noun: str,
     to_statement: Callable[[_Predicate], Statement],
-    under: str = "",
+    field: str = "",
 ) -> _Predicate:
     """What a statement says, where `to_statement` makes this very statement of it.
 
-    `under` is the key of the predicate that holds it, where that holds more. Raises EvidenceError
+    `field` is the key of the predicate that holds it, where that holds more. Raises EvidenceError
     for a statement of anything else, and calls what is wanted by its `noun`.
     """
     predicate = statement.predicate
     try:
-        record = kind.model_validate(predicate.get(under) if under else predicate)
+        record = kind.model_validate(predicate.get(field) if field else predicate)
     except ValidationError as error:
         raise EvidenceError(
             f"what was signed is no {noun} ({first_problem(error)}); do not rely on it"

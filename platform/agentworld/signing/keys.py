@@ -131,13 +131,13 @@ def _read_private(path: Path) -> Ed25519PrivateKey:
     return _private_key(data, path)
 
 
-def _private_key(pem: bytes, where: object) -> Ed25519PrivateKey:
+def _private_key(pem: bytes, source: object) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{where} is no private key ({error}); restore or rotate it") from error
+        raise InputError(f"{source} is no private key ({error}); restore or rotate it") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{where} is no Ed25519 key; restore or rotate it")
+        raise InputError(f"{source} is no Ed25519 key; restore or rotate it")
     return key
 
 
@@ -147,14 +147,14 @@ def _read_public(path: Path) -> SSlibKey:
     return read_public(path.stem, pem, path)
 
 
-def read_public(name: str, pem: bytes, where: object) -> SSlibKey:
+def read_public(name: str, pem: bytes, source: object) -> SSlibKey:
     """The public key of an id; raises InputError for what is another one, or none."""
     try:
         key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{where} is no public key ({error}); restore or remove it") from error
+        raise InputError(f"{source} is no public key ({error}); restore or remove it") from error
     if not isinstance(key, Ed25519PublicKey) or _key_id(key) != name:
-        raise InputError(f"{where} is not the Ed25519 key of its name; restore or remove it")
+        raise InputError(f"{source} is not the Ed25519 key of its name; restore or remove it")
     return _to_sslib_key(key)
 
 

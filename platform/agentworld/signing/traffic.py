@@ -24,7 +24,7 @@ class TrafficCount:
         match fields:
             case {"kind": "episode-opened", "control": str(control)} if _DIGEST.fullmatch(control):
                 self._num_episodes += 1
-                self._steer(control)
+                self._count_control(control)
                 self._num_copied += _number(fields.get("num_copied"))
             case {"kind": "steps"}:
                 self._num_steps += _number(fields.get("num_steps"))
@@ -43,7 +43,7 @@ class TrafficCount:
             last_at=self._last_at,
         )
 
-    def _steer(self, control: str) -> None:
+    def _count_control(self, control: str) -> None:
         if control in self._controls or len(self._controls) < MOST_CONTROLS:
             self._controls[control] = self._controls.get(control, 0) + 1
         else:

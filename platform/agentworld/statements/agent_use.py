@@ -49,7 +49,7 @@ class AgentUseSigner(LedgerGenesis):
             attestation, newest = agent_uses[-1]
             # Who signed it may have been killed.
             self._mirror.put(attestation.name, attestation.envelope)
-            if newest.means_the_same(proposal):
+            if newest.is_same_use(proposal):
                 return newest
         # After all that the evidence mirror holds, also where an old ledger was restored.
         copies = len(self._mirror.names(agent_uses_under(name, alias)))
@@ -63,17 +63,19 @@ class AgentUseSigner(LedgerGenesis):
     def _uses(self, name: str, alias: str) -> list[tuple[Attestation, AgentUse]]:
         """What was signed of a name and an alias, in its order."""
         agent_uses = []
-        for each in self._ledger.attestations.find_under(
+        for attestation in self._ledger.attestations.find_under(
             "agent-use", agent_uses_under(name, alias)
         ):
             with suppress(EvidenceError):  # which the audit says
-                agent_uses.append((each, read_agent_use(each, self.known_keys())))
+                agent_uses.append((attestation, read_agent_use(attestation, self.known_keys())))
         return sorted(agent_uses, key=lambda pair: pair[1].number)
 
     def _edges(self, name: str, artifact: Digest, run: str) -> Iterator[tuple[Attestation, Edge]]:
         """What was signed of a run, an artifact and a name, the newest first."""
-        for each in reversed(self._ledger.attestations.find("edge", subject=artifact, run=run)):
+        for attestation in reversed(
+            self._ledger.attestations.find("edge", subject=artifact, run=run)
+        ):
             with suppress(EvidenceError):
-                edge = verify_edge(each.envelope, self.known_keys())
+                edge = verify_edge(attestation.envelope, self.known_keys())
                 if (edge.claim.agent, edge.claim.artifact, edge.run) == (name, artifact, run):
-                    yield each, edge
+                    yield attestation, edge

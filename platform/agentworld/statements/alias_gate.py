@@ -12,13 +12,13 @@ from agentworld.records.report import Report
 def judged(gate: Sequence[Gate], report: Report | None, of: Set[Digest]) -> tuple[Judged, ...]:
     """Each clause of a gate with what the report found of these subjects."""
     figures = report.figures(of) if report else {}
-    means = {name: each.mean for name, each in figures.items() if each.num}
-    return tuple(each.judged(means) for each in gate)
+    means = {name: estimate.mean for name, estimate in figures.items() if estimate.num}
+    return tuple(clause.judged(means) for clause in gate)
 
 
 def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Judged]) -> None:
     """Raises Conflict naming the first figure that keeps the name where it is."""
-    failed = next((each for each in verdicts if not each.passed), None)
+    failed = next((verdict for verdict in verdicts if not verdict.passed), None)
     if failed is None or move.override:
         return
     if report is None:

@@ -32,7 +32,7 @@ class AliasMoveSigner(NamedTuple):
         report = self._report(move, of)
         verdicts = judged(move.gate, report, of)
         check_may_move(move, report, verdicts)
-        failed = any(not each.passed for each in verdicts)
+        failed = any(not verdict.passed for verdict in verdicts)
         terms = {
             "canary": move.canary,
             "report": move.report,

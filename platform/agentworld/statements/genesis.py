@@ -79,16 +79,16 @@ class LedgerGenesis:
 
     def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
         """Makes the copies that these folders lack; what no key of ours signed gets none."""
-        there = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
+        names = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
         problems, keys, steps = [], self.known_keys(), self._step_keys()
-        for each in attestations:
-            if each.name in there:
+        for attestation in attestations:
+            if attestation.name in names:
                 continue
             try:
-                _check_own(each, keys, steps)
-                self._mirror.put(each.name, each.envelope)
+                _check_own(attestation, keys, steps)
+                self._mirror.put(attestation.name, attestation.envelope)
             except (EvidenceError, InputError, Conflict) as error:
-                problems.append(f"{each.name} of the ledger is not copied: {error}")
+                problems.append(f"{attestation.name} of the ledger is not copied: {error}")
         return problems
 
 
@@ -96,7 +96,7 @@ def check_own(attestations: Attestations, mirror: WriteOnce, *, restored: bool =
     """Raises Conflict where the mirror is of another ledger than the one that kept these."""
     # First the copy: a ledger keeps what it signs before it has one.
     copy = _copy_of_genesis(mirror)
-    own = [each.envelope for each in attestations.find("genesis")]
+    own = [attestation.envelope for attestation in attestations.find("genesis")]
     if copy is None or copy in own or (restored and not own):
         return
     raise Conflict(

@@ -75,18 +75,18 @@ class LogCheckpointSigner:
 
     def seal_all(self) -> int:
         """Signs every log that grew since it was signed last; returns how many."""
-        grown = self._ledger.logs.unsealed(self._simulator)
+        runs = self._ledger.logs.unsealed(self._simulator)
         problems = []
-        for run in grown:
+        for run in runs:
             try:
                 self.seal(run)
             except EvidenceError as error:  # one log that forked keeps no other from being signed
                 problems.append(str(error))
         with self._turn:  # a run that stands still is not kept in memory
-            self._read = {run: read for run, read in self._read.items() if run in grown}
+            self._read = {run: read for run, read in self._read.items() if run in runs}
         if problems:
             raise EvidenceError("; ".join(problems))
-        return len(grown)
+        return len(runs)
 
     def seal(self, run: str) -> None:
         """Signs a log as it is now; raises EvidenceError where another one was signed as this.

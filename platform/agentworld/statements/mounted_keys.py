@@ -27,10 +27,12 @@ class MountedKeys:
         return signer
 
 
-def told_keys(ledger_keys: SigningKeys) -> TrustedKeys:
+def read_trusted_keys(ledger_keys: SigningKeys) -> TrustedKeys:
     """Every key that ever signed, as the ledger has it; what is none is trusted by nobody."""
     keys: TrustedKeys = {}
-    for each in ledger_keys.all():
-        with suppress(EvidenceError), reading(f"the ledger's key {each.key}"):
-            keys[each.key] = read_public(each.key, each.public.encode("ascii"), each.key)
+    for ledger_key in ledger_keys.all():
+        with suppress(EvidenceError), reading(f"the ledger's key {ledger_key.key}"):
+            keys[ledger_key.key] = read_public(
+                ledger_key.key, ledger_key.public.encode("ascii"), ledger_key.key
+            )
     return keys

@@ -67,7 +67,7 @@ class StatementSigner(AgentUseSigner):
         attestations = self._ledger.attestations.find(kind, subject=subject)
         # One is copied without a look at its folder: a run may have thousands of erasures.
         folders = (
-            {each.name.rpartition("/")[0] for each in attestations}
+            {attestation.name.rpartition("/")[0] for attestation in attestations}
             if len(attestations) > 1
             else set()
         )
@@ -78,25 +78,25 @@ class StatementSigner(AgentUseSigner):
         with self.declaring(declaration.kind, declaration.columns.subject) as declare:
             self._ledger.attestations.add(declare(declaration))
 
-    def keep_up(self) -> None:
+    def copy_missing(self) -> None:
         """Copies what nobody did, for they were killed; raises EvidenceError for what it must not.
 
         Of what it looked through it asks no second time.
         """
         self.ensure_genesis()
-        attestations, place = self._ledger.attestations.after(self._copied)
-        folders = {each.name.rpartition("/")[0] for each in attestations}
+        attestations, sequence = self._ledger.attestations.after(self._copied)
+        folders = {attestation.name.rpartition("/")[0] for attestation in attestations}
         if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
-            folders = {each.name.partition("/")[0] for each in attestations}
+            folders = {attestation.name.partition("/")[0] for attestation in attestations}
         if problems := self._copy(attestations, folders):
             raise EvidenceError("; ".join(problems))
-        self._copied = place
+        self._copied = sequence
 
     def _find_same(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""
         claim = edge.claim
-        for each, earlier in self._edges(claim.agent, claim.artifact, edge.run):
-            return each if earlier.model_copy(update={"at": edge.at}) == edge else None
+        for attestation, earlier in self._edges(claim.agent, claim.artifact, edge.run):
+            return attestation if earlier.model_copy(update={"at": edge.at}) == edge else None
         return None
 
     def _observed(self, run: AgentRun, claim: Claim) -> Observed:

@@ -47,9 +47,9 @@ class Files(NamedTuple):
         # First: a withdrawal is of one that is there.
         attestations = self.attestations.find(record.kind, subject=of)
         withdrawals = withdrawn(self.attestations.find("withdrawal", subject=of), self.trusted)
-        for each in attestations:
+        for attestation in attestations:
             with suppress(EvidenceError):  # which the audit says
-                earlier = check_attested(each, type(record), self.step_keys)
+                earlier = check_attested(attestation, type(record), self.step_keys)
                 if earlier.same == record.same and earlier.digest not in withdrawals:
-                    return each
+                    return attestation
         return None

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from agentworld.errors import InputError
 from agentworld.records.conclusion import Conclusion
-from agentworld.runner.failure import in_words
+from agentworld.runner.failure import translate_errors
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.runner.remote import anywhere, keep
@@ -70,7 +70,7 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
             ended=datetime.now(UTC),
             **_end(Path(store), reports, status)._asdict(),
         )
-        with in_words(Path(store)):
+        with translate_errors(Path(store)):
             ended.write(path)
         keep(path)
     conclusion = Conclusion.read(path)

@@ -98,11 +98,11 @@ class WriteOnce:
                 ) from error
 
     def names(self, prefix: str = "") -> list[str]:
-        """The names that begin so, sorted; without the strays."""
+        """The names that begin so, sorted; without orphans."""
         with translated(self._display_url):
             return [name for name in self._folder.names(prefix) if _NAME.fullmatch(name)]
 
-    def strays(self) -> list[str]:
+    def orphans(self) -> list[str]:
         """Files whose names nobody here gives: with blanks, of no UTF-8, of other characters."""
         with translated(self._display_url):
             return [name for name in self._folder.names("") if not _NAME.fullmatch(name)]

@@ -12,7 +12,7 @@ from agentworld.records.report import AgentReport, Estimate
 from agentworld_console import rows
 from agentworld_console.answer import Answer, Page
 from agentworld_console.grade import disputed, grade_of
-from agentworld_console.sight import Sight
+from agentworld_console.scoped_view import ScopedView
 
 
 class Compared(NamedTuple):
@@ -25,21 +25,21 @@ class Compared(NamedTuple):
     """How far the simulator flatters; the two are of episodes of their own."""
 
 
-def agent(sight: Sight, request: Request) -> Answer:
+def agent(view: ScopedView, request: Request) -> Answer:
     """Its chain, its grade, and its figures; no chain where its run is gone or garbled."""
     ref = VersionRef.parse(request.path_params["agent"])
-    agent = sight.agent(ref)
+    agent = view.agent(ref)
     force = request.query_params.get("check") == "1"
-    run = sight.run_if_there(agent.run)
+    run = view.run_if_there(agent.run)
     values: dict[str, object] = {"ref": str(ref), "agent": agent, "run": rows.run_link(agent.run)}
     if run is None or run.opening is None:
-        what = "is not in the ledger" if run is None else "is garbled in the ledger"
-        lost = disputed(f"its run {agent.run} {what}")
+        problem = "is not in the ledger" if run is None else "is garbled in the ledger"
+        missing = disputed(f"its run {agent.run} {problem}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
-        return Page("agent.html", {**values, "checked": True, "compared": [], "grade": lost})
-    checked = force or not sight.is_long(run)
-    chain = audit_agent(ref, sight.sources, verify=checked)
-    report = _report(sight, agent, chain)
+        return Page("agent.html", {**values, "checked": True, "compared": [], "grade": missing})
+    checked = force or not view.is_long(run)
+    chain = audit_agent(ref, view.sources, verify=checked)
+    report = _report(view, agent, chain)
     return Page(
         "agent.html",
         {
@@ -55,10 +55,10 @@ def agent(sight: Sight, request: Request) -> Answer:
     )
 
 
-def _report(sight: Sight, agent: Agent, chain: AgentChain) -> AgentReport | None:
+def _report(view: ScopedView, agent: Agent, chain: AgentChain) -> AgentReport | None:
     """The live validation that the chain tells of; null where the chain says what broke it."""
     try:
-        validated = validation_of(agent, chain.simulator, sight.sources)
+        validated = validation_of(agent, chain.simulator, view.sources)
     except EvidenceError:
         return None
     return validated.report if validated else None

@@ -5,21 +5,21 @@ from starlette.requests import Request
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import VersionRef
 from agentworld_console.answer import Answer, ListView, Page, Sheet
+from agentworld_console.formatting import brief, page_path
 from agentworld_console.graph import Graph, graph_of_agent, graph_of_simulator
-from agentworld_console.sight import Sight
+from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Cell, Link, Listing, Part
-from agentworld_console.words import at, brief
 
 _COLUMNS = ("from", "what it is", "to", "what it becomes")
 
 
-def graph(sight: Sight, request: Request) -> Answer:
+def graph(view: ScopedView, request: Request) -> Answer:
     """As a picture, and as a table below it."""
-    lineage, is_cut = _build_graph(sight, request)
+    lineage, is_cut = _build_graph(view, request)
     layout, (kind, name) = lineage.layout, _subject(request)
     values = {
         "title": brief(name) if kind == "simulator" else name,
-        "back": at(f"{kind}s", name),
+        "back": page_path(f"{kind}s", name),
         "is_cut": is_cut,
         "nodes": [(node, layout.boxes[node.name]) for node in lineage.nodes.values()],
         "paths": lineage.paths(layout.boxes),
@@ -29,19 +29,19 @@ def graph(sight: Sight, request: Request) -> Answer:
     return Page("graph.html", values)
 
 
-def sheet(sight: Sight, request: Request) -> Answer:
+def sheet(view: ScopedView, request: Request) -> Answer:
     """Its edges."""
-    lineage, _ = _build_graph(sight, request)
+    lineage, _ = _build_graph(view, request)
     return Sheet("graph", _listing(lineage, request))
 
 
-def _build_graph(sight: Sight, request: Request) -> tuple[Graph, bool]:
+def _build_graph(view: ScopedView, request: Request) -> tuple[Graph, bool]:
     kind, name = _subject(request)
     if kind == "agent":
-        return graph_of_agent(sight, VersionRef.parse(name)), False
-    if sight.find_simulators(name) != [name]:
+        return graph_of_agent(view, VersionRef.parse(name)), False
+    if view.find_simulators(name) != [name]:
         raise NotFound(f"there is no simulator {name}; give its whole digest")
-    return graph_of_simulator(sight, name)
+    return graph_of_simulator(view, name)
 
 
 def _subject(request: Request) -> tuple[str, str]:

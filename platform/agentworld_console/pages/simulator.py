@@ -16,79 +16,79 @@ from agentworld.records.report import AgentReport, Estimate, Report, read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_console import lists, rows
-from agentworld_console.answer import Answer, Elsewhere, ListView, Page, Sheet
-from agentworld_console.sight import Sight
+from agentworld_console.answer import Answer, ListView, Page, Redirect, Sheet
+from agentworld_console.formatting import page_path
+from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Link
-from agentworld_console.words import at
 
 _MOST_OPEN = 25
 _FOLDED = {"by_domain", "by_kind", "gain", "leads"}
 
 
-def simulator(sight: Sight, request: Request) -> Answer:
+def simulator(view: ScopedView, request: Request) -> Answer:
     """Its manifest, evaluations, names, who trains on it now, and the agents that it touched."""
     name = request.path_params["simulator"]
-    matches = sight.find_simulators(name)
+    matches = view.find_simulators(name)
     if matches != [name]:
         if len(matches) == 1:
-            return Elsewhere(at("simulators", matches[0]))
+            return Redirect(page_path("simulators", matches[0]))
         raise NotFound(f"there is no simulator {name}; search for another")
-    manifest, pinned = sight.manifest(name), sight.pinned(name)
-    served = _world_models(sight, manifest)
-    open_ = sight.runs(_MOST_OPEN, only_open=True, simulators=[name])
+    manifest, pinned = view.manifest(name), view.pinned(name)
+    served = _world_models(view, manifest)
+    open_ = view.runs(_MOST_OPEN, only_open=True, simulators=[name])
     values = {
         "digest": name,
         "manifest": manifest,
         "fields": manifest.model_dump(mode="json") if manifest else {},
-        "world_models": [str(each.ref) for each in served],
-        "data": [rows.dataset_link(each) for each in _data(sight, served)],
-        "names": sight.aliases().get(name, []),
-        "reports": _reports(sight, pinned) if pinned else [],
-        "open": [_open_run(sight, run) for run in open_],
+        "world_models": [str(reader.ref) for reader in served],
+        "data": [rows.dataset_link(digest) for digest in _data(view, served)],
+        "names": view.aliases().get(name, []),
+        "reports": _reports(view, pinned) if pinned else [],
+        "open": [_open_run(view, run) for run in open_],
         "most_open": _MOST_OPEN,
-        "aliases": ListView.of(lists.meanings(sight, name)),
+        "aliases": ListView.of(lists.meanings(view, name)),
         "runs": ListView.of(
-            lists.runs_of(sight, _runs(name), [name]), request.query_params.get("from", "")
+            lists.runs_of(view, _runs(name), [name]), request.query_params.get("from", "")
         ),
     }
     return Page("simulator.html", values)
 
 
-def runs_sheet(sight: Sight, request: Request) -> Answer:
+def runs_sheet(view: ScopedView, request: Request) -> Answer:
     """All runs that it served."""
     name = request.path_params["simulator"]
-    return Sheet(f"runs-{name[7:19]}", lists.runs_of(sight, _runs(name), [name], lists.OF_A_FILE))
+    return Sheet(f"runs-{name[7:19]}", lists.runs_of(view, _runs(name), [name], lists.OF_A_FILE))
 
 
-def aliases_sheet(sight: Sight, request: Request) -> Answer:
+def aliases_sheet(view: ScopedView, request: Request) -> Answer:
     """All names that meant it."""
     name = request.path_params["simulator"]
-    return Sheet(f"aliases-{name[7:19]}", lists.meanings(sight, name))
+    return Sheet(f"aliases-{name[7:19]}", lists.meanings(view, name))
 
 
 def _runs(simulator: Digest) -> str:
-    return at("simulators", simulator, "runs")
+    return page_path("simulators", simulator, "runs")
 
 
-def _world_models(sight: Sight, manifest: SimulatorManifest | None) -> list[Version]:
+def _world_models(view: ScopedView, manifest: SimulatorManifest | None) -> list[Version]:
     """The registered versions whose weights it serves; an endpoint serves none."""
     if manifest is None or manifest.artifact is None:
         return []
-    return sight.library.registry.versions(kind="world-model", artifact=manifest.artifact)
+    return view.library.registry.versions(kind="world-model", artifact=manifest.artifact)
 
 
-def _data(sight: Sight, served: list[Version]) -> list[Digest]:
+def _data(view: ScopedView, served: list[Version]) -> list[Digest]:
     """What their stages read, each once; a garbled record is told by `audit verify`."""
     digests: dict[Digest, None] = {}
-    for each in served:
-        with suppress(EvidenceError), reading(str(each.ref)):
-            digests |= dict.fromkeys(data_of(each, sight.library.registry).values())
+    for reader in served:
+        with suppress(EvidenceError), reading(str(reader.ref)):
+            digests |= dict.fromkeys(data_of(reader, view.library.registry).values())
     return list(digests)
 
 
-def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
+def _open_run(view: ScopedView, run: ListedRun) -> tuple[Link, ListedRun, int]:
     """An open run and its open episodes."""
-    return rows.run_link(run.id), run, sight.library.ledger.counts.num_open_episodes(run=run.id)
+    return rows.run_link(run.id), run, view.library.ledger.counts.num_open_episodes(run=run.id)
 
 
 class _Evaluation(NamedTuple):
@@ -97,19 +97,19 @@ class _Evaluation(NamedTuple):
     kind: str
     digest: Digest
     figures: Mapping[str, Estimate] = {}
-    more: Mapping[str, Estimate] = {}
+    folded: Mapping[str, Estimate] = {}
     """Of groups of turns and beside others: too many to be read at a glance."""
 
     @classmethod
     def of(cls, report: Report, subjects: Set[Digest]) -> Self:
         """The figures of one of these."""
         figures = report.figures(subjects)
-        more = {name: each for name, each in figures.items() if _FOLDED & {*name.split(".")}}
-        first = {name: each for name, each in figures.items() if name not in more}
-        return cls(type(report).__name__, report.digest, first, more)
+        folded = {name: figure for name, figure in figures.items() if _FOLDED & {*name.split(".")}}
+        first = {name: figure for name, figure in figures.items() if name not in folded}
+        return cls(type(report).__name__, report.digest, first, folded)
 
 
-def _reports(sight: Sight, pinned: PinnedSimulator) -> list[_Evaluation]:
+def _reports(view: ScopedView, pinned: PinnedSimulator) -> list[_Evaluation]:
     """Those of agents for the auditor."""
     subjects = {pinned.digest} | ({pinned.manifest.artifact} if pinned.manifest.artifact else set())
     reports = []
@@ -120,6 +120,6 @@ def _reports(sight: Sight, pinned: PinnedSimulator) -> list[_Evaluation]:
         except EvidenceError:  # as `audit verify` tells
             reports.append(_Evaluation("garbled report", digest))
         else:
-            if sight.is_whole or not isinstance(report, AgentReport):
+            if view.is_whole or not isinstance(report, AgentReport):
                 reports.append(_Evaluation.of(report, subjects))
     return reports

@@ -78,7 +78,7 @@ def test_what_is_used_beyond_the_allowance_is_waited_for():
     clock = Clock()
     rates = Rates(Limits(tokens_per_minute=600), clock)
     rates.take_step("acme")
-    rates.used(num_tokens=1_200, num_bytes=10**9)
+    rates.charge(num_tokens=1_200, num_bytes=10**9)
     with pytest.raises(AccessError, match=r"tenant acme has used its tokens .* in 60\.1 s") as full:
         rates.take_step("acme")
     assert (full.value.kind, full.value.retryable) == ("limit", True)
@@ -100,7 +100,7 @@ def test_each_rate_is_bounded_by_itself(limits, of):
     rates = Rates(limits, Clock())
     assert rates.is_bounded
     rates.take_step("acme")
-    rates.used(5, 5)
+    rates.charge(5, 5)
     with pytest.raises(AccessError, match=f"has used its {of} "):
         rates.take_step("acme")
 
@@ -108,7 +108,7 @@ def test_each_rate_is_bounded_by_itself(limits, of):
 def test_a_step_that_is_refused_uses_nothing():
     clock = Clock()
     rates = Rates(Limits(steps_per_minute=60, tokens_per_minute=60), clock)
-    rates.used(600, 0)
+    rates.charge(600, 0)
     for _ in range(100):
         with pytest.raises(AccessError):
             rates.take_step("acme")
@@ -122,7 +122,7 @@ def test_without_limits_nothing_is_counted():
     assert not rates.is_bounded
     for _ in range(1_000):
         rates.take_step("acme")
-        rates.used(10**9, 10**9)
+        rates.charge(10**9, 10**9)
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, "many", 2**53])

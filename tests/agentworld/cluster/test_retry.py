@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from agentworld.cluster.client import EXISTS
-from agentworld.cluster.retry import patiently
+from agentworld.cluster.retry import ask_until
 from agentworld.errors import ClusterError, UnknownPath
 
 GONE, NOBODY, FORBIDDEN = 0, 401, 403
@@ -25,7 +25,7 @@ def asked(*statuses: int, until: float = math.inf, granted: bool = False) -> lis
             raise ClusterError("it is so", status=left.pop(0))
         return "found"
 
-    assert patiently(ask, until=until, every_seconds=0, tell=told.append, granted=granted)
+    assert ask_until(ask, until=until, every_seconds=0, report=told.append, granted=granted)
     return told
 
 
@@ -47,7 +47,7 @@ def test_a_kind_that_was_known_before_is_waited_for(granted):
         return "found"
 
     with nullcontext() if granted else pytest.raises(UnknownPath):
-        assert patiently(ask, until=math.inf, every_seconds=0, tell=print, granted=granted)
+        assert ask_until(ask, until=math.inf, every_seconds=0, report=print, granted=granted)
 
 
 @pytest.mark.parametrize(("status", "granted"), REFUSED)

@@ -141,13 +141,13 @@ def test_a_foreign_endpoint_is_not_asked_for_what_it_cannot_be_told(sampling, wo
 def test_a_key_is_said_in_a_header_and_only_where_there_is_one():
     heard = []
 
-    def append_observation(request):
+    def answer(request):
         heard.append(request.headers.get("authorization"))
         return httpx.Response(503)
 
     for key in ("secret", ""):
         with pytest.raises(EngineError):
-            complete(engine(append_observation, api_key=key))
+            complete(engine(answer, api_key=key))
     assert heard == ["Bearer secret", None]
 
 

@@ -139,13 +139,13 @@ def test_of_the_environment_only_what_is_inherited_comes_with_what_is_on_top(tmp
 
 
 def test_a_server_that_is_not_wanted_any_more_is_not_waited_for(tmp_path):
-    over = Event()
-    over.set()
+    stopping = Event()
+    stopping.set()
     with (
         pytest.raises(EngineError, match="not wanted any more before it was ready"),
         start(tmp_path, "-c", HOLD, port=free_port()) as server,
     ):
-        server.wait_until_ready("/", 600, over)
+        server.wait_until_ready("/", 600, stopping)
 
 
 def test_a_server_ends_even_where_its_starter_was_killed(tmp_path):

@@ -27,12 +27,12 @@ class Engines:
         self.started = []
 
     @contextmanager
-    def start(self, over):
+    def start(self, stopping):
         port = free_port()
         command = self.commands.pop(0) if len(self.commands) > 1 else self.commands[0]
         with running("the engine", command, {}, port, self.folder / "engine.log") as server:
             if command is not HOLD:
-                server.wait_until_ready("/", 600, over)
+                server.wait_until_ready("/", 600, stopping)
             self.started.append(server.process)
             fields = "m", "vllm", "vllm 1", Sampling(), 1
             yield ServedEngine(server.url, *fields, server)

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from agentworld.http.rate_limited_log import Seldom
+from agentworld.http.rate_limited_log import RateLimitedLog
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def log():
     """A logger whose time is the test's own: `log.passed` seconds."""
     logger = logging.getLogger("seldom")
     logger.passed = 0.0
-    seldom = Seldom(["nobody needs this"], seconds=60.0, clock=lambda: logger.passed)
+    seldom = RateLimitedLog(["nobody needs this"], seconds=60.0, clock=lambda: logger.passed)
     logger.addFilter(seldom)
     yield logger
     logger.removeFilter(seldom)

@@ -33,7 +33,7 @@ def test_a_run_used_what_its_steps_used(ledger):
     run = opened(ledger, agent="ada")
     first, second = open_episode(ledger, run), open_episode(ledger, run)
     ledger.write([*using(first, USAGE, Usage(1, 0, 2, 0.5)), *using(second, Usage(1_000))])
-    (used,) = ledger.counts.used(run=run)
+    (used,) = ledger.counts.run_usage(run=run)
     assert used[:5] == ("local", SIMULATOR, "ada", run, None)
     assert used[5:] == (2, 3, Usage(1_101, 40, 9, 0.75))
 
@@ -45,7 +45,8 @@ def test_each_episode_of_a_run_tells_what_it_used_in_the_order_of_their_opening(
         episode = Episode.new(name, SIMULATOR, EpisodeOpening(run=run))
         ledger.write([Opened(episode), *using(episode, *[USAGE] * number)])
     told = [
-        (each.run, each.episode, each[5:]) for each in ledger.counts.used(run=run, by_episode=True)
+        (each.run, each.episode, each[5:])
+        for each in ledger.counts.run_usage(run=run, by_episode=True)
     ]
     sums = [(1, 0, Usage()), (1, 1, USAGE), (1, 2, USAGE.plus(USAGE))]
     assert told == list(zip([run] * 3, names, sums, strict=True))
@@ -57,17 +58,17 @@ def test_the_newest_run_comes_first_whichever_began_its_episodes_first(ledger, m
     old, new = opened(ledger), opened(ledger)
     for run in (new, old):
         ledger.write(using(open_episode(ledger, run), USAGE))
-    assert [each.run for each in ledger.counts.used()] == [new, old]
-    assert [each.run for each in ledger.counts.used(by_episode=True)] == [new, old]
+    assert [each.run for each in ledger.counts.run_usage()] == [new, old]
+    assert [each.run for each in ledger.counts.run_usage(by_episode=True)] == [new, old]
 
 
 @pytest.mark.parametrize("by_episode", [False, True])
 def test_a_run_that_did_nothing_used_nothing(ledger, by_episode):
     run = opened(ledger)
-    (used,) = ledger.counts.used(run=run, by_episode=by_episode)
+    (used,) = ledger.counts.run_usage(run=run, by_episode=by_episode)
     assert used[3:] == (run, None, 0, 0, Usage())
     open_episode(ledger, run)
-    (used,) = ledger.counts.used(run=run, by_episode=by_episode)
+    (used,) = ledger.counts.run_usage(run=run, by_episode=by_episode)
     assert used[5:] == (1, 0, Usage())
 
 
@@ -80,9 +81,9 @@ def test_the_steps_that_a_fork_copied_are_the_other_episodes(ledger):
     # A copy bears what its original used, as an older service may have written it.
     ledger.write([Opened(fork._replace(steps=tuple(each.step for each in steps[:2])))])
     ledger.write(steps[2:])
-    (used,) = ledger.counts.used(run=source.run)
+    (used,) = ledger.counts.run_usage(run=source.run)
     assert used[5:] == (2, 3, Usage(300, 120, 21, 0.75))
-    assert [each[5:] for each in ledger.counts.used(run=source.run, by_episode=True)] == [
+    assert [each[5:] for each in ledger.counts.run_usage(run=source.run, by_episode=True)] == [
         (1, 2, USAGE.plus(USAGE)),
         (1, 1, USAGE),
     ]
@@ -99,28 +100,28 @@ def test_a_tenant_a_run_and_an_episode_are_asked_for_alone_or_together(ledger):
         {"episode": episodes["acme"].id},
         {"tenant": "acme", "run": runs["acme"], "episode": episodes["acme"].id},
     ):
-        (used,) = ledger.counts.used(**asked)
+        (used,) = ledger.counts.run_usage(**asked)
         num_episodes = 1 if "episode" in asked else 2
         assert (used.tenant, used.run, used[5:]) == (
             "acme",
             runs["acme"],
             (num_episodes, 1, USAGE),
         )
-    assert ledger.counts.used(tenant="acme", run=runs["other"]) == []
+    assert ledger.counts.run_usage(tenant="acme", run=runs["other"]) == []
 
 
 @pytest.mark.parametrize("what", ["tenant", "run", "episode"])
 @pytest.mark.parametrize("by_episode", [False, True])
 def test_of_what_is_not_there_nothing_is_told(ledger, what, by_episode):
     open_episode(ledger)
-    assert ledger.counts.used(by_episode=by_episode, **{what: "nobody"}) == []
+    assert ledger.counts.run_usage(by_episode=by_episode, **{what: "nobody"}) == []
 
 
 def test_sums_are_larger_than_what_a_step_can_use(ledger):
     most = 2**31 - 1
     episode = open_episode(ledger)
     ledger.write(using(episode, *[Usage(most, most, most, 1e9)] * 3))
-    (used,) = ledger.counts.used()
+    (used,) = ledger.counts.run_usage()
     assert used.usage == Usage(3 * most, 3 * most, 3 * most, 3e9)
 
 
@@ -128,7 +129,7 @@ def test_what_was_erased_was_used_all_the_same(ledger):
     episode = open_episode(ledger)
     ledger.write([*using(episode, USAGE), end(episode, 1)])
     ledger.erase_texts(episode.id)
-    (used,) = ledger.counts.used(episode=episode.id)
+    (used,) = ledger.counts.run_usage(episode=episode.id)
     assert used[5:] == (1, 1, USAGE)
 
 

@@ -104,7 +104,7 @@ def test_a_garbled_statement_is_read_as_one_that_verifies_for_nobody(place):
 
 def test_what_a_garbled_run_cost_is_still_counted(place):
     place.change("UPDATE runs SET opening = '[' WHERE id = ?", place.bad)
-    assert {each.run: each.agent for each in place.ledger.counts.used()} == {
+    assert {each.run: each.agent for each in place.ledger.counts.run_usage()} == {
         place.good: OPENING.agent,
         place.bad: "garbled",
     }

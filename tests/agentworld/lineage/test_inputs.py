@@ -181,7 +181,7 @@ def test_a_profile_that_was_changed_is_noticed(tmp_path, model):
         changed = "REPLACE(dataset_profile, '\"shell\":9', '\"shell\":8')"
         database.execute(f"UPDATE datasets SET dataset_profile = {changed}")
     (data_input,) = registry.stored(ref).data
-    assert '"shell":8' in data_input.beside
+    assert '"shell":8' in data_input.extra
 
 
 def test_a_data_set_whose_registering_broke_off_is_registered_once(before):

@@ -20,8 +20,8 @@ import pytest
 
 import make.ledger
 import make.service
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import ApiServer, configuration
-from agentworld.cluster.places import Object
 from agentworld.errors import NotFound, StoreError
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.operations.registry import open_registry

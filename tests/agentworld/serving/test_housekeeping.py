@@ -5,7 +5,7 @@ import pytest
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import StoreError
-from agentworld.serving.housekeeping import again_and_again
+from agentworld.serving.housekeeping import repeating
 from make.service import OPENING, listening, play, service
 from waiting import wait_for
 
@@ -17,7 +17,7 @@ def test_work_is_done_again_and_again_and_ends_with_the_block():
         done.append(1)
 
     async def live():
-        async with again_and_again(work, 0.001):
+        async with repeating(work, 0.001):
             while len(done) < 3:
                 await asyncio.sleep(0.001)
         ended = len(done)
@@ -40,7 +40,7 @@ def test_work_that_fails_is_told_and_tried_again(caplog, error, told):
             raise error
 
     async def live():
-        async with again_and_again(work, 0.001):
+        async with repeating(work, 0.001):
             while len(done) < 2:
                 await asyncio.sleep(0.001)
 

@@ -71,7 +71,7 @@ def test_a_step_that_failed_in_the_end_is_nowhere_and_what_follows_does_not_pay_
     served = serve(answering(EngineError("gone"), NO_OBSERVATION, SAID))
     episode = served.reset()
     assert [served.step(episode, "ls", 1).status_code for _ in range(3)] == [503, 502, 200]
-    (used,) = served.ledger.counts.used(episode=episode)
+    (used,) = served.ledger.counts.run_usage(episode=episode)
     assert (used.num_steps, tokens(used.usage)) == (1, (100, 40, 7))
 
 
@@ -81,7 +81,7 @@ def test_a_step_that_is_sent_again_is_used_once(serve):
     for _ in range(3):
         served.step(episode, "ls", 1)
     (step,) = served.ledger.episode(episode).steps
-    (used,) = served.ledger.counts.used(episode=episode)
+    (used,) = served.ledger.counts.run_usage(episode=episode)
     assert (used.num_steps, used.usage) == (1, step.usage)
 
 
@@ -92,7 +92,7 @@ def test_a_run_used_what_all_its_steps_used(serve):
     for number, episode in enumerate(episodes * 3):
         served.step(episode, f"echo {number}", number // 2 + 1)
     usages = [step.usage for each in episodes for step in served.ledger.episode(each).steps]
-    (used,) = served.ledger.counts.used(run=run)
+    (used,) = served.ledger.counts.run_usage(run=run)
     assert (used.num_episodes, used.num_steps) == (2, len(usages)) == (2, 6)
     assert used.usage[:3] == tuple(map(sum, zip(*(each[:3] for each in usages), strict=True)))
     seconds = sum(each.engine_seconds for each in usages)
@@ -124,12 +124,12 @@ def test_a_fork_uses_what_follows_its_copies(serve):
     for number in (1, 2):
         served.step(source, "ls", number)
     fork = served.reset(run, fork={"episode": source, "step": 2})
-    (before,) = served.ledger.counts.used(episode=fork)
+    (before,) = served.ledger.counts.run_usage(episode=fork)
     assert (before.num_steps, before.usage) == (0, Usage())
     served.step(fork, "ls", 3)
     copies = served.ledger.episode(fork).steps[:2]
     assert [step.usage for step in copies] == [Usage(), Usage()]
-    (used,) = served.ledger.counts.used(run=run)
+    (used,) = served.ledger.counts.run_usage(run=run)
     assert (used.num_steps, tokens(used.usage)) == (3, (300, 120, 21))
 
 
@@ -140,7 +140,7 @@ def test_a_replay_uses_nothing(serve):
     served.step(source, "ls", 1)
     replay = served.reset(run, replay={"episode": source, "step": 1})
     served.step(replay, "ls", 1)
-    (used,) = served.ledger.counts.used(episode=replay)
+    (used,) = served.ledger.counts.run_usage(episode=replay)
     assert (used.num_steps, used.usage) == (1, Usage())
 
 

@@ -5,7 +5,7 @@ import pytest
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
 from agentworld.signing.keys import SIGNER, ensure_signer, new_signer, public_pem
-from agentworld.statements.mounted_keys import MountedKeys, told_keys
+from agentworld.statements.mounted_keys import MountedKeys, read_trusted_keys
 from make.ledger import laid
 
 
@@ -30,7 +30,7 @@ def put(folder, pem):
 
 def test_the_ledger_knows_the_public_key_before_anything_is_signed(folder, told):
     signer = MountedKeys(folder, told).signer()
-    assert told_keys(told) == {signer.public_key.keyid: signer.public_key}
+    assert read_trusted_keys(told) == {signer.public_key.keyid: signer.public_key}
 
 
 def test_nothing_is_written_beside_the_signer(folder, told):
@@ -49,7 +49,7 @@ def test_a_new_signer_is_taken_up_and_the_old_one_still_verifies(folder, told):
     old = keys.signer()
     put(folder, new_signer())
     new = keys.signer()
-    assert [*told_keys(told)] == [old.public_key.keyid, new.public_key.keyid]
+    assert [*read_trusted_keys(told)] == [old.public_key.keyid, new.public_key.keyid]
 
 
 def test_a_folder_without_a_signer_is_told(tmp_path, told):
@@ -62,4 +62,4 @@ def test_a_key_that_was_changed_in_the_ledger_is_trusted_by_nobody(folder, told,
     other = ensure_signer(tmp_path / "other").public_key
     told.use("0" * 64, public_pem(other).decode())
     told.use("1" * 64, "\ud7ff no PEM")
-    assert told_keys(told) == {own.keyid: own}
+    assert read_trusted_keys(told) == {own.keyid: own}

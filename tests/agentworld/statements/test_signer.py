@@ -95,20 +95,20 @@ def test_a_move_that_was_killed_before_its_copy_gets_it_when_it_is_told_again(sc
 
 def test_a_copy_that_is_missing_is_made_at_the_services_intervals(scene):
     statement_signer = scene.statement_signer()
-    statement_signer.keep_up()
+    statement_signer.copy_missing()
     with pytest.raises(StoreError, match="killed"):
         scene.move(OLD, store=Killed)
-    statement_signer.keep_up()
+    statement_signer.copy_missing()
     (kept,) = scene.ledger.attestations.find("alias")
     assert scene.copies.get(kept.name) == kept.envelope
 
 
 def test_a_ledger_has_one_genesis_with_what_it_held_before(scene):
     before = scene.ledger.aliases.set("stable", OLD, "ada")
-    scene.statement_signer().keep_up()
+    scene.statement_signer().copy_missing()
     scene.ledger.aliases.set("planted", OLD, "eve")
-    scene.statement_signer().keep_up()
-    scene.statement_signer(keys="keys of another replica").keep_up()
+    scene.statement_signer().copy_missing()
+    scene.statement_signer(keys="keys of another replica").copy_missing()
     assert scene.genesis.changes == (before,)
     assert len(scene.ledger.attestations.find("genesis")) == 1
 
@@ -118,7 +118,7 @@ def test_an_old_ledger_gets_the_genesis_that_it_had(scene):
     old = Ledger(make.ledger.laid(f"sqlite:///{scene.folder}/old.db"))
     old.aliases.set("stable", NEW, "eve")
     scene.statement_signer(ledger=old).ensure_genesis(restored=True)
-    scene.statement_signer(ledger=old).keep_up()
+    scene.statement_signer(ledger=old).copy_missing()
     (kept,) = old.attestations.find("genesis")
     assert kept.envelope == scene.copies.get(GENESIS)
     assert scene.genesis.changes == ()
@@ -146,7 +146,7 @@ def sign_with(scene, other):
         other.ledger, OLD, partial(ensure_signer, scene.folder / "keys"), scene.copies
     )
     return {
-        "intervals": lambda: statement_signer().keep_up(),
+        "intervals": lambda: statement_signer().copy_missing(),
         "a move": lambda: book.move("stable", move, None, "one", dry_run=False),
         "an edge": lambda: statement_signer().edge(run, Claim(agent="a", **told)),
         "a log": log_signer.seal_all,
@@ -181,7 +181,7 @@ def test_a_mirror_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(
     scene.copies.put("agent-edges/run/old.dsse.json", b"{}")
     scene.move(OLD)
     with pytest.raises(Conflict, match="begun with another ledger"):
-        scene.statement_signer(ledger=other.ledger).keep_up()
+        scene.statement_signer(ledger=other.ledger).copy_missing()
 
 
 class Slow(WriteOnce):
@@ -201,8 +201,8 @@ class Slow(WriteOnce):
 
 
 def test_replicas_that_come_at_once_are_of_one_ledger(scene):
-    Slow.meanwhile = scene.statement_signer(keys="keys of another replica").keep_up
-    scene.statement_signer(store=Slow).keep_up()
+    Slow.meanwhile = scene.statement_signer(keys="keys of another replica").copy_missing
+    scene.statement_signer(store=Slow).copy_missing()
     assert len(scene.ledger.attestations.find("genesis")) == 1
 
 
@@ -213,7 +213,7 @@ def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here
     with pytest.raises(NotFound, match="there is no signer"):
         statement_signer_of(stores, scene.ledger)
     mounted = stores.model_copy(update={"keys": scene.folder / "pod"})
-    statement_signer_of(mounted, scene.ledger).keep_up()
+    statement_signer_of(mounted, scene.ledger).copy_missing()
     assert verify_declared(scene.copies.get(GENESIS), Genesis, {key.keyid: key}).changes == ()
 
 
@@ -223,7 +223,7 @@ def test_what_was_signed_is_not_copied_under_a_checkpoints_name(scene, kind):
     (kept,) = scene.ledger.attestations.find("alias")
     scene.ledger.attestations.add(kept._replace(name="run/000000000001.dsse.json", kind=kind))
     with pytest.raises(EvidenceError, match=r"run/000000000001.dsse.json of the ledger is not"):
-        scene.statement_signer().keep_up()
+        scene.statement_signer().copy_missing()
     assert scene.copies.names("run/") == []
 
 
@@ -234,6 +234,6 @@ def test_what_no_key_of_ours_signed_is_not_copied_and_keeps_nothing_else_back(sc
     with pytest.raises(StoreError, match="killed"):
         scene.move(OLD, store=Killed)
     with pytest.raises(EvidenceError, match="alias-changes/planted/.* is not copied"):
-        scene.statement_signer().keep_up()
+        scene.statement_signer().copy_missing()
     (name,) = scene.copies.names("alias-changes/")
     assert name.startswith("alias-changes/stable/")

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.names import DIGEST_LABEL, engine_name
-from agentworld.cluster.places import PLACES
 from agentworld.errors import ClusterError
 from make.simulator import pinned_manifest, simulator
 from waiting import wait_for, wait_until_unchanged
@@ -30,7 +30,7 @@ def make_ready(namespace):
 
     wait_for(pods)
     for pod in pods():
-        path = PLACES["Pod"].path(namespace.namespace, pod["metadata"]["name"]) + "/status"
+        path = API_RESOURCES["Pod"].path(namespace.namespace, pod["metadata"]["name"]) + "/status"
         namespace.call("PATCH", path, {"status": {"phase": "Running", "conditions": ready}})
 
 
@@ -60,7 +60,7 @@ def test_what_somebody_changed_or_deleted_is_made_good(namespace, start):
     start()
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
-    path = PLACES["Deployment"].path(namespace.namespace, ENGINE)
+    path = API_RESOURCES["Deployment"].path(namespace.namespace, ENGINE)
     namespace.call("PATCH", path, {"spec": {"replicas": 9}})
     wait_for(lambda: replicas(namespace) == 1)
     namespace.delete("Service", ENGINE)

@@ -51,7 +51,7 @@ def test_a_tenant_whose_name_no_access_file_has_is_refused(tenant):
 def test_a_review_tells_who_asks_for_what():
     told = asked(dryRun=True)
     assert (told.uid, told.user_info.username, told.dry_run) == ("1-2", "ada", True)
-    assert (told.kind.kind, told.about) == ("Simulator", "one")
+    assert (told.kind.kind, told.object_name) == ("Simulator", "one")
 
 
 @pytest.mark.parametrize(

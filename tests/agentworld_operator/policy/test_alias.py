@@ -13,7 +13,7 @@ from agentworld_operator.policy.alias import (
     resolve,
     settling_condition,
 )
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from make import records
 from make.simulator import alias
 
@@ -58,7 +58,7 @@ def change(**fields):
 )
 def test_a_name_means_the_digests_of_simulators_that_are_there_and_verify(wanted, meaning):
     found = resolve(wanted, KNOWN.get)
-    assert (found.reason if isinstance(found, Refusal) else found) == meaning
+    assert (found.reason if isinstance(found, Problem) else found) == meaning
 
 
 def test_the_service_is_told_who_asks_and_what_lets_it_move():
@@ -104,7 +104,7 @@ def test_the_status_tells_digests_and_both_conditions():
 
 def test_a_name_that_means_nothing_has_no_digest():
     status = build_status(
-        AliasState(1, AliasStatus(), Refusal("NoSimulator", "no"), settling_condition(None)), NOW
+        AliasState(1, AliasStatus(), Problem("NoSimulator", "no"), settling_condition(None)), NOW
     )
     assert status.digest is None
     assert status.condition("Resolved").reason == "NoSimulator"

@@ -6,7 +6,8 @@ from agentworld.cluster.records.serving import Serving
 from agentworld.cluster.records.simulator import Reference
 from agentworld.records.base import digest_bytes
 from agentworld.records.simulator import Endpoint
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, read_reference, servable
+from agentworld_operator.policy.identity import SimulatorIdentity, read_reference, servable
+from agentworld_operator.policy.problem import Problem
 from make import records
 from make.simulator import pinned_manifest, serving
 
@@ -24,21 +25,21 @@ def test_what_is_kept_under_a_digest_is_that_simulator():
 def test_another_byte_is_refused():
     manifest = pinned_manifest()
     found = read_reference(reference(manifest.canonical), manifest.canonical + b"\n")
-    assert isinstance(found, Refusal)
+    assert isinstance(found, Problem)
     assert found.reason == "AnotherManifest"
 
 
 @pytest.mark.parametrize("data", [b"{}", b"no JSON", b"[1]"])
 def test_what_is_no_manifest_is_refused_whatever_its_digest(data):
     found = read_reference(reference(data), data)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, Problem)
     assert found.reason == "NoManifest"
 
 
 def test_the_same_manifest_in_another_form_is_refused():
     data = json.dumps(json.loads(pinned_manifest().canonical), indent=1).encode()
     found = read_reference(reference(data), data)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, Problem)
     assert "another form" in found.message
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentworld.cluster.records.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld.errors import AccessError, Conflict, InputError, PipelineError
-from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
     SUSPENDED,
@@ -135,7 +135,7 @@ def test_a_suspended_one_has_no_recurring_run_and_keeps_its_last_run():
     assert conditions(status)["Scheduled"] == ("False", "Suspended")
 
 
-PROBLEMS = st.sampled_from([None, SUSPENDED, NOT_CONFIGURED, Refusal("Unreachable", "down")])
+PROBLEMS = st.sampled_from([None, SUSPENDED, NOT_CONFIGURED, Problem("Unreachable", "down")])
 RUNS = st.none() | st.sampled_from(["RUNNING", "FAILED"]).map(lambda state: last_run(ran(state)))
 SEEN = st.none() | st.builds(ServerState, st.none() | st.just(recurring()), RUNS)
 ROUNDS = st.lists(st.tuples(SEEN, PROBLEMS), min_size=1)

@@ -4,8 +4,9 @@ from agentworld.cluster.records.serving import Bounds
 from agentworld.cluster.records.simulator import SimulatorStatus
 from agentworld.errors import ClusterError
 from agentworld.records.simulator import Endpoint
-from agentworld_operator.policy.engine import EngineState, Trouble
-from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
+from agentworld_operator.policy.engine import EngineState
+from agentworld_operator.policy.identity import SimulatorIdentity
+from agentworld_operator.policy.problem import Problem
 from agentworld_operator.policy.simulator import (
     SimulatorState,
     refusal_of,
@@ -70,17 +71,17 @@ def test_a_verified_and_ready_engine_makes_it_ready():
     [
         (EngineState(1, 0), ("False", "Starting"), ("False", "AsWanted")),
         (
-            EngineState(1, 0, trouble=Trouble("Unschedulable", "full")),
+            EngineState(1, 0, problem=Problem("Unschedulable", "full")),
             ("False", "Unschedulable"),
             ("True", "Unschedulable"),
         ),
         (
-            EngineState(2, 1, True, Trouble("EngineEnded", "out of memory")),
+            EngineState(2, 1, True, Problem("EngineEnded", "out of memory")),
             ("True", "Serving"),
             ("True", "EngineEnded"),
         ),
         (
-            EngineState(2, 1, True, Trouble("VerificationFailed", "other files")),
+            EngineState(2, 1, True, Problem("VerificationFailed", "other files")),
             ("False", "VerificationFailed"),
             ("True", "VerificationFailed"),
         ),
@@ -157,7 +158,7 @@ def test_its_selector_finds_its_pods_for_the_scale_subresource():
 
 def test_one_that_is_refused_says_why_and_what_it_would_be():
     status = refused_status(
-        4, SimulatorStatus(), MANIFEST.digest, Refusal("NoImage", "pin it"), NOW
+        4, SimulatorStatus(), MANIFEST.digest, Problem("NoImage", "pin it"), NOW
     )
     assert told(status)["Ready"] == ("False", "NoImage")
     assert status.digest == MANIFEST.digest
@@ -169,7 +170,7 @@ def test_one_that_is_refused_says_why_and_what_it_would_be():
 )
 def test_what_an_api_server_refuses_is_told_in_its_words(status, reason):
     refusal = refusal_of(ClusterError("PATCH /x: exceeded quota", status=status))
-    assert refusal == Trouble(reason, "PATCH /x: exceeded quota")
+    assert refusal == Problem(reason, "PATCH /x: exceeded quota")
     found = told(served_status(seen(engine=EngineState(), refusal=refusal), IDENTITY, NOW))
     assert {found[name] for name in ("EngineReady", "Ready")} == {("False", reason)}
     assert found["Degraded"] == ("True", reason)
@@ -181,7 +182,7 @@ def test_an_api_server_that_is_gone_or_busy_is_asked_again_and_not_told(status):
 
 
 def test_an_engine_that_may_not_be_stopped_is_degraded_and_one_that_serves_is_ready():
-    refusal = Trouble("Forbidden", "cannot patch")
+    refusal = Problem("Forbidden", "cannot patch")
     stopped = seen(target_replicas=0, serving=serving(suspend=True), refusal=refusal)
     found = told(served_status(stopped, IDENTITY, NOW))
     assert (found["Ready"], found["Degraded"]) == (("False", "Suspended"), ("True", "Forbidden"))

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import make.operator
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.errors import ClusterError
 from agentworld_operator.cache import WATCHED
 from campaigns.harness.finding import Finding, mistakes
@@ -66,7 +66,7 @@ def run(
 ) -> OperatorReport:
     """With a cluster of its own."""
     folder.mkdir(parents=True)
-    PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+    API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
     with control_plane.running(folder) as cluster:
         make.operator.define(cluster)
         namespace = make.operator.new_namespace(cluster)
@@ -161,7 +161,7 @@ class Campaign:
             return [unlike("mistaken", "API server", "answers", str(error))]
         self._num_seen = len(seen.simulators) + len(seen.aliases)
         watched = self._crew.api[self._crew.leader].watched
-        blind = {PLACES[kind].plural for kind in WATCHED} - watched
+        blind = {API_RESOURCES[kind].plural for kind in WATCHED} - watched
         unseen = [unlike("blind", kind, "watched", "not watched") for kind in sorted(blind)]
         return [*judge(seen), *otherwise(seen), *unseen]
 

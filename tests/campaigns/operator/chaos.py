@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
+from agentworld.cluster.api_resources import typed
 from agentworld.cluster.names import DIGEST_LABEL
-from agentworld.cluster.places import typed
 from agentworld.errors import ClusterError
 from campaigns.harness.processes import until
 from campaigns.operator.api_proxy import FATES

@@ -10,7 +10,7 @@ from functools import partial
 import httpx
 
 import make.access
-from agentworld.cluster.places import PLACES
+from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import ClusterError
 from campaigns.harness.journal import Journal
@@ -126,7 +126,7 @@ class Crew:
     def _guarded(self) -> bool:
         spec = {"simulator": "nobody"}
         asked = {"apiVersion": "agentworld.dev/v1alpha1", "kind": "SimulatorAlias", "spec": spec}
-        path = PLACES["SimulatorAlias"].path(self.place.namespace.namespace) + "?dryRun=All"
+        path = API_RESOURCES["SimulatorAlias"].path(self.place.namespace.namespace) + "?dryRun=All"
         try:
             self.place.namespace.call("POST", path, asked | {"metadata": {"name": "dry"}}, MERGE)
         except ClusterError as error:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
-from agentworld.cluster.places import typed
+from agentworld.cluster.api_resources import typed
 from agentworld.engine.process import LOOPBACK
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from campaigns.harness.processes import Command

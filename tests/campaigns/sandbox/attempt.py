@@ -11,7 +11,7 @@ TOKEN = "kolu-4711-tane"
 """What an attempt leaves wherever it can; nobody may see it later, or elsewhere."""
 
 
-class Rollout(NamedTuple):
+class EscapeAttempt(NamedTuple):
     """Commands of one episode."""
 
     kind: Kind
@@ -19,9 +19,9 @@ class Rollout(NamedTuple):
     actions: tuple[str, ...]
 
 
-def attempts_of(kind: Kind, *actions: str) -> list[Rollout]:
+def attempts_of(kind: Kind, *actions: str) -> list[EscapeAttempt]:
     """One for each command, named by it."""
-    return [Rollout(kind, action, (action,)) for action in actions]
+    return [EscapeAttempt(kind, action, (action,)) for action in actions]
 
 
 def perl(script: str) -> str:

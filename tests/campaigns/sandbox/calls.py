@@ -4,7 +4,7 @@ import re
 import subprocess
 from functools import cache
 
-from campaigns.sandbox.attempt import Rollout, perl
+from campaigns.sandbox.attempt import EscapeAttempt, perl
 
 # The kernel is not even to consider these: it answers EPERM or ENOSYS, whatever the arguments.
 _CLOSED = (
@@ -83,7 +83,7 @@ def numbers() -> dict[str, int]:
     return {name: int(number) for name, number in found}
 
 
-def attempts() -> list[Rollout]:
+def attempts() -> list[EscapeAttempt]:
     """Each call of this machine's, once."""
     known = numbers()
     closed = {name: known[name] for name in _CLOSED if name in known} | _CLOSED_NUMBERS
@@ -109,8 +109,8 @@ def attempts() -> list[Rollout]:
 _WON = '"ES", "CAPED"'
 
 
-def _call(name: str, script: str) -> Rollout:
-    return Rollout("calls", name, (perl(script.replace("'", '"')),))
+def _call(name: str, script: str) -> EscapeAttempt:
+    return EscapeAttempt("calls", name, (perl(script.replace("'", '"')),))
 
 
 def _closed(number: int) -> str:

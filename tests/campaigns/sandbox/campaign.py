@@ -17,7 +17,7 @@ from campaigns.harness.finding import Finding
 from campaigns.harness.report import MOST_SENTENCES, Report, count
 from campaigns.harness.schedule import shuffled
 from campaigns.sandbox import calls, commands, traces
-from campaigns.sandbox.attempt import SEEN, TOKEN, Rollout
+from campaigns.sandbox.attempt import SEEN, TOKEN, EscapeAttempt
 from campaigns.sandbox.host import Host, alive, census, family, zombies
 
 START = {"rimo.txt": "besa\n"}
@@ -49,7 +49,7 @@ def run(folder: Path, num_attempts: int, seed: str) -> SandboxReport:
         return try_all([*itertools.islice(hands, num_attempts)], host, seed)
 
 
-def all_attempts(host: Host) -> list[Rollout]:
+def all_attempts(host: Host) -> list[EscapeAttempt]:
     """Each that there is."""
     return [
         *commands.files(str(host.file)),
@@ -64,7 +64,7 @@ def all_attempts(host: Host) -> list[Rollout]:
 
 
 def try_all(
-    attempts: Sequence[Rollout],
+    attempts: Sequence[EscapeAttempt],
     host: Host,
     seed: str,
     open_shell: Callable[[], LiveShell] = lambda: LiveShell(seconds=_SECONDS),
@@ -92,7 +92,11 @@ _KINDS = ("escape", "leak")
 
 
 def _judged(
-    attempt: Rollout, shell: LiveShell, host: Host, first: str, others: Container[psutil.Process]
+    attempt: EscapeAttempt,
+    shell: LiveShell,
+    host: Host,
+    first: str,
+    others: Container[psutil.Process],
 ) -> Iterator[Finding]:
     """What is wrong with what became of an attempt; `others` are of no sandbox."""
     before = census()
@@ -158,7 +162,7 @@ def _nothing(_: LiveShell) -> str:
 _AFTER: dict[str, Callable[[LiveShell], str]] = {"prompt": _moved, "claim": _misreported}
 
 
-def _finding(kind: str, attempt: Rollout, problem: str) -> Finding:
+def _finding(kind: str, attempt: EscapeAttempt, problem: str) -> Finding:
     return Finding(kind, f"{attempt.kind} {attempt.name!r}: {problem}", attempt.name)
 
 

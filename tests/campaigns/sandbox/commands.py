@@ -1,6 +1,6 @@
 """Attempts with the programs of the room: files, devices, the network, memory, processes."""
 
-from campaigns.sandbox.attempt import TOKEN, WON, Rollout, attempts_of, perl
+from campaigns.sandbox.attempt import TOKEN, WON, EscapeAttempt, attempts_of, perl
 from campaigns.sandbox.calls import numbers
 
 _HIDDEN = (
@@ -15,7 +15,7 @@ _FAMILIES = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16, "packet": 17, "al
 _LIMITS = ("n 1000", "u 1000", "v unlimited", "f unlimited", "l 64", "q 1", "c 1", "i 999")
 
 
-def files(secret: str) -> list[Rollout]:
+def files(secret: str) -> list[EscapeAttempt]:
     """`secret` is a file of the host's that everybody may read."""
     return [
         *attempts_of("files", *(f"ls -d {path} && {WON}" for path in (*_HIDDEN, secret))),
@@ -48,7 +48,7 @@ _BECOME_ROOT = (
 )
 
 
-def network(port: int, path: str) -> list[Rollout]:
+def network(port: int, path: str) -> list[EscapeAttempt]:
     """Whoever connects to the host's port or socket is seen there too."""
     sockets = (
         perl(f"socket(S, {number}, {kind}, 0) and print q(ES), q(CAPED)")
@@ -65,7 +65,7 @@ def network(port: int, path: str) -> list[Rollout]:
     )
 
 
-def memory() -> list[Rollout]:
+def memory() -> list[EscapeAttempt]:
     """More than the limits: 8 MiB in 2048 files, 96 MiB and 64 open files in a process."""
     setxattr, timer_create = numbers()["setxattr"], numbers()["timer_create"]
     written = f"@a = (q(a), qq(user.$_), q(x) x 60000, 60000, 0); syscall({setxattr}, @a) == 0"
@@ -95,7 +95,7 @@ def _past(mebibytes: int) -> str:
     return f"; print q(ES), q(CAPED) if $n > {mebibytes} << 20"
 
 
-def processes() -> list[Rollout]:
+def processes() -> list[EscapeAttempt]:
     """What is still there when its episode is over."""
     return attempts_of(
         "processes",

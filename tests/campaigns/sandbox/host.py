@@ -59,10 +59,10 @@ class Host:
     def was_reached(self) -> bool:
         """Whether anybody connected to the port, or sent to it."""
         tcp, udp = self._servers
-        for server, append_observation in ((tcp, tcp.accept), (udp, lambda: udp.recv(64))):
+        for server, receive in ((tcp, tcp.accept), (udp, lambda: udp.recv(64))):
             server.setblocking(False)
             try:
-                append_observation()
+                receive()
             except BlockingIOError:
                 continue
             return True

@@ -1,11 +1,11 @@
 """Attempts to leave something to the next episode, to move an observation, to misreport files."""
 
-from campaigns.sandbox.attempt import TOKEN, Rollout, attempts_of
+from campaigns.sandbox.attempt import TOKEN, EscapeAttempt, attempts_of
 
 _TAKE = 'printf "\\035"; read -t 1 -u 10 m || read -t 1 m; printf "\\036$m [0] ~\\n"; echo after'
 
 
-def state() -> list[Rollout]:
+def state() -> list[EscapeAttempt]:
     """Each is followed by a look at all that an episode can see."""
     return attempts_of(
         "state",
@@ -36,7 +36,7 @@ def state() -> list[Rollout]:
     )
 
 
-def prompts() -> list[Rollout]:
+def prompts() -> list[EscapeAttempt]:
     """Each is followed by commands whose observations are known."""
     return attempts_of(
         "prompt",
@@ -65,7 +65,7 @@ def prompts() -> list[Rollout]:
     )
 
 
-def claims() -> list[Rollout]:
+def claims() -> list[EscapeAttempt]:
     """After each, the file `rimo.txt` holds `besa` as before, and there is no `tane.txt`."""
     return attempts_of(
         "claim",

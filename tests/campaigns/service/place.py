@@ -105,7 +105,7 @@ class Place(NamedTuple):
         signer = partial(ensure_signer, self.folder / "keys" / SIMULATOR_KEYS)
         with closing(self.ledger()) as ledger:
             log_signer = LogCheckpointSigner(ledger, simulator, signer, copies)
-            yield Housekeeper(EpisodeStore(ledger, only=simulator), log_signer)
+            yield Housekeeper(EpisodeStore(ledger, simulator=simulator), log_signer)
 
     def secret(self, engine: str) -> str:
         """What an engine, and the checker, knows."""

@@ -15,7 +15,7 @@ from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.signing.checkpoint import sign_checkpoint, verify_checkpoint
 from agentworld.signing.edge import sign_edge, verify_edge
 from agentworld.signing.keys import public_pem
-from agentworld.statements.mounted_keys import told_keys
+from agentworld.statements.mounted_keys import read_trusted_keys
 from agentworld.statements.signer import edge_name
 from campaigns.tamper.mutation import changed, inserted, removed, stranger
 from campaigns.tamper.player import Player
@@ -185,7 +185,7 @@ def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(wor
     attack(world, inserted("signing_keys", own))
     assert told(world, f"the key {key.keyid} of the ledger is none that is trusted")
     with closing(world.ledger()) as ledger:
-        trusting = world.evidence._replace(trusted=told_keys(ledger.signing_keys))
+        trusting = world.evidence._replace(trusted=read_trusted_keys(ledger.signing_keys))
     assert problems(world, evidence=trusting) == []
     edge = rows(world, "SELECT * FROM attestations WHERE kind = 'edge'")[0]
     envelope = sign_edge(verify_edge(edge["envelope"], trusting.trusted), stranger())

@@ -31,12 +31,12 @@ def agent_uses(attestations: Attestations, evidence: Evidence, name: str = "") -
 
 def in_use(history: Sequence[AgentUse]) -> list[AgentUse]:
     """The newest of each name and alias, where that was not taken out of use."""
-    return [each for each in newest(history).values() if not each.ended]
+    return [agent_use for agent_use in newest(history).values() if not agent_use.ended]
 
 
 def newest(history: Sequence[AgentUse]) -> dict[_Use, AgentUse]:
     """By name and alias; what was taken out of use too."""
-    return {_use_of(each): each for each in history}
+    return {_use_of(agent_use): agent_use for agent_use in history}
 
 
 def agent_use_problems(sources: Sources, of: VersionRef | None = None) -> Iterator[str]:
@@ -49,19 +49,19 @@ def agent_use_problems(sources: Sources, of: VersionRef | None = None) -> Iterat
     if evidence is None:
         return
     folder = f"{AGENT_USES}/{of.name}" if of else AGENT_USES
-    under = f"{folder}/" if of else ""
+    prefix = f"{folder}/" if of else ""
     copies = copies_of(folder, evidence.mirror)  # before the rows, which are older
-    rows, lost = _load_rows(attestations, under), lost_by_any(attestations, evidence.trusted)
+    rows, lost_names = _load_rows(attestations, prefix), lost_by_any(attestations, evidence.trusted)
     read = _read(rows, evidence)
-    for each, (_, problem) in zip(rows, read, strict=True):
-        if problem and is_signed_as_of(each.envelope, at):
+    for row, (_, problem) in zip(rows, read, strict=True):
+        if problem and is_signed_as_of(row.envelope, at):
             yield problem
-    signed = (name for name in copies.keys() - lost if is_signed_as_of(copies[name], at))
+    signed = (name for name in copies.keys() - lost_names if is_signed_as_of(copies[name], at))
     yield from _copy_problems(rows, {name: copies[name] for name in sorted(signed)})
     aliases = sources.registry.aliases()
     # Once more: what is used meanwhile is signed before the registry hears of it.
-    names = {each.name for each in rows}
-    since = [each for each in _load_rows(attestations, under) if each.name not in names]
+    names = {row.name for row in rows}
+    since = [row for row in _load_rows(attestations, prefix) if row.name not in names]
     yield from _in_registry(
         _candidates(_select_verified(read), _select_verified(_read(since, evidence))),
         aliases,
@@ -74,8 +74,8 @@ def _use_of(agent_use: AgentUse) -> _Use:
     return agent_use.name, agent_use.alias
 
 
-def _load_rows(attestations: Attestations, under: str = "") -> list[Attestation]:
-    return sorted(attestations.find_under("agent-use", under), key=lambda each: str(each.name))
+def _load_rows(attestations: Attestations, prefix: str = "") -> list[Attestation]:
+    return sorted(attestations.find_under("agent-use", prefix), key=lambda row: str(row.name))
 
 
 def _select_verified(read: Iterable[tuple[AgentUse | None, str]]) -> list[AgentUse]:
@@ -85,11 +85,11 @@ def _select_verified(read: Iterable[tuple[AgentUse | None, str]]) -> list[AgentU
 def _read(rows: Sequence[Attestation], evidence: Evidence) -> list[tuple[AgentUse | None, str]]:
     """Each, or why it is none."""
     outcomes: list[tuple[AgentUse | None, str]] = []
-    for each in rows:
+    for row in rows:
         try:
-            outcomes.append((read_agent_use(each, evidence.trusted), ""))
+            outcomes.append((read_agent_use(row, evidence.trusted), ""))
         except EvidenceError as error:
-            outcomes.append((None, f"the use {each.name} does not verify: {error}"))
+            outcomes.append((None, f"the use {row.name} does not verify: {error}"))
     return outcomes
 
 
@@ -97,7 +97,7 @@ def _copy_problems(
     attestations: Sequence[Attestation], copies: Mapping[str, bytes]
 ) -> Iterator[str]:
     """A row may be older than its copy, for a moment; a copy never is older than its row."""
-    rows = {each.name: each.envelope for each in attestations}
+    rows = {attestation.name: attestation.envelope for attestation in attestations}
     for name, envelope in copies.items():
         if name not in rows:
             yield f"the use {name} is gone from the ledger; restore it"
@@ -119,12 +119,14 @@ def _in_registry(
     of: VersionRef | None,
 ) -> Iterator[str]:
     agents = sources.registry.versions(kind="agent")
-    ours = {of.name} if of else {version.ref.name for version in agents}
+    names = {of.name} if of else {version.ref.name for version in agents}
     # The registry has no history: what is newer than the moment says nothing of it.
     later = {
-        (each.ref.name, each.ref.version) for each in agents if not is_as_of(each.at, sources.at)
+        (agent.ref.name, agent.ref.version)
+        for agent in agents
+        if not is_as_of(agent.at, sources.at)
     }
-    for use in sorted(signed.keys() | {each for each in registry_versions if each[0] in ours}):
+    for use in sorted(signed.keys() | {use for use in registry_versions if use[0] in names}):
         candidates, version = signed.get(use, [None]), registry_versions.get(use)
         signed_version, last = _version(candidates[-1]), candidates[-1]
         if version in map(_version, candidates) or (

@@ -36,8 +36,8 @@ def alias_problems(
     Of all of it, or of the changes by a moment. Nobody can tell of aliases that moved before any
     service of today came to the ledger.
     """
-    lost = lost_of(attestations, evidence)
-    yield from lost.problems
+    losses = lost_of(attestations, evidence)
+    yield from losses.problems
     yield from genesis_problems(attestations, evidence)
     genesis = None
     with suppress(EvidenceError):  # told above; what it names is then of nobody
@@ -45,31 +45,33 @@ def alias_problems(
     # The copies first: what is signed meanwhile is in the ledger before it has one.
     copies = copies_of(ALIAS_CHANGES, evidence.mirror)
     ledger_entries, problems = _read_entries(attestations, evidence)
-    copies = {name: copies[name] for name in copies.keys() - ledger_entries.keys() - lost.names}
+    copies = {name: copies[name] for name in copies.keys() - ledger_entries.keys() - losses.names}
     missing_entries, missing_problems = _read_missing(copies, evidence, at)
     yield from (*problems, *missing_problems)
     if genesis is None and not ledger_entries and not missing_entries:
         return
     entries = alias_entries(genesis.changes if genesis else ())
-    at_genesis = {each.name: each for each in entries if each.name not in lost.names}
+    at_genesis = {entry.name: entry for entry in entries if entry.name not in losses.names}
     signed = at_genesis | ledger_entries | missing_entries
     rows, garbled = _rows(aliases)
     yield from garbled.values()
     # With what was signed before the rows were read.
     newest, _ = _read_entries(attestations, evidence)
-    was, now = _histories(signed.values()), _histories((signed | newest).values())
+    earlier, now = _histories(signed.values()), _histories((signed | newest).values())
     for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
-        yield from _differences(*(_by(at, each.get(alias, [])) for each in (was, rows, now)))
+        yield from _differences(
+            *(_by(at, histories.get(alias, [])) for histories in (earlier, rows, now))
+        )
 
 
 def _read_entries(attestations: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
     entries, problems = {}, []
-    for each in attestations.find("alias"):
+    for row in attestations.find("alias"):
         try:
-            entries[each.name] = check_attested(each, AliasEntry, evidence.trusted)
+            entries[row.name] = check_attested(row, AliasEntry, evidence.trusted)
         except EvidenceError as error:
             problems.append(
-                f"the statement of alias {each.subject!r} at {each.at} does not verify: {error}"
+                f"the statement of alias {row.subject!r} at {row.at} does not verify: {error}"
             )
     return entries, problems
 
@@ -88,7 +90,7 @@ def _read_missing(
             change = entries[name].change
             if is_as_of(change.at, at):
                 problems.append(
-                    f"the statement that {_words(change)} is gone from the ledger; restore it"
+                    f"the statement that {_text(change)} is gone from the ledger; restore it"
                 )
     return entries, problems
 
@@ -104,11 +106,15 @@ def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
 
 def _histories(entries: Iterable[AliasEntry]) -> _Histories:
     """By each one's word on what was before it; what hangs on nothing known comes last."""
-    remaining = sorted(entries, key=lambda each: each.change.at)
+    remaining = sorted(entries, key=lambda entry: entry.change.at)
     histories: _Histories = {}
     last: dict[str, Digest | None] = {}
     while remaining:
-        successors = (each for each in remaining if each.previous == last.get(each.change.alias))
+        successors = (
+            candidate
+            for candidate in remaining
+            if candidate.previous == last.get(candidate.change.alias)
+        )
         entry = next(successors, remaining[0])
         remaining.remove(entry)
         last[entry.change.alias] = entry.digest
@@ -117,28 +123,28 @@ def _histories(entries: Iterable[AliasEntry]) -> _Histories:
 
 
 def _by(at: datetime | None, changes: list[AliasChange]) -> list[AliasChange]:
-    return [each for each in changes if is_as_of(each.at, at)]
+    return [change for change in changes if is_as_of(change.at, at)]
 
 
 def _differences(
-    was: list[AliasChange], rows: list[AliasChange], now: list[AliasChange]
+    earlier: list[AliasChange], rows: list[AliasChange], now: list[AliasChange]
 ) -> Iterator[str]:
     """Of one alias: what was signed, what the ledger had after that, what was signed by then."""
-    missing = list((Counter(was) - Counter(rows)).elements())
+    missing = list((Counter(earlier) - Counter(rows)).elements())
     added = list((Counter(rows) - Counter(now)).elements())
     for change in missing:
-        other = next((each for each in added if each.at == change.at), None)
+        other = next((candidate for candidate in added if candidate.at == change.at), None)
         if other is None:
-            yield f"it was signed that {_words(change)}, and the ledger does not have it"
+            yield f"it was signed that {_text(change)}, and the ledger does not have it"
         else:
             added.remove(other)
-            yield f"it was signed that {_words(change)}, and the ledger says that {_words(other)}"
+            yield f"it was signed that {_text(change)}, and the ledger says that {_text(other)}"
     for change in added:
-        yield f"the ledger says that {_words(change)}, and nobody signed it"
+        yield f"the ledger says that {_text(change)}, and nobody signed it"
     if not missing and not added and rows != now[: len(rows)]:
         yield f"the changes of alias {rows[0].alias!r} are not in the order that was signed"
 
 
-def _words(change: AliasChange) -> str:
+def _text(change: AliasChange) -> str:
     meaning = "nothing" if change.ended else change.simulator
     return f"alias {change.alias!r} meant {meaning} from {change.at} on, by {change.set_by!r}"

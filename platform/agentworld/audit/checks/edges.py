@@ -23,7 +23,7 @@ from agentworld.signing.edge import verify_edge
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.signer import EDGES, edge_name
 
-UNTOLD = "nobody signed which simulator made it: it was registered before that"
+UNSIGNED_ORIGIN = "nobody signed which simulator made it: it was registered before that"
 
 
 class EdgeAudit(Record):
@@ -66,23 +66,23 @@ def audit_edge(
     """Of an agent that is registered by a name."""
     copies = copies_of(f"{EDGES}/{agent.run}", evidence.mirror)
     rows = attestations.find("edge", run=agent.run)
-    lost = lost_of(attestations, evidence, agent.run).names
-    problems = [*_missing(rows, {name: copies[name] for name in copies if name not in lost})]
+    lost_names = lost_of(attestations, evidence, agent.run).names
+    problems = [*_missing(rows, {name: copies[name] for name in copies if name not in lost_names})]
     edges = []
-    for each in rows:
+    for row in rows:
         try:
-            edges.append((_verified(each, evidence), each.envelope))
+            edges.append((_verified(row, evidence), row.envelope))
         except EvidenceError as error:
-            problems.append(f"the edge {each.name} does not verify: {error}")
+            problems.append(f"the edge {row.name} does not verify: {error}")
     own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
     own = [(edge, signed) for edge, signed in own if edge.claim.agent == name]
     if not own:
-        signed = [*copies.values(), *(each.envelope for each in rows)]
+        signed = [*copies.values(), *(row.envelope for row in rows)]
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
             problems.append("the edge that it was registered with is gone; restore the ledger")
         # An edge that was signed, and is gone or does not verify, is told above.
-        return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNTOLD,))
-    edge, _ = sorted(own, key=lambda each: each[0].at)[-1]
+        return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNSIGNED_ORIGIN,))
+    edge, _ = sorted(own, key=lambda pair: pair[0].at)[-1]
     # A version keeps the edge that it was registered with, also where a newer one was signed.
     if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:
         problems.append("the registry has another edge of it than the ledger")
@@ -134,20 +134,20 @@ def as_signed(run: AgentRun, audit: EdgeAudit | None) -> AgentRun:
 def edges_of(simulator: Digest, attestations: Attestations, evidence: Evidence) -> list[Edge]:
     """Every edge of a simulator that verifies; of a run, an artifact and a name the newest."""
     edges = []
-    for each in attestations.find("edge", simulator=simulator):
+    for attestation in attestations.find("edge", simulator=simulator):
         with suppress(EvidenceError):  # which `edge_problems` tells
-            edges.append(_verified(each, evidence))
+            edges.append(_verified(attestation, evidence))
     edges.sort(key=lambda edge: edge.at)
     return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
 
 
 def all_edges(attestations: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
     """Every edge that verifies."""
-    for each in attestations.all():
-        if each.kind == "edge":
+    for attestation in attestations.all():
+        if attestation.kind == "edge":
             with suppress(EvidenceError):  # which `edge_problems` tells
-                edge = _verified(each, evidence)
-                yield SignedEdge(edge=edge, envelope=each.envelope.decode())
+                edge = _verified(attestation, evidence)
+                yield SignedEdge(edge=edge, envelope=attestation.envelope.decode())
 
 
 def edge_problems(
@@ -157,15 +157,15 @@ def edge_problems(
     name, in which its run is.
     """
     copies = copies_of(EDGES, evidence.mirror)
-    lost = lost_by_any(attestations, evidence.trusted)
-    rows = [each for each in attestations.all() if each.kind == "edge"]
-    signed = (name for name in copies.keys() - lost if is_signed_as_of(copies[name], at))
+    lost_names = lost_by_any(attestations, evidence.trusted)
+    rows = [attestation for attestation in attestations.all() if attestation.kind == "edge"]
+    signed = (name for name in copies.keys() - lost_names if is_signed_as_of(copies[name], at))
     yield from _missing(rows, {name: copies[name] for name in signed})
-    for each in (each for each in rows if is_signed_as_of(each.envelope, at)):
+    for row in (row for row in rows if is_signed_as_of(row.envelope, at)):
         try:
-            _verified(each, evidence)
+            _verified(row, evidence)
         except EvidenceError as error:
-            yield f"the edge {each.name} does not verify: {error}"
+            yield f"the edge {row.name} does not verify: {error}"
 
 
 def _missing(attestations: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _missing(attestations: Sequence[Attestation], copies: Mapping[str, bytes]) -
 
     So the copies are those of before the rows were read.
     """
-    rows = {each.name: each.envelope for each in attestations}
+    rows = {attestation.name: attestation.envelope for attestation in attestations}
     for name, envelope in copies.items():
         if name not in rows:
             yield f"the edge {name} is gone from the ledger; restore it"

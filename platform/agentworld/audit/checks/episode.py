@@ -152,13 +152,13 @@ def _readable(name: str, ledger: Ledger) -> Episode:
 def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
     """The places in the log that tell of the episode or of its steps."""
     heads = {step.head for step in episode.steps}
-    places = {
-        place
-        for place, fields in enumerate(log.entry_fields, 1)
+    numbers = {
+        number
+        for number, fields in enumerate(log.entry_fields, 1)
         if fields.get("episode") == episode.id
     }
-    return places | {
-        place for place, entry_heads in log.heads.items() if not heads.isdisjoint(entry_heads)
+    return numbers | {
+        number for number, entry_heads in log.heads.items() if not heads.isdisjoint(entry_heads)
     }
 
 
@@ -169,8 +169,8 @@ def _differences(
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
         return
     first = episode.first_head
-    beginning = bounds.opening.get("head"), bounds.opening.get("num_copied", 0)
-    if beginning != (first, episode.num_copied) or not episode.begins_whole:
+    copied_start = bounds.opening.get("head"), bounds.opening.get("num_copied", 0)
+    if copied_start != (first, episode.num_copied) or not episode.has_whole_opening:
         yield f"episode {episode.id} did not begin as the log says"
     if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):
         yield problem

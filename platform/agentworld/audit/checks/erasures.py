@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from agentworld.audit.checks.losses import Lost
+from agentworld.audit.checks.losses import Losses
 from agentworld.audit.read.evidence import Evidence, copies_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
@@ -22,12 +22,14 @@ class Erasures(NamedTuple):
     problems: tuple[str, ...]
 
     @classmethod
-    def of(cls, run: str, attestations: Attestations, lost: Lost, evidence: Evidence) -> "Erasures":
+    def of(
+        cls, run: str, attestations: Attestations, losses: Losses, evidence: Evidence
+    ) -> "Erasures":
         """Those of a run; asked for before its episodes are read."""
         # The copies first: what is erased meanwhile is in the ledger before it has one.
         copies = copies_of(f"{ERASURES}/{run}", evidence.mirror)
-        names = {each.name for each in attestations.find("erasure", run=run)}
-        missing = [name for name in sorted(copies.keys() - names) if name not in lost.names]
+        names = {attestation.name for attestation in attestations.find("erasure", run=run)}
+        missing = [name for name in sorted(copies.keys() - names) if name not in losses.names]
         problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
         try:
             at_genesis = evidence.declared(attestations).erased
@@ -40,8 +42,9 @@ class Erasures(NamedTuple):
     def problem_of(self, episode: str, *, erased: bool) -> str | None:
         """What is wrong with an episode that was read, with its texts or without."""
         if not erased:
-            again = episode in self.declared
-            return f"episode {episode} was erased, and its texts are there again" if again else None
+            if episode in self.declared:
+                return f"episode {episode} was erased, and its texts are there again"
+            return None
         if self.at_genesis is None or episode in self.at_genesis | self.declared:
             return None
         # It may have been just now.
@@ -53,9 +56,11 @@ def _declared(
     run: str, attestations: Attestations, evidence: Evidence
 ) -> tuple[frozenset[str], list[str]]:
     episodes, problems = set(), []
-    for each in attestations.find("erasure", run=run):
+    for attestation in attestations.find("erasure", run=run):
         try:
-            episodes.add(check_attested(each, Erasure, evidence.trusted).episode)
+            episodes.add(check_attested(attestation, Erasure, evidence.trusted).episode)
         except EvidenceError as error:
-            problems.append(f"the erasure of episode {each.subject} does not verify: {error}")
+            problems.append(
+                f"the erasure of episode {attestation.subject} does not verify: {error}"
+            )
     return frozenset(episodes), problems

@@ -14,12 +14,12 @@ def genesis_problems(attestations: Attestations, evidence: Evidence) -> list[str
     try:
         copies = [read_copy(GENESIS, evidence.mirror)]
         verify_declared(copies[0], Genesis, evidence.trusted)
-        for each in rows:
-            check_attested(each, Genesis, evidence.trusted)
+        for row in rows:
+            check_attested(row, Genesis, evidence.trusted)
     except NotFound:
         return []  # on its way
     except EvidenceError as error:
         return [f"what the ledger held unsigned does not verify: {error}"]
-    if [each.envelope for each in rows] != copies:
+    if [row.envelope for row in rows] != copies:
         return ["the ledger tells otherwise what it held unsigned"]
     return []

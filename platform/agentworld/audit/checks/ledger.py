@@ -11,9 +11,9 @@ from typing import NamedTuple, get_args
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.edges import edge_problems
 from agentworld.audit.checks.losses import reappearance_problems
-from agentworld.audit.checks.orphans import stray_problems
+from agentworld.audit.checks.orphans import orphan_problems
 from agentworld.audit.checks.reports import report_problems
-from agentworld.audit.checks.run import RunVerification, seldom_searched, verify_any
+from agentworld.audit.checks.run import RunVerification, infrequent_gc, verify_any
 from agentworld.audit.checks.statements import statement_problems
 from agentworld.audit.read.at_time import runs_as_of
 from agentworld.audit.read.evidence import Evidence
@@ -35,14 +35,14 @@ class LedgerVerification(NamedTuple):
 
     runs: dict[str, RunVerification]
     """By their names, also of those that only the evidence mirror has."""
-    beside: tuple[str, ...]
+    other_problems: tuple[str, ...]
     """Problems of all that is no run's record."""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What somebody changed, added or took away; none where the ledger is intact."""
-        of_runs = (each for run in self.runs.values() for each in run.qualified_problems)
-        return (*of_runs, *self.beside)
+        of_runs = (problem for run in self.runs.values() for problem in run.qualified_problems)
+        return (*of_runs, *self.other_problems)
 
 
 def verify_ledger(
@@ -52,9 +52,9 @@ def verify_ledger(
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
-    with seldom_searched():
+    with infrequent_gc():
         runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
-    return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
+    return LedgerVerification(runs, tuple(_other_problems(ledger, runs, evidence, at)))
 
 
 def _runs(
@@ -79,7 +79,7 @@ def _runs(
     return verifications
 
 
-def _beside(
+def _other_problems(
     ledger: Ledger, runs: Collection[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
     yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))
@@ -90,40 +90,40 @@ def _beside(
     yield from readable("the history of names", names)
     yield from readable("the statements", _of_kinds(ledger.attestations))
     yield from readable("the statements", _of_no_run(ledger.attestations, runs, evidence))
-    again = reappearance_problems(ledger.attestations, evidence.trusted)
-    yield from readable("the statements", again)
+    reappearances = reappearance_problems(ledger.attestations, evidence.trusted)
+    yield from readable("the statements", reappearances)
     yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
-    yield from readable("the ledger", _of_strays(ledger))
+    yield from readable("the ledger", _of_orphans(ledger))
     run_names = {*runs, *ledger.run_names()}
-    strays = stray_problems(ledger.attestations, run_names, evidence)
-    yield from readable("the evidence mirror", strays)
+    orphans = orphan_problems(ledger.attestations, run_names, evidence)
+    yield from readable("the evidence mirror", orphans)
 
 
 def _of_kinds(attestations: Attestations) -> Iterator[str]:
-    for each in attestations.all():
-        if each.kind not in get_args(AttestationKind):
-            yield f"the statement {each.name} is of an unknown kind, {each.kind!r}"
+    for attestation in attestations.all():
+        if attestation.kind not in get_args(AttestationKind):
+            yield f"the statement {attestation.name} is of an unknown kind, {attestation.kind!r}"
 
 
 def _of_no_run(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
     """Declarations that no run is asked for; those of a run are checked with it."""
-    for each in attestations.all():
-        if each.run and each.run not in runs and each.kind in ("erasure", "restore"):
+    for row in attestations.all():
+        if row.run and row.run not in runs and row.kind in ("erasure", "restore"):
             try:
-                check_attested(each, DECLARATIONS[each.kind], evidence.trusted)
+                check_attested(row, DECLARATIONS[row.kind], evidence.trusted)
             except EvidenceError as error:
-                yield f"the {each.kind} {each.name} does not verify: {error}"
+                yield f"the {row.kind} {row.name} does not verify: {error}"
 
 
 def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
     trusted = {name: public_pem(key).decode() for name, key in evidence.trusted.items()}
-    for each in keys.all():
-        if trusted.get(each.key) != each.public:
-            yield f"the key {each.key} of the ledger is none that is trusted"
+    for key in keys.all():
+        if trusted.get(key.key) != key.public:
+            yield f"the key {key.key} of the ledger is none that is trusted"
 
 
-def _of_strays(ledger: Ledger) -> Iterator[str]:
-    yield from ledger.strays()
+def _of_orphans(ledger: Ledger) -> Iterator[str]:
+    yield from ledger.orphan_rows()

@@ -18,7 +18,7 @@ _CHECKPOINT = re.compile(r"(\w+)/(\d{12})\.dsse\.json", re.ASCII)
 _STATEMENT = ".dsse.json"
 
 
-class Lost(NamedTuple):
+class Losses(NamedTuple):
     """What was declared to be lost, of a run or of all that is no run's log."""
 
     names: frozenset[str] = frozenset()
@@ -29,19 +29,19 @@ class Lost(NamedTuple):
     """Of declarations that do not hold."""
 
 
-def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lost:
+def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Losses:
     """What a verification of a run, or of what is no run's, need not find in the ledger."""
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.mirror)
     declared = evidence.declared(attestations)
     own = declared.restores_of(run)
-    if copies.keys() - {each.name for each in own}:  # one may have been declared meanwhile
+    if copies.keys() - {row.name for row in own}:  # one may have been declared meanwhile
         own = attestations.find("restore", run=run)
     restores = Restores.of(own, evidence.trusted)
     whole = declared.restores if run else Restores()
-    counted = [each for each in restores.counted if each.name not in whole.names]
-    names = whole.names.union(*(each.lost for each in counted)) if counted else whole.names
+    counted = [restore for restore in restores.counted if restore.name not in whole.names]
+    names = whole.names.union(*(restore.lost for restore in counted)) if counted else whole.names
     problems = [*restores.problems, *whole.problems]
-    rows = {each.name: each.envelope for each in own}
+    rows = {row.name: row.envelope for row in own}
     for name, envelope in copies.items():
         if rows.get(name, envelope) != envelope:
             problems.append(f"the restore {name} is another one in the evidence mirror")
@@ -50,10 +50,11 @@ def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lo
                 f"the restore {name} is gone from the ledger: an older one was put in its place"
             )
     notes = tuple(
-        f"declared lost on {each.at}: {len(each.lost)} of its signed copies ({each.reason})"
-        for each in counted
+        f"declared lost on {restore.at}: {len(restore.lost)} of its signed copies"
+        f" ({restore.reason})"
+        for restore in counted
     )
-    return Lost(names, notes, tuple(problems))
+    return Losses(names, notes, tuple(problems))
 
 
 def lost_by_any(attestations: Attestations, trusted: TrustedKeys) -> frozenset[str]:
@@ -63,10 +64,10 @@ def lost_by_any(attestations: Attestations, trusted: TrustedKeys) -> frozenset[s
 
 def reappearance_problems(attestations: Attestations, trusted: TrustedKeys) -> Iterator[str]:
     """What was declared to be lost and is in the ledger: whoever kept an old copy put it back."""
-    lost = lost_by_any(attestations, trusted)
-    for each in attestations.all():
-        if each.name in lost:
-            yield f"the statement {each.name} was declared to be lost and is there again; remove it"
+    lost_names = lost_by_any(attestations, trusted)
+    for row in attestations.all():
+        if row.name in lost_names:
+            yield f"the statement {row.name} was declared to be lost and is there again; remove it"
 
 
 def is_checkpoint(name: str) -> bool:

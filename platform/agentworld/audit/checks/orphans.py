@@ -29,11 +29,11 @@ _BY_RUN = (ERASURES, RESTORES)
 _ADVICE = "find out who put it there, and remove it"
 
 
-def stray_problems(
+def orphan_problems(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
     """A sentence for each; `runs` are those that were verified."""
-    for name in evidence.mirror.strays():
+    for name in evidence.mirror.orphans():
         yield f"the evidence mirror has {name!r}, which no copy is called; {_ADVICE}"
     # The names first: what is copied meanwhile is in the ledger before.
     names = evidence.mirror.names()

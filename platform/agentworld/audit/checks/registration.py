@@ -14,9 +14,9 @@ from agentworld.signing.statement import Subject
 _Registered = TypeAdapter[WorldModel | Agent](WorldModel | Agent)
 
 
-def registration_of(name: str, what: WorldModel | Agent) -> Registration:
+def registration_of(name: str, entity: WorldModel | Agent) -> Registration:
     """The statement that this is registered under a name."""
-    return _registration(name, what, what.digest)
+    return _registration(name, entity, entity.digest)
 
 
 def registration_in(name: str, record: str) -> Registration:
@@ -34,18 +34,18 @@ def read_record(record: str) -> WorldModel | Agent:
         ) from error
 
 
-def _registration(name: str, what: WorldModel | Agent, record: Digest) -> Registration:
+def _registration(name: str, entity: WorldModel | Agent, record: Digest) -> Registration:
     return Registration(
         name=name,
-        kind="world-model" if isinstance(what, WorldModel) else "agent",
-        artifact=what.artifact,
+        kind="world-model" if isinstance(entity, WorldModel) else "agent",
+        artifact=entity.artifact,
         record=record,
-        materials=tuple(Subject.of(*each) for each in _materials(what)),
+        materials=tuple(Subject.of(*material) for material in _materials(entity)),
     )
 
 
-def _materials(what: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
-    for checkpoint in what.stages:
+def _materials(entity: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
+    for checkpoint in entity.stages:
         for parent in checkpoint.parents:
             yield f"{checkpoint.stage}.parent", parent
         yield f"{checkpoint.stage}.recipe", digest_json(checkpoint.recipe)
@@ -55,5 +55,5 @@ def _materials(what: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
             yield f"{checkpoint.stage}.simulator", checkpoint.simulator
         if checkpoint.reward_model:
             yield f"{checkpoint.stage}.reward_model", checkpoint.reward_model
-    if what.report:
-        yield "report", what.report
+    if entity.report:
+        yield "report", entity.report

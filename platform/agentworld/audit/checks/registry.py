@@ -69,8 +69,8 @@ def _missing(stored: StoredVersion) -> Iterator[str]:
         yield f"its status is {stored.status}, and not {WHOLE}"
     if stored.model != WHOLE:
         yield f"its model is {stored.model}, and not {WHOLE}"
-    if len({place.rstrip("/") for place in stored.places}) > 1:
-        by_name, of_model = stored.places
+    if len({location.rstrip("/") for location in stored.locations}) > 1:
+        by_name, of_model = stored.locations
         yield f"its files are told to be in {by_name}, and its model's are in {of_model}"
 
 
@@ -82,10 +82,10 @@ def _problems_of_record(
         yield "its record lineage.json is gone"
         return
     try:
-        what = read_record(stored.record)
-        yield from _problems_of_tags(stored, what)
-        yield from _problems_of_data(stored, what)
-        is_attested = isinstance(what, Agent) and what.edge  # it was signed as its edge was
+        entity = read_record(stored.record)
+        yield from _problems_of_tags(stored, entity)
+        yield from _problems_of_data(stored, entity)
+        is_attested = isinstance(entity, Agent) and entity.edge  # it was signed as its edge was
         if stored.signature is None and (is_attested or registration):
             yield "its signature registration.dsse.json is gone"
         if stored.signature is not None:
@@ -94,11 +94,11 @@ def _problems_of_record(
         yield str(error)
 
 
-def _problems_of_tags(stored: StoredVersion, what: WorldModel | Agent) -> Iterator[str]:
+def _problems_of_tags(stored: StoredVersion, entity: WorldModel | Agent) -> Iterator[str]:
     if not stored.version.tags:
         yield "it has no tag of ours any more, so that no search finds it"
         return
-    for name, value in tags_of(what).items():
+    for name, value in tags_of(entity).items():
         tag = stored.version.tags.get(name)
         if tag is None and stored.signature is None and name.endswith(_ADDED):
             continue
@@ -106,16 +106,16 @@ def _problems_of_tags(stored: StoredVersion, what: WorldModel | Agent) -> Iterat
             yield f"its tag {name} says {tag!r}, and its record {value!r}"
 
 
-def _problems_of_data(stored: StoredVersion, what: WorldModel | Agent) -> Iterator[str]:
+def _problems_of_data(stored: StoredVersion, entity: WorldModel | Agent) -> Iterator[str]:
     if stored.run == "missing" or (stored.signature is None and not stored.data):  # an older one
         return
-    record_inputs, run_inputs = Counter(data_inputs(what.stages)), Counter(stored.data)
-    for each in (record_inputs - run_inputs).elements():
-        yield f"its run lacks an input: the data set {each.name}, which {each.readers} read"
-    for each in (run_inputs - record_inputs).elements():
+    record_inputs, run_inputs = Counter(data_inputs(entity.stages)), Counter(stored.data)
+    for item in (record_inputs - run_inputs).elements():
+        yield f"its run lacks an input: the data set {item.name}, which {item.readers} read"
+    for item in (run_inputs - record_inputs).elements():
         yield (
-            f"its run has an input that its record does not: the data set {each.name}, digest"
-            f" {each.shortened}, source {each.source_type} {each.source}, read by {each.readers}"
+            f"its run has an input that its record does not: the data set {item.name}, digest"
+            f" {item.shortened}, source {item.source_type} {item.source}, read by {item.readers}"
         )
 
 

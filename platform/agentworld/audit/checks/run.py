@@ -45,7 +45,9 @@ class RunVerification(Record):
     def qualified_problems(self) -> tuple[str, ...]:
         """Each with the run that it is of; one that is gone or garbled is told by its name."""
         run = f"run {self.run}"
-        return tuple(each if f"{run} " in each else f"{run}: {each}" for each in self.problems)
+        return tuple(
+            problem if f"{run} " in problem else f"{run}: {problem}" for problem in self.problems
+        )
 
     @classmethod
     def of_garbled(cls, run: str, problem: str) -> "RunVerification":
@@ -68,7 +70,7 @@ def verify_run(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
 
     Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
     """
-    with seldom_searched(), reading(f"the ledger's record of run {name}"):
+    with infrequent_gc(), reading(f"the ledger's record of run {name}"):
         log = read_log(name, ledger, evidence)
         run, bounds = log.run, bounds_by_episode(log)
         problems = (
@@ -103,7 +105,7 @@ def verify_any(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
 
 
 @contextmanager
-def seldom_searched() -> Iterator[None]:
+def infrequent_gc() -> Iterator[None]:
     """For the block garbage is searched for less often, which took half of all the time.
 
     Millions of rows come and go, and all else in memory was looked through again and again.

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from agentworld.audit.checks.erasures import Erasures
-from agentworld.audit.checks.losses import Lost, is_checkpoint, lost_of
+from agentworld.audit.checks.losses import Losses, is_checkpoint, lost_of
 from agentworld.audit.read.evidence import Evidence, StoredCheckpoints, copies_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
@@ -60,29 +60,31 @@ def opening_entry(episode: str, ledger: Ledger) -> LogEntry | None:
     return None
 
 
-def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterator[str]:
-    """Every step is under one entry, and every entry, or `only` these, has the steps it names."""
+def step_problems(log: SignedLog, entries: Container[int] | None = None) -> Iterator[str]:
+    """Every step is under one entry, and every one, or each of `entries`, has its own steps."""
     step_entries = {
-        place: fields
-        for place, fields in enumerate(log.entry_fields, 1)
+        number: fields
+        for number, fields in enumerate(log.entry_fields, 1)
         if fields.get("kind") == "steps"
     }
-    for place in sorted(step_entries.keys() | log.heads.keys()):
-        if len(log.entry_fields) < place <= log.newest or (only is not None and place not in only):
+    for number in sorted(step_entries.keys() | log.heads.keys()):
+        if len(log.entry_fields) < number <= log.newest or (
+            entries is not None and number not in entries
+        ):
             continue
-        heads = log.heads.get(place, [])
+        heads = log.heads.get(number, [])
         digest = text_digest("\n".join(heads))
-        fields = step_entries.get(place, {})
+        fields = step_entries.get(number, {})
         if (fields.get("num_steps"), fields.get("heads")) != (len(heads), digest):
-            yield f"the {len(heads)} steps under entry {place} are not those that it names"
+            yield f"the {len(heads)} steps under entry {number} are not those that it names"
 
 
 def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
     # In this order: what a service adds meanwhile is then never missed where it is looked for.
     in_ledger, run = ledger.logs.checkpoints(name), _run(name, ledger, evidence)
-    lost = lost_of(ledger.attestations, evidence, name)
-    stored = StoredCheckpoints(in_ledger, _copies(name, lost, evidence))
-    erasures = Erasures.of(name, ledger.attestations, lost, evidence)
+    losses = lost_of(ledger.attestations, evidence, name)
+    stored = StoredCheckpoints(in_ledger, _copies(name, losses, evidence))
+    erasures = Erasures.of(name, ledger.attestations, losses, evidence)
     log, heads = ledger.logs.entries(name), ledger.logs.heads_by_entry(name)
     newest = ledger.run(name).log_length
     entry_fields = [entry.readable_fields for entry in log]
@@ -94,12 +96,12 @@ def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
         *filter(None, [opening_problem(run, entry_fields[0] if entry_fields else {})]),
         *_closing_problems(run, entry_fields, evidence),
         *_checkpoint_problems(checkpoints.good, log, entry_fields),
-        *lost.problems,
+        *losses.problems,
         *erasures.problems,
     ]
-    signed_length = max((each.length for each in checkpoints.good), default=0)
+    signed_length = max((checkpoint.length for checkpoint in checkpoints.good), default=0)
     return SignedLog(
-        run, entry_fields, heads, newest, signed_length, problems, erasures, lost.notes
+        run, entry_fields, heads, newest, signed_length, problems, erasures, losses.notes
     )
 
 
@@ -120,10 +122,10 @@ def _run(name: str, ledger: Ledger, evidence: Evidence) -> AgentRun:
         ) from None
 
 
-def _copies(run: str, lost: Lost, evidence: Evidence) -> dict[str, bytes]:
+def _copies(run: str, losses: Losses, evidence: Evidence) -> dict[str, bytes]:
     """Those that were not declared to be lost."""
     copies = copies_of(run, evidence.mirror)
-    return {name: copy for name, copy in copies.items() if name not in lost.names}
+    return {name: copy for name, copy in copies.items() if name not in losses.names}
 
 
 def _opens(entry: LogEntry, episode: str) -> bool:
@@ -139,9 +141,9 @@ def _length_problems(run: AgentRun, log: list[LogEntry], newest: int) -> Iterato
 def _order_problems(
     run: AgentRun, log: list[LogEntry], entry_fields: list[Fields]
 ) -> Iterator[str]:
-    for place, (entry, fields) in enumerate(zip(log, entry_fields, strict=True), 1):
-        if (entry.sequence, fields.get("sequence"), fields.get("run")) != (place, place, run.id):
-            yield f"entry {place} of the log is missing, garbled or out of place"
+    for number, (entry, fields) in enumerate(zip(log, entry_fields, strict=True), 1):
+        if (entry.sequence, fields.get("sequence"), fields.get("run")) != (number, number, run.id):
+            yield f"entry {number} of the log is missing, garbled or out of place"
             return
 
 
@@ -163,7 +165,7 @@ def _closing_problems(
 def _checkpoint_problems(
     checkpoints: list[RunCheckpoint], log: list[LogEntry], entry_fields: list[Fields]
 ) -> Iterator[str]:
-    tree, traffic, grown = MerkleTree(), TrafficCount(), zip(log, entry_fields, strict=True)
+    tree, traffic, pairs = MerkleTree(), TrafficCount(), zip(log, entry_fields, strict=True)
     for checkpoint in checkpoints:
         if checkpoint.length > len(log):
             yield (
@@ -172,7 +174,7 @@ def _checkpoint_problems(
             )
             return
         while len(tree) < checkpoint.length:
-            entry, fields = next(grown)
+            entry, fields = next(pairs)
             tree.append(entry.body)
             traffic.add(fields)
         if tree.root != checkpoint.root:

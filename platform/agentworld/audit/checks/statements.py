@@ -34,11 +34,11 @@ class Registrations(NamedTuple):
         return next(reversed(self.counted), None)
 
     @property
-    def excused(self) -> set[tuple[str, Digest, str]]:
+    def withdrawn_keys(self) -> set[tuple[str, Digest, str]]:
         """Name, artifact and run of what was taken away, and was not registered again since."""
         parts = ((self.counted, False), (self.withdrawn, True))
-        events = [(each, is_withdrawn) for part, is_withdrawn in parts for each in part]
-        events.sort(key=lambda each: each[0].at)
+        events = [(statement, is_withdrawn) for part, is_withdrawn in parts for statement in part]
+        events.sort(key=lambda event: event[0].at)
         newest = {(e.registered_as, e.artifact, e.run): is_withdrawn for e, is_withdrawn in events}
         return {key for key, is_withdrawn in newest.items() if is_withdrawn}
 
@@ -50,8 +50,8 @@ def registrations(attestations: Attestations, evidence: Evidence, of: str = "") 
     statements = _holding(attestations.find("registration", **subject), Registered, evidence)
     withdrawn_digests = withdrawn(attestations.find("withdrawal", **subject), evidence.trusted)
     return Registrations(
-        tuple(each for each in statements if each.digest not in withdrawn_digests),
-        tuple(each for each in statements if each.digest in withdrawn_digests),
+        tuple(statement for statement in statements if statement.digest not in withdrawn_digests),
+        tuple(statement for statement in statements if statement.digest in withdrawn_digests),
     )
 
 
@@ -77,46 +77,49 @@ def statement_problems(
     # The copies first: what is filed meanwhile is in the ledger before it has one.
     copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.mirror)
     rows = {
-        each.name: each for each in attestations.find(kind.kind, **({"subject": of} if of else {}))
+        attestation.name: attestation
+        for attestation in attestations.find(kind.kind, **({"subject": of} if of else {}))
     }
-    lost = lost_by_any(attestations, evidence.trusted)
+    lost_names = lost_by_any(attestations, evidence.trusted)
     keys = _keys_of(kind, evidence)
-    for each in (each for each in rows.values() if is_signed_as_of(each.envelope, at)):
+    for row in (row for row in rows.values() if is_signed_as_of(row.envelope, at)):
         try:
-            check_attested(each, kind, keys)
+            check_attested(row, kind, keys)
         except EvidenceError as error:
-            about = _about(each.envelope, kind, evidence) or _words(each.subject, each.run)
-            yield f"the {kind.kind} {each.name} of {about} does not verify: {error}"
+            description = _describe_content(row.envelope, kind, evidence) or _describe(
+                row.subject, row.run
+            )
+            yield f"the {kind.kind} {row.name} of {description} does not verify: {error}"
     for name, copy in sorted(copies.items()):
-        about = _about(copy, kind, evidence)
-        is_others = of and name not in rows and about.partition(" ")[0] != of
+        description = _describe_content(copy, kind, evidence)
+        is_others = of and name not in rows and description.partition(" ")[0] != of
         if is_others or not is_signed_as_of(copy, at):
             continue
-        if name not in rows and name not in lost:
-            yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"
+        if name not in rows and name not in lost_names:
+            yield f"the {kind.kind} {name} of {description} is gone from the ledger; restore it"
         elif name in rows and rows[name].envelope != copy:
-            yield f"the {kind.kind} {name} of {about} is another one in the evidence mirror"
+            yield f"the {kind.kind} {name} of {description} is another one in the evidence mirror"
 
 
 def _holding(
     rows: Sequence[Attestation], kind: type[_Statement], evidence: Evidence
 ) -> list[_Statement]:
     statements = []
-    for each in rows:
+    for row in rows:
         try:
-            statements.append(check_attested(each, kind, _keys_of(kind, evidence)))
+            statements.append(check_attested(row, kind, _keys_of(kind, evidence)))
         except EvidenceError:  # which `statement_problems` tells
             continue
-    return sorted(statements, key=lambda each: each.columns.at)
+    return sorted(statements, key=lambda statement: statement.columns.at)
 
 
-def _about(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
+def _describe_content(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
     """What it was signed of; nothing where none of ours signed it."""
     try:
         row = verify_declared(envelope, kind, _keys_of(kind, evidence)).columns
     except EvidenceError:
         return ""
-    return _words(row.subject, row.run)
+    return _describe(row.subject, row.run)
 
 
 def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
@@ -124,5 +127,5 @@ def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
     return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
 
 
-def _words(subject: str, run: str) -> str:
+def _describe(subject: str, run: str) -> str:
     return f"{subject} of run {run}" if run else subject

@@ -58,7 +58,10 @@ class Verification(Record):
     def num_unsigned(self) -> int:
         """Of runs and versions: they are intact as far as anybody can tell."""
         verifications = [*self.runs.values(), *self.versions]
-        return sum(each is None or each.state == "unsigned" for each in verifications)
+        return sum(
+            verification is None or verification.state == "unsigned"
+            for verification in verifications
+        )
 
 
 def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
@@ -74,10 +77,10 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         ticks = share_of(tick, 0, share)
         verification = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
         runs, problems = dict(verification.runs), verification.problems
-    by_ref = {each.ref: each for each in signed.counted}
+    by_ref = {registration.ref: registration for registration in signed.counted}
     versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
     in_registry = _unregistered(edges, versions, signed, sources)
-    beside = (
+    other_problems = (
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
         *_uses(versions, sources),
         *readable(_LIST, in_registry),
@@ -87,7 +90,7 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
     )
-    return _together(runs, versions, (*problems, *beside), sources)
+    return _verification(runs, versions, (*problems, *other_problems), sources)
 
 
 def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
@@ -103,20 +106,20 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
     refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
-    by_ref = {str(each): registrations_of(each, sources).newest for each in refs}
+    by_ref = {str(ref): registrations_of(ref, sources).newest for ref in refs}
     models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
-    of_runs = (each for run in runs.values() if run for each in run.qualified_problems)
-    beside = (
+    of_runs = (problem for run in runs.values() if run for problem in run.qualified_problems)
+    other_problems = (
         *unlisted,
         *_uses([own], sources, ref),
         *_version_problems([own, *models], sources),
         *returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
-    return _together(runs, [own, *models], (*of_runs, *beside), sources)
+    return _verification(runs, [own, *models], (*of_runs, *other_problems), sources)
 
 
-def _together(
+def _verification(
     runs: dict[str, RunVerification | None],
     versions: Sequence[CheckedVersion],
     problems: tuple[str, ...],
@@ -127,8 +130,12 @@ def _together(
         versions=tuple(version.verification for version in versions),
         problems=(
             *problems,
-            *(each for version in versions for each in version.verification.problems),
-            *(f"{each.ref}: {reason}" for each in versions for reason in each.contradictions),
+            *(problem for version in versions for problem in version.verification.problems),
+            *(
+                f"{version.ref}: {reason}"
+                for version in versions
+                for reason in version.contradictions
+            ),
         ),
         at=sources.moment,
     )
@@ -139,7 +146,7 @@ def _edges(sources: Sources) -> list[SignedEdge]:
         return []
     with suppress(EvidenceError), reading("the edges"):  # which `verify_ledger` tells
         signed = all_edges(sources.ledger.attestations, sources.evidence)
-        return [each for each in signed if is_as_of(each.edge.at, sources.at)]
+        return [signed_edge for signed_edge in signed if is_as_of(signed_edge.edge.at, sources.at)]
     return []
 
 
@@ -154,18 +161,18 @@ def _unregistered(
     What was disputed from the start is no more than a claim that somebody made. Of one that was
     registered again, the newest edge has to be some version's.
     """
-    there: dict[tuple[str, Digest, str], set[Digest | None]] = {}
-    for name, agent in ((each.ref.name, each.agent) for each in versions if each.agent):
-        there.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
+    edge_digests: dict[tuple[str, Digest, str], set[Digest | None]] = {}
+    for name, agent in ((version.ref.name, version.agent) for version in versions if version.agent):
+        edge_digests.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
     since = sources.registry.versions(kind="agent") if sources.at else []
     for tagged in filter(None, map(RegisteredAgent.tagged, since)):
         key = tagged.ref.name, tagged.artifact, tagged.run
-        there.setdefault(key, set()).add(tagged.edge_digest)
-    signed = [each for each in edges if each.edge.grade != "disputed"]
-    signed.sort(key=lambda each: each.edge.at)
+        edge_digests.setdefault(key, set()).add(tagged.edge_digest)
+    signed = [signed_edge for signed_edge in edges if signed_edge.edge.grade != "disputed"]
+    signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
-    for key in sorted(newest.keys() - registered.excused):
-        (name, artifact, run), edge, digests = key, newest[key], there.get(key, set())
+    for key in sorted(newest.keys() - registered.withdrawn_keys):
+        (name, artifact, run), edge, digests = key, newest[key], edge_digests.get(key, set())
         if not digests:
             yield (
                 f"{name}: the registry does not have {artifact}, which run {run} made and whose"
@@ -191,12 +198,12 @@ def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> I
     if sources.evidence is None:
         return
     arguments = sources.ledger.attestations, sources.evidence, sources.at
-    for each in versions:
+    for version in versions:
         for kind in (Registered, Withdrawal):
-            of_version = statement_problems(kind, *arguments, of=str(each.ref))
+            of_version = statement_problems(kind, *arguments, of=str(version.ref))
             yield from readable("what was signed of versions", of_version)
-        if each.agent:
-            artifact = each.agent.artifact
+        if version.agent:
+            artifact = version.agent.artifact
             of_agent = statement_problems(Validation, *arguments, of=artifact)
             yield from readable("what steps signed of validations", of_agent)
             in_store = validation_problems(sources, artifact)
@@ -207,14 +214,17 @@ def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) 
     """Where another agent bears the name and the number of what is in use."""
     if sources.evidence is None:
         return
-    there = {str(each.ref): each.agent for each in versions if each.agent}
+    registered = {str(version.ref): version.agent for version in versions if version.agent}
     signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
-    for used in in_use([each for each in signed if is_as_of(each.at, sources.at)]):
-        agent = there.get(used.agent)
-        if agent and (agent.artifact, agent.run) != (used.artifact, used.run):
+    for agent_use in in_use(
+        [agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]
+    ):
+        agent = registered.get(agent_use.agent)
+        if agent and (agent.artifact, agent.run) != (agent_use.artifact, agent_use.run):
             yield (
-                f"{used.agent}: {used.artifact} of run {used.run} is in use as {used.alias}, and"
-                f" {agent.artifact} of run {agent.run} is registered; find out who exchanged it"
+                f"{agent_use.agent}: {agent_use.artifact} of run {agent_use.run} is in use as"
+                f" {agent_use.alias}, and {agent.artifact} of run {agent.run} is registered; find"
+                " out who exchanged it"
             )
 
 

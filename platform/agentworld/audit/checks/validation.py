@@ -50,9 +50,9 @@ def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> Validate
         step = newest_validation(sources.store, agent.artifact, simulator)
     report = read_report(step) if step else None
     signed = [
-        each.report
-        for each in _signed(sources, agent.artifact)
-        if (agent.report or simulator) in (each.report.digest, each.report.simulator)
+        validation.report
+        for validation in _signed(sources, agent.artifact)
+        if (agent.report or simulator) in (validation.report.digest, validation.report.simulator)
     ]
     if signed:
         return Validated(signed[-1], signed=True)
@@ -79,8 +79,8 @@ def validation_problems(sources: Sources, artifact: Digest | None = None) -> Ite
     those that were signed of an agent.
     """
     signed: dict[str, list[Validation]] = {}
-    for each in _signed(sources, artifact):
-        signed.setdefault(each.step, []).append(each)
+    for validation in _signed(sources, artifact):
+        signed.setdefault(validation.step, []).append(validation)
     receipts = sorted((sources.store / "steps" / _STEP).glob(f"*/{RECEIPT}"))
     for step in signed if artifact else [receipt.parent.name for receipt in receipts]:
         if problem := validation_problem(sources.store, step, signed.get(step, [])):
@@ -101,7 +101,7 @@ def validation_problem(store: Path, step: str, signed: Sequence[Validation]) -> 
     except EvidenceError as error:
         return str(error)
     inputs = [finished_step.receipt.inputs.get(name) for name in ("agent", "imitated", "simulator")]
-    own = [each for each in signed if each.report == report]
+    own = [validation for validation in signed if validation.report == report]
     if not signed or inputs in [[e.artifact, e.imitated, e.report.simulator] for e in own]:
         return None
     return (
@@ -123,4 +123,4 @@ def _signed(sources: Sources, artifact: Digest | None = None) -> list[Validation
     if sources.evidence is None:
         return []
     statements = validations(sources.ledger.attestations, sources.evidence, artifact)
-    return [each for each in statements if is_as_of(each.at, sources.at)]
+    return [validation for validation in statements if is_as_of(validation.at, sources.at)]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentworld.audit.checks.edges import UNTOLD, edge_to
+from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, edge_to
 from agentworld.audit.checks.registration import read_record
 from agentworld.audit.checks.registry import VersionVerification, digest_of_record, verify_version
 from agentworld.audit.checks.statements import Registrations, registrations
@@ -38,7 +38,8 @@ def all_registrations(sources: Sources) -> Registrations:
     with suppress(EvidenceError), reading("the versions"):  # which `verify_ledger` tells
         all_parts = registrations(sources.ledger.attestations, sources.evidence)
         parts = (
-            tuple(each for each in part if is_as_of(each.at, sources.at)) for part in all_parts
+            tuple(statement for statement in part if is_as_of(statement.at, sources.at))
+            for part in all_parts
         )
         return Registrations(*parts)
     return Registrations()
@@ -51,10 +52,13 @@ def registrations_of(ref: VersionRef, sources: Sources) -> Registrations:
     return registrations(sources.ledger.attestations, sources.evidence, str(ref))
 
 
-def all_refs(there: Iterable[Version], statements: Iterable[Registered]) -> list[VersionRef]:
+def all_refs(versions: Iterable[Version], statements: Iterable[Registered]) -> list[VersionRef]:
     """All that are there, and those that should be, also where they hide."""
-    refs = {version.ref for version in there}
-    refs |= {VersionRef(name=each.registered_as, version=each.version) for each in statements}
+    refs = {version.ref for version in versions}
+    refs |= {
+        VersionRef(name=registration.registered_as, version=registration.version)
+        for registration in statements
+    }
     return sorted(refs, key=lambda ref: (ref.name, ref.version))
 
 
@@ -62,19 +66,32 @@ def replaced(
     statements: Iterable[Registered], by_ref: Mapping[str, Registered]
 ) -> Iterator[Registered]:
     """What was registered under a number that the registry gave again, and not once more."""
-    newest = {(each.registered_as, each.record): each for each in statements}
-    return (each for each in newest.values() if by_ref[each.ref] is not each)
+    newest = {
+        (registration.registered_as, registration.record): registration
+        for registration in statements
+    }
+    return (
+        registration
+        for registration in newest.values()
+        if by_ref[registration.ref] is not registration
+    )
 
 
 def returned(
     registered: Registrations, versions: Iterable[CheckedVersion], registry: Registry
 ) -> Iterator[str]:
     """What was withdrawn and is there again, though nobody registered it again."""
-    counted = {each.ref for each in registered.counted}
-    there = {str(each.ref): each.ref for each in versions if str(each.ref) not in counted}
-    for ref in dict.fromkeys(each.ref for each in registered.withdrawn if each.ref in there):
-        records = {each.record for each in registered.withdrawn if each.ref == ref}
-        if _record_of(there[ref], registry) in records:
+    counted = {registration.ref for registration in registered.counted}
+    refs = {
+        str(version.ref): version.ref for version in versions if str(version.ref) not in counted
+    }
+    for ref in dict.fromkeys(
+        registration.ref for registration in registered.withdrawn if registration.ref in refs
+    ):
+        records = {
+            registration.record for registration in registered.withdrawn if registration.ref == ref
+        }
+        if _record_of(refs[ref], registry) in records:
             yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
 
 
@@ -135,10 +152,10 @@ def describe_missing(registration: Registered) -> str:
 
 def _agent(stored: StoredVersion) -> Agent | None:
     try:
-        what = read_record(stored.record or "")
+        entity = read_record(stored.record or "")
     except EvidenceError:  # which `verify_version` tells
         return None
-    return what if isinstance(what, Agent) else None
+    return entity if isinstance(entity, Agent) else None
 
 
 def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
@@ -159,7 +176,7 @@ def _breaks(agent: Agent, sources: Sources) -> Iterator[str]:
 def _reasons(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
     """Why its edge proves nothing, but for what was registered before there were any."""
     edge = edge_to(ref.name, agent, sources)
-    is_older = agent.edge is None and edge is not None and edge.reasons == (UNTOLD,)
+    is_older = agent.edge is None and edge is not None and edge.reasons == (UNSIGNED_ORIGIN,)
     yield from edge.reasons if edge and not is_older else ()
 
 

@@ -22,8 +22,10 @@ class MissingVersions(Record):
         """One for each."""
         fields = {"reason": reason, "by": by, "at": at}
         return [
-            Withdrawal(version=each.ref, artifact=each.artifact, registered=each.digest, **fields)
-            for each in self.versions
+            Withdrawal(
+                version=version.ref, artifact=version.artifact, registered=version.digest, **fields
+            )
+            for version in self.versions
         ]
 
 
@@ -35,30 +37,42 @@ def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVer
     known, and where the registry has none of all: it may be another one.
     """
     signed = _signed(sources)
-    there = _there(signed, sources.registry)
-    if signed and not there and not refs:
+    registered_refs = _registered_refs(signed, sources.registry)
+    if signed and not registered_refs and not refs:
         raise InputError(
             f"the registry has none of {len(signed)} registered versions; check its address"
             " (MLFLOW_TRACKING_URI), or name each version that is gone"
         )
-    lost = _lost(signed, there)
-    lost_refs = {each.ref for each in lost}
+    lost = _lost(signed, registered_refs)
+    lost_refs = {registration.ref for registration in lost}
     for ref in refs:
         if ref not in lost_refs:
             raise NotFound(f"{ref} is not gone from the registry; name one that is, or none")
     selection = refs or lost_refs
     return MissingVersions(
-        versions=tuple(each for each in signed if each in lost and each.ref in selection)
+        versions=tuple(
+            registration
+            for registration in signed
+            if registration in lost and registration.ref in selection
+        )
     )
 
 
-def _lost(signed: Sequence[Registered], there: Collection[str]) -> set[Registered]:
+def _lost(signed: Sequence[Registered], registered_refs: Collection[str]) -> set[Registered]:
     """With each all that said the same of it, or that would count in its place."""
-    by_ref = {each.ref: each for each in signed}
-    lost = {each for each in signed if each.ref not in there} | {*replaced(signed, by_ref)}
-    records = {(each.registered_as, each.record) for each in lost}
-    same = {each for each in signed if (each.registered_as, each.record) in records}
-    return lost | {each for each in same if by_ref[each.ref] is not each}
+    by_ref = {registration.ref: registration for registration in signed}
+    lost = {registration for registration in signed if registration.ref not in registered_refs} | {
+        *replaced(signed, by_ref)
+    }
+    records = {(registration.registered_as, registration.record) for registration in lost}
+    same = {
+        registration
+        for registration in signed
+        if (registration.registered_as, registration.record) in records
+    }
+    return lost | {
+        registration for registration in same if by_ref[registration.ref] is not registration
+    }
 
 
 def _signed(sources: Sources) -> Sequence[Registered]:
@@ -76,12 +90,12 @@ def _signed(sources: Sources) -> Sequence[Registered]:
         return registrations(attestations, evidence).counted
 
 
-def _there(signed: Sequence[Registered], registry: Registry) -> set[str]:
+def _registered_refs(signed: Sequence[Registered], registry: Registry) -> set[str]:
     """By a search, and one by one what that does not find: it may have lost its tags."""
     refs = {str(version.ref) for version in registry.versions()}
-    for each in signed:
-        if each.ref not in refs and _has(each, registry):
-            refs.add(each.ref)
+    for registration in signed:
+        if registration.ref not in refs and _has(registration, registry):
+            refs.add(registration.ref)
     return refs
 
 

@@ -24,7 +24,7 @@ class AliasAudit(Record):
 
 def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> AliasAudit:
     """By the name's history, in its order; a move counts from its own moment on."""
-    before = [each for each in history if is_as_of(each.at, at)]
+    before = [change for change in history if is_as_of(change.at, at)]
     since = before[-1] if before else None
     meaning = since.meaning if since else None
     return AliasAudit(

@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger import Ledger
-from agentworld.ledger.counting import Used
+from agentworld.ledger.counting import RunUsage
 from agentworld.lineage.base import RegisteredAgent, Registry
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.usage import Usage
@@ -85,8 +85,8 @@ class Prices(BaseSettings):
             (usage.output_tokens, self.per_million_output_tokens, _TOKENS),
             (Decimal(str(usage.engine_seconds)), self.per_engine_hour, _SECONDS),
         )
-        paid = [amount * price / unit for amount, price, unit in parts if price is not None]
-        return sum(paid, Decimal(0)).quantize(_LEAST) if paid else None
+        amounts = [amount * price / unit for amount, price, unit in parts if price is not None]
+        return sum(amounts, Decimal(0)).quantize(_LEAST) if amounts else None
 
 
 class Cost(Record):
@@ -136,39 +136,41 @@ def costs(
 
     By agent, `agents` names by their runs those that are registered.
     """
-    rows = ledger.counts.used(by_episode=by == "episode", **of)
+    rows = ledger.counts.run_usage(by_episode=by == "episode", **of)
     if of and not rows:
-        names = ", ".join(f"{what} {of[what]}" for what in sorted(of))
+        names = ", ".join(f"{column} {of[column]}" for column in sorted(of))
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,
-        costs=tuple(_cost(each, prices, labels) for labels, each in _shares(rows, by, agents)),
+        costs=tuple(
+            _cost(share_rows, prices, labels) for labels, share_rows in _shares(rows, by, agents)
+        ),
         total=_cost(rows, prices, {}),
     )
 
 
 def _shares(
-    rows: Iterable[Used], by: Share, agents: Mapping[str, str]
-) -> list[tuple[dict[str, object], list[Used]]]:
+    rows: Iterable[RunUsage], by: Share, agents: Mapping[str, str]
+) -> list[tuple[dict[str, object], list[RunUsage]]]:
     """Those that are told together, after what names them."""
-    shares: dict[tuple[str, ...], tuple[dict[str, object], list[Used]]] = {}
-    for each in rows:
-        if by == "episode" and not each.episode:
+    shares: dict[tuple[str, ...], tuple[dict[str, object], list[RunUsage]]] = {}
+    for row in rows:
+        if by == "episode" and not row.episode:
             continue
-        labels: dict[str, object] = {name: getattr(each, name) for name in _NAMES[by]}
+        labels: dict[str, object] = {name: getattr(row, name) for name in _NAMES[by]}
         if by == "agent":
-            labels |= {"agent": agents.get(each.run, each.agent), "registered": each.run in agents}
-        shares.setdefault(tuple(map(str, labels.values())), (labels, []))[1].append(each)
+            labels |= {"agent": agents.get(row.run, row.agent), "registered": row.run in agents}
+        shares.setdefault(tuple(map(str, labels.values())), (labels, []))[1].append(row)
     if by == "tenant":
         return [shares[tenant] for tenant in sorted(shares)]
     return list(shares.values())
 
 
-def _cost(used: Sequence[Used], prices: Prices, labels: Mapping[str, object]) -> Cost:
-    usage = reduce(Usage.plus, (each.usage for each in used), Usage())
+def _cost(rows: Sequence[RunUsage], prices: Prices, labels: Mapping[str, object]) -> Cost:
+    usage = reduce(Usage.plus, (row.usage for row in rows), Usage())
     counts = {
-        "num_episodes": sum(each.num_episodes for each in used),
-        "num_steps": sum(each.num_steps for each in used),
+        "num_episodes": sum(row.num_episodes for row in rows),
+        "num_steps": sum(row.num_steps for row in rows),
     }
     return Cost.model_validate(
         {**labels, **counts, **usage._asdict(), "money": prices.money(usage)}

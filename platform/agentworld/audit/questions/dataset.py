@@ -81,7 +81,7 @@ def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
     stages = [stage for stage in _STAGES if f"{stage}.artifact" in tags]
     if any(f"{stage}.data" not in tags for stage in stages):
         checkpoints = registry.world_model(version.ref).stages
-        return {each.stage: each.data for each in checkpoints if each.data}
+        return {checkpoint.stage: checkpoint.data for checkpoint in checkpoints if checkpoint.data}
     digests = {stage: tags[f"{stage}.data"] for stage in stages}
     return {stage: data for stage, data in digests.items() if data}
 
@@ -89,10 +89,10 @@ def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
 def _resolve(start: str, digests: Collection[Digest]) -> Digest:
     """The one that starts so."""
     start = start if start.startswith("sha256:") else f"sha256:{start}"
-    matches = sorted(each for each in digests if each.startswith(start))
+    matches = sorted(digest for digest in digests if digest.startswith(start))
     if not matches:
-        there = ", ".join(sorted(digests)) or "none yet; run `agentworld demo`"
-        raise NotFound(f"no data set {start} was read or prepared here; data sets are {there}")
+        names = ", ".join(sorted(digests)) or "none yet; run `agentworld demo`"
+        raise NotFound(f"no data set {start} was read or prepared here; data sets are {names}")
     if len(matches) > 1:
         raise InputError(f"{start} is the start of {', '.join(matches)}; write more of it")
     return matches[0]

@@ -88,10 +88,10 @@ def join_run(
         differences = _compare(list(same))
         count.update(differences)
         if "num_matched" not in differences and len(examples) < _MOST_EXAMPLES:
-            words = ", ".join(
+            differences_text = ", ".join(
                 sorted(name.removeprefix("num_").replace("_", " ") for name in differences)
             )
-            examples.append(f"step {step} of episode {episode}: {words}")
+            examples.append(f"step {step} of episode {episode}: {differences_text}")
     counts = {name: count[name] for name in JoinReport.model_fields if name.startswith("num_")}
     return JoinReport.model_validate({"run": run.id, **counts, "examples": examples})
 
@@ -118,8 +118,8 @@ def _by_agent(
 
 def _compare(records: list[_StepRecord]) -> Counter[str]:
     """The counts of a step that one or both tell of."""
-    agent = [each for each in records if each.by_agent]
-    ledger = [each for each in records if not each.by_agent]
+    agent = [record for record in records if record.by_agent]
+    ledger = [record for record in records if not record.by_agent]
     if not agent:
         return Counter(num_only_in_ledger=1)
     repeats = Counter(num_repeated=len(agent) - 1) if len(agent) > 1 else Counter()
@@ -128,7 +128,7 @@ def _compare(records: list[_StepRecord]) -> Counter[str]:
     differ = {
         f"num_other_{name}"
         for name in _COMPARED
-        if any(getattr(each, name) != getattr(ledger[0], name) for each in agent)
+        if any(getattr(record, name) != getattr(ledger[0], name) for record in agent)
     }
     return repeats + Counter(differ or {"num_matched"})
 

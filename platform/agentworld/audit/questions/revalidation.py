@@ -89,40 +89,49 @@ class Uses(NamedTuple):
         """Of one agent as it is registered."""
         identity = (str(ref), agent.artifact, agent.run)
         own = [
-            each for each in self.agent_uses if (each.agent, each.artifact, each.run) == identity
+            agent_use
+            for agent_use in self.agent_uses
+            if (agent_use.agent, agent_use.artifact, agent_use.run) == identity
         ]
         if not own:
             return UseState()
-        return UseState(tuple(sorted(each.alias for each in own)), self.revalidations(own[0]))
+        return UseState(
+            tuple(sorted(agent_use.alias for agent_use in own)), self.revalidations(own[0])
+        )
 
-    def revalidations(self, used: AgentUse) -> tuple[Revalidation, ...]:
+    def revalidations(self, agent_use: AgentUse) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
         reasons: list[Revalidation] = []
         by_name = sorted(_by(self.at, self.moves.changes), key=attrgetter("alias"))
         for alias, group in groupby(by_name, key=attrgetter("alias")):
-            moves, opened = list(group), str(self.ledger.logs.first_entry(used.run).get("at", ""))
+            moves, opened = (
+                list(group),
+                str(self.ledger.logs.first_entry(agent_use.run).get("at", "")),
+            )
             problem = self.moves.garbled.get(alias)
-            if problem and any(used.simulator in _simulators_of(each) for each in moves):
-                reasons.append(_revalidation(used, moves[-1], problem))
-            elif move := moved_on(moves, used.simulator, opened):
-                reasons += self._due(used.artifact, _revalidation(used, move))
+            if problem and any(agent_use.simulator in _simulators_of(move) for move in moves):
+                reasons.append(_revalidation(agent_use, moves[-1], problem))
+            elif move := moved_on(moves, agent_use.simulator, opened):
+                reasons += self._due(agent_use.artifact, _revalidation(agent_use, move))
         return tuple(reasons)
 
     def _due(self, artifact: Digest, reason: Revalidation) -> Iterator[Revalidation]:
         """Unless it was validated; a validation that does not count is told with the reason."""
         attestations = self.ledger.attestations
         statements = validations(attestations, self.evidence, artifact) if self.evidence else []
-        in_it = [
-            each for each in _by(self.at, statements) if each.report.simulator == reason.simulator
+        in_simulator = [
+            validation
+            for validation in _by(self.at, statements)
+            if validation.report.simulator == reason.simulator
         ]
-        problems = [self._problem(each.step, statements) for each in in_it]
+        problems = [self._problem(validation.step, statements) for validation in in_simulator]
         if None in problems:
             return
         problem = problems[-1] if problems else self._unsigned(artifact, reason.simulator)
         yield reason.model_copy(update={"problem": problem})
 
     def _problem(self, step: str, statements: Sequence[Validation]) -> str | None:
-        own = [each for each in statements if each.step == step]
+        own = [validation for validation in statements if validation.step == step]
         return validation_problem(self.store, step, own)
 
     def _unsigned(self, artifact: Digest, simulator: Digest) -> str | None:
@@ -131,12 +140,14 @@ class Uses(NamedTuple):
             step = newest_validation(self.store, artifact, simulator)
         except EvidenceError as error:
             return str(error)
-        is_there = step is not None and (self.at is None or finished_at(step) <= self.at)
-        return "nobody signed the validation that is there" if is_there else None
+        is_finished = step is not None and (self.at is None or finished_at(step) <= self.at)
+        return "nobody signed the validation that is there" if is_finished else None
 
 
-def _revalidation(used: AgentUse, move: AliasChange, problem: str | None = None) -> Revalidation:
-    simulators = {"trained_in": used.simulator, "simulator": move.simulator}
+def _revalidation(
+    agent_use: AgentUse, move: AliasChange, problem: str | None = None
+) -> Revalidation:
+    simulators = {"trained_in": agent_use.simulator, "simulator": move.simulator}
     return Revalidation(alias=move.alias, at=move.at, problem=problem, **simulators)
 
 
@@ -165,10 +176,10 @@ def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> 
     return list(takewhile(is_same, reversed(history)))[-1]
 
 
-def _is_before(moment: str, other: str) -> bool:
+def _is_before(time: str, other: str) -> bool:
     """Not where somebody garbled one of them: rather one validation too many."""
     try:
-        return datetime.fromisoformat(moment) < datetime.fromisoformat(other)
+        return datetime.fromisoformat(time) < datetime.fromisoformat(other)
     except (ValueError, TypeError):
         return False
 
@@ -182,4 +193,4 @@ def _simulators_of(move: AliasChange) -> Iterator[Digest]:
 
 def _by(at: datetime | None, records: Sequence[_DatedRecord]) -> list[_DatedRecord]:
     """What had been told by a moment."""
-    return [each for each in records if is_as_of(each.at, at)]
+    return [record for record in records if is_as_of(record.at, at)]

@@ -76,8 +76,8 @@ def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent,
     """The registered agents that these runs made, whatever simulator their trainers name."""
     by_run: dict[str, list[RegisteredAgent]] = {}
     for simulator in sorted({run.simulator for run in runs}):
-        for each in sources.agents_in(simulator):
-            by_run.setdefault(each.run, []).append(each)
+        for agent in sources.agents_in(simulator):
+            by_run.setdefault(agent.run, []).append(agent)
     return tuple(
         _trained(agent, run, sources)
         for run in runs

@@ -37,8 +37,8 @@ def is_signed_as_of(envelope: bytes, at: datetime | None) -> bool:
         predicate = read_unverified(envelope, {}).predicate
     except EvidenceError:
         return True
-    words = next((predicate[name] for name in _WITHIN if name in predicate), predicate)
-    return is_as_of(words.get("at") if isinstance(words, dict) else None, at)
+    fields = next((predicate[name] for name in _WITHIN if name in predicate), predicate)
+    return is_as_of(fields.get("at") if isinstance(fields, dict) else None, at)
 
 
 def runs_as_of(names: Sequence[str], logs: Logs, at: datetime | None) -> list[str]:
@@ -54,7 +54,7 @@ def run_as_of(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
     try:
         with reading(f"the log of run {run.id}"):
             fields = [entry.fields for entry in logs.entries(run.id)]
-            before = [each for each in fields if datetime.fromisoformat(str(each["at"])) <= at]
+            before = [entry for entry in fields if datetime.fromisoformat(str(entry["at"])) <= at]
     except EvidenceError:  # which a verification tells
         return run
     if fields and not before:
@@ -78,10 +78,10 @@ def _opened_at(run: str, logs: Logs) -> str:
 def _rebuild_run(run: AgentRun, fields: Sequence[Fields]) -> AgentRun:
     """By the entries that there were."""
     count = TrafficCount()
-    for each in fields:
-        count.add(each)
+    for entry in fields:
+        count.add(entry)
     changes = {
-        "closing": run.closing if any(each["kind"] == "run-closed" for each in fields) else None,
+        "closing": run.closing if any(entry["kind"] == "run-closed" for entry in fields) else None,
         "num_episodes": count.total.num_episodes,
         "num_steps": count.total.num_steps,
         "log_length": len(fields),

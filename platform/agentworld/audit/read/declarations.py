@@ -27,14 +27,14 @@ class Restores(NamedTuple):
     def of(cls, rows: Sequence[Attestation], trusted: TrustedKeys) -> "Restores":
         """Those that a ledger keeps, each verified."""
         restores, problems = [], []
-        for each in rows:
+        for row in rows:
             try:
-                restores.append(check_attested(each, Restore, trusted))
+                restores.append(check_attested(row, Restore, trusted))
             except EvidenceError as error:
-                problems.append(f"the restore {each.name} does not verify: {error}")
-        lost_names = {name for each in restores for name in each.lost}
-        counted = tuple(each for each in restores if each.name not in lost_names)
-        names = frozenset(name for each in counted for name in each.lost)
+                problems.append(f"the restore {row.name} does not verify: {error}")
+        lost_names = {name for restore in restores for name in restore.lost}
+        counted = tuple(restore for restore in restores if restore.name not in lost_names)
+        names = frozenset(name for restore in counted for name in restore.lost)
         return cls(counted, names, tuple(problems))
 
 
@@ -67,8 +67,8 @@ class Declared:
     @cached_property
     def _by_run(self) -> dict[str, list[Attestation]]:
         by_run: dict[str, list[Attestation]] = {}
-        for each in self._attestations.find("restore"):
-            by_run.setdefault(each.run, []).append(each)
+        for attestation in self._attestations.find("restore"):
+            by_run.setdefault(attestation.run, []).append(attestation)
         return by_run
 
 

@@ -71,7 +71,7 @@ class StoredCheckpoints(NamedTuple):
                 good.append(_verified(name, envelope, run, trusted))
             except EvidenceError as error:
                 problems.append(f"the checkpoint {name} does not verify: {error}")
-        return CheckedCheckpoints(sorted(good, key=lambda each: each.length), problems)
+        return CheckedCheckpoints(sorted(good, key=lambda checkpoint: checkpoint.length), problems)
 
 
 class CheckedCheckpoints(NamedTuple):

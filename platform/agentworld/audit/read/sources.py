@@ -11,7 +11,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
 from agentworld.records.base import Digest
-from agentworld.records.garbled import ReadEach
+from agentworld.records.garbled import ReadResult
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.signing.keys import TrustedKeys
@@ -39,7 +39,7 @@ class Sources(NamedTuple):
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
         versions = self.registry.versions(**tags)
-        return [each for each in versions if self.at is None or each.at <= self.at]
+        return [version for version in versions if self.at is None or version.at <= self.at]
 
     def check_registered(self, ref: VersionRef) -> None:
         """Raises NotFound for a version that is not registered, or was so later."""
@@ -74,10 +74,10 @@ class Sources(NamedTuple):
             raise NotFound(f"run {run} was not open by {self.moment}; name a later time")
         return past_run
 
-    def runs_of_simulator(self, simulator: Digest) -> ReadEach[AgentRun]:
+    def runs_of_simulator(self, simulator: Digest) -> ReadResult[AgentRun]:
         """The runs that a simulator served, as they were."""
         runs, problems = self.ledger.readable_runs(simulator=simulator)
-        return ReadEach(self._runs_as_of(runs), problems)
+        return ReadResult(self._runs_as_of(runs), problems)
 
     def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
         """The runs that had ended with these weights; a garbled one is told by `audit verify`."""
@@ -103,7 +103,7 @@ class Sources(NamedTuple):
         if self.at is None or name.startswith("sha256:"):
             return resolve_name(name, self.ledger.aliases)
         moves = self.ledger.aliases.history(name)
-        meanings = [each.meaning for each in moves if is_as_of(each.at, self.at)]
+        meanings = [move.meaning for move in moves if is_as_of(move.at, self.at)]
         return meanings[-1].simulator if meanings and meanings[-1] else name
 
     def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:

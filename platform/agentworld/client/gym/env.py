@@ -7,10 +7,10 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from agentworld.client.gym.seat import Seat
+from agentworld.client.gym.env_slot import EnvSlot
 from agentworld.client.gym.starts import Start, Starts
 from agentworld.client.gym.text import UnicodeText
-from agentworld.client.gym.waiting import Simulator, WaitingRun, client_of, hidden
+from agentworld.client.gym.waiting import Simulator, WaitingRun, client_of, hide_credential
 from agentworld.records.run import RunOpening
 
 
@@ -41,7 +41,7 @@ class SimulatorEnv(gymnasium.Env[str, str]):
         client = client_of(simulator)
         self._waiting = WaitingRun(client, run)
         self.run = self._waiting.run
-        self._seat = Seat(client, self.run.id, starts)
+        self._slot = EnvSlot(client, self.run.id, starts)
         self.observation_space = UnicodeText()
         self.action_space = UnicodeText()
         self.spec = EnvSpec(
@@ -49,7 +49,7 @@ class SimulatorEnv(gymnasium.Env[str, str]):
             entry_point="agentworld.client.gym:SimulatorEnv",
             # Even where a seed gives equal bytes: `info` names the episode, and each has its own.
             nondeterministic=True,
-            kwargs={"simulator": hidden(simulator), "run": self.run.id, "start": start},
+            kwargs={"simulator": hide_credential(simulator), "run": self.run.id, "start": start},
         )
 
     def reset(
@@ -57,16 +57,16 @@ class SimulatorEnv(gymnasium.Env[str, str]):
     ) -> tuple[str, dict[str, Any]]:
         """Begins an episode; what is seen first is the task's instruction, or nothing."""
         super().reset(seed=seed)
-        self._waiting.ask(partial(self._seat.reset, seed, options))
-        turn = self._seat.read()
+        self._waiting.ask(partial(self._slot.reset, seed, options))
+        turn = self._slot.read()
         return turn.observation, turn.info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Takes an action; `truncated` says that the turn limit ended the episode."""
-        self._seat.check(action)
-        self._waiting.ask(partial(self._seat.step, action))
-        return self._seat.read()
+        self._slot.check(action)
+        self._waiting.ask(partial(self._slot.step, action))
+        return self._slot.read()
 
     def close(self) -> None:
         """Ends the episode that is open; the run stays open."""
-        self._waiting.close(self._seat.leave)
+        self._waiting.close(self._slot.leave)

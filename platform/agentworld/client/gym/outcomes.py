@@ -14,7 +14,7 @@ async def all_of(works: Iterable[Work]) -> list[BaseException | None]:
     return await asyncio.gather(*(work() for work in works), return_exceptions=True)
 
 
-def failure_of(what: str, failed: Mapping[int, BaseException], num_envs: int) -> BaseException:
+def failure_of(call: str, failed: Mapping[int, BaseException], num_envs: int) -> BaseException:
     """One error for those of several environments, which it names.
 
     An error that is not the simulator's (it is our caller's, or a disk's) is told as it is.
@@ -24,13 +24,15 @@ def failure_of(what: str, failed: Mapping[int, BaseException], num_envs: int) ->
         if not isinstance(error, SimulatorError):
             return error
     first, retryable = errors[0], all(error.retryable for error in errors)
-    waits = [error.retry_after_seconds for error in errors if error.retry_after_seconds is not None]
-    again = f"; repeat the {what} as it was, and only they are asked" if retryable else ""
+    pauses = [
+        error.retry_after_seconds for error in errors if error.retry_after_seconds is not None
+    ]
+    advice = f"; repeat the {call} as it was, and only they are asked" if retryable else ""
     failure = SimulatorError(
-        f"of {num_envs} environments {', '.join(map(str, failed))} got no answer ({first}){again}",
+        f"of {num_envs} environments {', '.join(map(str, failed))} got no answer ({first}){advice}",
         kind=first.kind,
         retryable=retryable,
-        retry_after_seconds=max(waits, default=None),
+        retry_after_seconds=max(pauses, default=None),
     )
     failure.__cause__ = first
     return failure

@@ -37,7 +37,7 @@ class Starts:
     ) -> None:
         self.turn = turn
         self._stride = stride
-        self._starts = tuple(_fields(each) for each in _several(start))
+        self._starts = tuple(_fields(episode_start) for episode_start in _as_sequence(start))
         if not self._starts:
             raise InputError("there is no task in an empty list; give one, or none at all")
         for fields in self._starts:
@@ -53,11 +53,11 @@ class Starts:
         overrides = _fields(options)
         # A fork and a replay take all that they start with from their source.
         fields = overrides if overrides.keys() & _SOURCES else {**own, **overrides}
-        passes = 0 if overrides.keys() & {"task", *_SOURCES} else self._stride
-        return Next(_opening(fields, run, seed), turn + passes)
+        step = 0 if overrides.keys() & {"task", *_SOURCES} else self._stride
+        return Next(_opening(fields, run, seed), turn + step)
 
 
-def _several(start: Start | Sequence[Start] | None) -> Iterable[Start]:
+def _as_sequence(start: Start | Sequence[Start] | None) -> Iterable[Start]:
     if start is None:
         return [{}]
     return [start] if isinstance(start, Task | Mapping) else start
@@ -77,9 +77,9 @@ def _fields(start: Start) -> dict[str, Any]:
 def _opening(
     fields: Mapping[str, object], run: str = "", seed: int | None = None
 ) -> EpisodeOpening:
-    outdone = sorted(fields.keys() & _OF_THE_TASK) if fields.get("task") else ()
-    if outdone:
-        raise InputError(f"a task brings its own {' and '.join(outdone)}; leave it out")
+    ignored = sorted(fields.keys() & _OF_THE_TASK) if fields.get("task") else ()
+    if ignored:
+        raise InputError(f"a task brings its own {' and '.join(ignored)}; leave it out")
     try:
         return EpisodeOpening.model_validate({**fields, "run": run, "seed": seed})
     except ValidationError as error:

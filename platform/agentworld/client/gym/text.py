@@ -45,7 +45,7 @@ class UnicodeText(Space[str]):
             raise InputError("a text is drawn without a mask or a probability; leave it out")
         random = self.np_random
         length = random.integers(min(self.max_length, _LONGEST_SAMPLE) + 1)
-        ranges = [_CODE_POINTS[place] for place in random.integers(len(_CODE_POINTS), size=length)]
+        ranges = [_CODE_POINTS[index] for index in random.integers(len(_CODE_POINTS), size=length)]
         return "".join(chr(random.integers(first, end)) for first, end in ranges)
 
     def contains(self, x: object) -> bool:

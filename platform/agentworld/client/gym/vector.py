@@ -10,8 +10,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from agentworld.client.gym.env_slot import EnvSlot, Turn
 from agentworld.client.gym.outcomes import Work, all_of, failure_of
-from agentworld.client.gym.seat import Seat, Turn
 from agentworld.client.gym.starts import Start, Starts
 from agentworld.client.gym.text import UnicodeText
 from agentworld.client.gym.waiting import Simulator, WaitingRun, client_of
@@ -50,11 +50,11 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
     ) -> None:
         if num_envs < 1:
             raise InputError(f"there are no {num_envs} environments; give 1 or more")
-        starts = [Starts(start, turn=place, stride=num_envs) for place in range(num_envs)]
+        starts = [Starts(start, turn=index, stride=num_envs) for index in range(num_envs)]
         client = client_of(simulator, concurrency=num_envs)
         self._waiting = WaitingRun(client, run)
         self.run = self._waiting.run
-        self._seats = [Seat(client, self.run.id, each) for each in starts]
+        self._slots = [EnvSlot(client, self.run.id, start) for start in starts]
         self._observations = [""] * num_envs
         self._has_episodes = False
         self.num_envs = num_envs
@@ -77,14 +77,14 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         mask = _mask(start_options.pop("reset_mask", None), self.num_envs)
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._has_episodes = self._has_episodes and not mask.all()
-        places = [place for place in range(self.num_envs) if mask[place]]
+        indices = [index for index in range(self.num_envs) if mask[index]]
         resets = {
-            place: partial(self._seats[place].reset, seeds[place], start_options)
-            for place in places
+            index: partial(self._slots[index].reset, seeds[index], start_options)
+            for index in indices
         }
         self._ask("reset", resets)
         self._has_episodes = self._has_episodes or bool(mask.all())
-        infos = self._read(places)[-1]
+        infos = self._read(indices)[-1]
         return tuple(self._observations), infos
 
     def step(self, actions: Sequence[str]) -> tuple[_Texts, _Array, _Array, _Array, dict[str, Any]]:
@@ -95,11 +95,11 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
             raise InputError(
                 f"{self.num_envs} environments take as many actions, not {len(actions)}"
             )
-        for seat, action in zip(self._seats, actions, strict=True):
-            seat.check(action)
+        for slot, action in zip(self._slots, actions, strict=True):
+            slot.check(action)
         steps = [
-            partial(seat.step, action, autoreset=True)
-            for seat, action in zip(self._seats, actions, strict=True)
+            partial(slot.step, action, autoreset=True)
+            for slot, action in zip(self._slots, actions, strict=True)
         ]
         self._ask("step", dict(enumerate(steps)))
         turns, infos = self._read(range(self.num_envs))
@@ -116,25 +116,25 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         self._waiting.close(self._leave)
 
     async def _leave(self) -> None:
-        for error in await all_of([seat.leave for seat in self._seats]):
+        for error in await all_of([slot.leave for slot in self._slots]):
             if error:
                 raise error
 
-    def _ask(self, what: str, works: Mapping[int, Work]) -> None:
+    def _ask(self, call: str, works: Mapping[int, Work]) -> None:
         outcomes = self._waiting.ask(partial(all_of, works.values()))
-        failed = {place: error for place, error in zip(works, outcomes, strict=True) if error}
+        failed = {index: error for index, error in zip(works, outcomes, strict=True) if error}
         self.unanswered = np.isin(np.arange(self.num_envs), list(failed))
         if failed:
-            raise failure_of(what, failed, self.num_envs)
+            raise failure_of(call, failed, self.num_envs)
 
-    def _read(self, places: Iterable[int]) -> tuple[list[Turn], dict[str, Any]]:
+    def _read(self, indices: Iterable[int]) -> tuple[list[Turn], dict[str, Any]]:
         turns: list[Turn] = []
         infos: dict[str, Any] = {}
-        for place in places:
-            turns.append(turn := self._seats[place].read())
-            self._observations[place] = turn.observation
+        for index in indices:
+            turns.append(turn := self._slots[index].read())
+            self._observations[index] = turn.observation
             info = {name: value for name, value in turn.info.items() if value is not None}
-            infos = self._add_info(infos, info, place)
+            infos = self._add_info(infos, info, index)
         return turns, infos
 
 
@@ -145,7 +145,7 @@ def _seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> Sequence[i
         return range(seed, seed + num_envs)
     if len(seed) != num_envs:
         raise InputError(f"{num_envs} environments take as many seeds, not {len(seed)}")
-    return [None if each is None else operator.index(each) for each in seed]
+    return [None if value is None else operator.index(value) for value in seed]
 
 
 def _mask(mask: object, num_envs: int) -> _Array:

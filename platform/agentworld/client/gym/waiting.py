@@ -88,7 +88,7 @@ def client_of(simulator: Simulator, concurrency: int = 1) -> SimulatorClient:
     return SimulatorClient(url, concurrency=concurrency)
 
 
-def hidden(simulator: Simulator) -> Simulator:
+def hide_credential(simulator: Simulator) -> Simulator:
     """The same, and whoever prints it sees no credential of its address."""
     if isinstance(simulator, str) and redact(simulator) != simulator:
         return SecretStr(simulator)

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from agentworld.cluster.records.base import Condition, Conditions, Part, Words
+from agentworld.cluster.records.base import Condition, Conditions, Part, ShortText
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate
 
@@ -10,7 +10,7 @@ from agentworld.records.gate import Gate
 class Canary(Part):
     """A second Simulator that a part of all new runs is opened with."""
 
-    simulator: Words
+    simulator: ShortText
     """The name of a Simulator in this namespace."""
     percent: int = Field(ge=1, le=99)
     """Of runs; a run's episodes are all played with the simulator that it was opened with."""
@@ -19,14 +19,14 @@ class Canary(Part):
 class Override(Part):
     """Lets the name move whatever the gate says; the history tells it."""
 
-    reason: Words
+    reason: ShortText
     """Why this is right."""
 
 
 class AliasSpec(Part):
     """What is wanted."""
 
-    simulator: Words
+    simulator: ShortText
     """The name of the Simulator in this namespace that runs are opened with."""
     canary: Canary | None = None
     """A second one, tried with a part of the runs; the gate is not asked about it."""

@@ -18,7 +18,7 @@ class Part(BaseModel):
     )
 
 
-Words = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 
 
 class Check(NamedTuple):

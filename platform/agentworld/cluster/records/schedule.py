@@ -9,7 +9,7 @@ from agentworld.cluster.records.base import (
     Condition,
     Conditions,
     Part,
-    Words,
+    ShortText,
     checked,
 )
 from agentworld.records.base import Label
@@ -29,14 +29,14 @@ class ScheduleSpec(Part):
 
     model_config = checked(_FIVE_FIELDS, _FOR_EVERY_POD)
 
-    pipeline: Words
+    pipeline: ShortText
     """Which one: `world_model`, `agent` or `nightly`."""
-    recipe: Words
+    recipe: ShortText
     """A shipped recipe's name, or a file as every pod reaches it: by its whole path, or a URL in
     the store's bucket."""
-    store: Words
+    store: ShortText
     """That all steps share: a folder as their placement mounts it, or a bucket's by its URL."""
-    simulator: Words | None = None
+    simulator: ShortText | None = None
     """By alias or digest, for a pipeline that takes one; else it is the recipe's."""
     cron: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     """When it starts, in UTC: minute, hour, day of the month, month, day of the week."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agentworld.cluster.places import Object
+from agentworld.cluster.api_resources import Object
 from agentworld.errors import Conflict
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import SimulatorManifest
@@ -88,16 +88,16 @@ class SimulatorView(View):
     status: SimulatorStatusView = SimulatorStatusView()
 
     @property
-    def is_going(self) -> bool:
+    def is_terminating(self) -> bool:
         """It was deleted, and waits for something."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def refusal(self) -> str | None:
         """Why the operator does not serve it; another one of its digest may be served instead."""
-        for each in self.status.conditions:
-            if (each.type, each.status) == ("Verified", "False"):
-                return each.message or each.reason or "the operator does not say why"
+        for condition in self.status.conditions:
+            if (condition.type, condition.status) == ("Verified", "False"):
+                return condition.message or condition.reason or "the operator does not say why"
         return None
 
     def admits(self, tenant: str) -> bool:
@@ -144,11 +144,15 @@ def of_digest(objects: Iterable[Object], simulator: Digest) -> SimulatorView | N
     Of several the one that is served, which is the oldest that the operator did not refuse.
     """
     candidates = [
-        parse_object(SimulatorView, each)
-        for each in objects
-        if (each.get("status") or {}).get("digest") == simulator
+        parse_object(SimulatorView, resource)
+        for resource in objects
+        if (resource.get("status") or {}).get("digest") == simulator
     ]
-    return min((each for each in candidates if not each.is_going), key=_precedence, default=None)
+    return min(
+        (candidate for candidate in candidates if not candidate.is_terminating),
+        key=_precedence,
+        default=None,
+    )
 
 
 def _precedence(simulator: SimulatorView) -> tuple[bool, str, str]:

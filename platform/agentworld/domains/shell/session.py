@@ -16,10 +16,10 @@ from agentworld.domains.sandbox import HOME, Sandbox, SandboxLimits, open_sandbo
 from agentworld.domains.shell.pipes import Pipes
 from agentworld.errors import EnvironmentBroken
 
-# The keeper is the first process of a sandbox. It starts the shell, then lists files on request,
-# over pipes that the shell does not have. Commands of the shell cannot kill it, because it is the
-# first process, and cannot read its memory. It ends when the shell does.
-_KEEPER = f"""
+# The supervisor is the first process of a sandbox. It starts the shell, then lists files on
+# request, over pipes that the shell does not have. Commands of the shell cannot kill it, because it
+# is the first process, and cannot read its memory. It ends when the shell does.
+_SUPERVISOR = f"""
 requests=$1 answers=$2
 mkdir {HOME} && cd {HOME} || exit
 trap exit USR1
@@ -71,7 +71,7 @@ class LiveShell:
         self._limits = limits
         self._seconds = seconds
         self._sandbox: Sandbox | None = None
-        self._shell = self._keeper = Pipes(-1, -1)
+        self._shell = self._supervisor = Pipes(-1, -1)
         self._folder = HOME
         self._ahead = b""
         """Output of background commands that came after the last prompt."""
@@ -120,11 +120,11 @@ class LiveShell:
     def files(self, folder: str = HOME) -> dict[str, str]:
         """The texts below a folder by their paths, which end in `/` for an empty folder.
 
-        The keeper reads them, so no command can misreport them. The last line break is left out.
+        The supervisor reads them: no command can misreport them. The last line break is left out.
         """
         deadline = time.monotonic() + self._seconds
         request = f"{folder}\n".encode()
-        answer = self._exchange(self._keeper, request, _is_whole_list, deadline)
+        answer = self._exchange(self._supervisor, request, _is_whole_list, deadline)
         parts = answer.decode(errors="replace").split("\0")[:-2]
         return dict(zip(parts[::2], parts[1::2], strict=True))
 
@@ -132,15 +132,15 @@ class LiveShell:
         """Ends the sandbox and everything in it."""
         if self._sandbox is not None:
             self._sandbox.close()
-            os.close(self._keeper.to)
-            os.close(self._keeper.back)
+            os.close(self._supervisor.to)
+            os.close(self._supervisor.back)
             self._sandbox = None
 
     def _open(self) -> None:
         requests, to = os.pipe()
         back, answers = os.pipe()
         try:
-            command = ["/bin/bash", "-c", _KEEPER, "keeper", str(requests), str(answers)]
+            command = ["/bin/bash", "-c", _SUPERVISOR, "supervisor", str(requests), str(answers)]
             self._sandbox = open_sandbox(command, self._limits, (requests, answers))
         except BaseException:
             os.close(to)
@@ -149,7 +149,7 @@ class LiveShell:
         finally:
             os.close(requests)
             os.close(answers)
-        self._keeper = Pipes(to, back)
+        self._supervisor = Pipes(to, back)
         self._shell = Pipes(self._sandbox.stdin.fileno(), self._sandbox.stdout.fileno())
         self._folder, self._ahead = HOME, b""
 

@@ -18,13 +18,13 @@ def longest_common(one: Sequence[str], other: Sequence[str]) -> int:
     A row of the table is one integer (Hyyrö 2004), so that two texts of 10,000 tokens take
     milliseconds.
     """
-    places: dict[str, int] = {}
-    for place, token in enumerate(one):
-        places[token] = places.get(token, 0) | 1 << place
+    positions: dict[str, int] = {}
+    for position, token in enumerate(one):
+        positions[token] = positions.get(token, 0) | 1 << position
     everywhere = (1 << len(one)) - 1
     row = everywhere
     for token in other:
-        matches = row & places.get(token, 0)
+        matches = row & positions.get(token, 0)
         row = (row + matches | row - matches) & everywhere
     return len(one) - row.bit_count()
 

@@ -43,9 +43,9 @@ class Metered:
             queued = error.queued_seconds
             raise
         finally:
-            used = Usage(*counts, self._clock() - start - queued)
+            usage = Usage(*counts, self._clock() - start - queued)
             # Most things take one request.
-            self.usage = self.usage.plus(used) if self._num_requests else used
+            self.usage = self.usage.plus(usage) if self._num_requests else usage
             self._num_requests += 1
             self.queued_seconds += queued
         return completion
@@ -114,9 +114,9 @@ class Observer:
         completions = [other for other in others if isinstance(other, Completion)]
         if not completions:
             return None
-        return sum(self._says(other, observation) for other in completions) / len(completions)
+        return sum(self._agrees(other, observation) for other in completions) / len(completions)
 
-    def _says(self, other: Completion, observation: str) -> bool:
+    def _agrees(self, other: Completion, observation: str) -> bool:
         try:
             return session.observation(self._manifest, other) == observation
         except EngineError:

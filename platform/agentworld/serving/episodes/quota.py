@@ -36,7 +36,7 @@ class Owners:
                 del self._owners[next(iter(self._owners))]
         return owner
 
-    def knows(self, run: str, tenant: str) -> bool:
+    def is_known_owner(self, run: str, tenant: str) -> bool:
         """Whether it was asked before and said that the run is this tenant's."""
         owner = self._owners.get(run)
         return owner is not None and owner.tenant == tenant
@@ -60,7 +60,7 @@ class Owners:
             return False
 
 
-class _Room:
+class _Admission:
     """Where one tenant's runs, or its episodes, come in."""
 
     def __init__(self, kind: Kind, tenant: str) -> None:
@@ -68,7 +68,7 @@ class _Room:
         self.tenant = tenant
         self.lock = asyncio.Lock()
         """Held by who counts; what was let in is opened without it, with all others."""
-        self.num_inside = 0
+        self.num_admitted = 0
         """Let in, and not known to be written yet."""
         self.ended = asyncio.Event()
 
@@ -82,7 +82,7 @@ class Quota:
     def __init__(self, access: Access, owners: Owners) -> None:
         self._access = access
         self._owners = owners
-        self._rooms: dict[tuple[Kind, str], _Room] = {}
+        self._admissions: dict[tuple[Kind, str], _Admission] = {}
         self._rates: dict[str, Rates] = {}
 
     @asynccontextmanager
@@ -94,8 +94,8 @@ class Quota:
     @asynccontextmanager
     async def episode(self, tenant: str, name: str | None) -> AsyncIterator[None]:
         """While an episode is begun; raises AccessError where too many are open."""
-        most = self._access.limits(tenant).open_episodes
-        async with self._open("episodes", tenant, name, most):
+        limit = self._access.limits(tenant).open_episodes
+        async with self._open("episodes", tenant, name, limit):
             yield
 
     def step(self, tenant: str) -> Rates | None:
@@ -124,41 +124,41 @@ class Quota:
 
     @asynccontextmanager
     async def _open(
-        self, kind: Kind, tenant: str, name: str | None, most: int | None
+        self, kind: Kind, tenant: str, name: str | None, limit: int | None
     ) -> AsyncIterator[None]:
-        if most is None:
+        if limit is None:
             yield
             return
-        room = self._rooms.setdefault((kind, tenant), _Room(kind, tenant))
-        async with room.lock:
-            await self._wait_for_place(room, name, most)
-            room.num_inside += 1
+        admission = self._admissions.setdefault((kind, tenant), _Admission(kind, tenant))
+        async with admission.lock:
+            await self._wait_for_capacity(admission, name, limit)
+            admission.num_admitted += 1
         try:
             yield
         finally:
-            room.num_inside -= 1
-            room.ended.set()
+            admission.num_admitted -= 1
+            admission.ended.set()
 
-    async def _wait_for_place(self, room: _Room, name: str | None, most: int) -> None:
+    async def _wait_for_capacity(self, admission: _Admission, name: str | None, limit: int) -> None:
         """Returns where one more may be opened; raises AccessError where so many are open.
 
         What is written while the ledger counts may be counted twice; then it is counted again.
         """
-        kind, tenant = room.kind, room.tenant
+        kind, tenant = admission.kind, admission.tenant
         while True:
-            room.ended.clear()
-            num_inside = room.num_inside
+            admission.ended.clear()
+            num_admitted = admission.num_admitted
             num_open = await self._owners.num_open(kind, tenant)
-            if num_open + num_inside < most:
+            if num_open + num_admitted < limit:
                 return
-            if num_open >= most:
+            if num_open >= limit:
                 # Sent again, because the answer got lost, it opens nothing.
                 if name and await self._owners.has(kind, name, tenant):
                     return
                 raise AccessError(
-                    f"tenant {tenant} has {num_open} {kind} open and may have {most}; close one"
+                    f"tenant {tenant} has {num_open} {kind} open and may have {limit}; close one"
                     " first",
                     kind="limit",
                     retry_after_seconds=_FULL_PAUSE_SECONDS,
                 )
-            await room.ended.wait()
+            await admission.ended.wait()

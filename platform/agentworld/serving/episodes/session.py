@@ -70,9 +70,9 @@ def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOp
             f"an episode that starts from {source.id} takes {', '.join(sorted(own))} from it;"
             " leave it out"
         )
-    mine = {"run": opening.run, "fork": opening.fork, "replay": opening.replay}
+    own_fields = {"run": opening.run, "fork": opening.fork, "replay": opening.replay}
     own_seed = {"seed": opening.seed} if opening.seed is not None else {}
-    return source.opened_with.model_copy(update=mine | own_seed)
+    return source.opened_with.model_copy(update=own_fields | own_seed)
 
 
 def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:

@@ -69,10 +69,10 @@ class OpenEpisode:
 
 
 class OpenEpisodes:
-    """The episodes used last, at most `most` of them."""
+    """The episodes used last, at most `capacity` of them."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
         self._episodes: OrderedDict[str, OpenEpisode] = OrderedDict()
 
     def __len__(self) -> int:
@@ -98,22 +98,22 @@ class OpenEpisodes:
         self._episodes.pop(name, None)
 
     def _drop_oldest(self) -> None:
-        for name in list(self._episodes)[: max(0, len(self._episodes) - self._most)]:
+        for name in list(self._episodes)[: max(0, len(self._episodes) - self._capacity)]:
             # One at work stays: its step is not written yet.
             if not self._episodes[name].lock.locked():
                 del self._episodes[name]
 
 
 class EpisodeStore:
-    """What the services of a process share; `only` bounds its care to one simulator's episodes."""
+    """What the services of a process share; `simulator` bounds it to one simulator's episodes."""
 
     def __init__(
-        self, ledger: Ledger, *, only: Digest | None = None, most_in_memory: int = 10_000
+        self, ledger: Ledger, *, simulator: Digest | None = None, most_in_memory: int = 10_000
     ) -> None:
         self.ledger = ledger
         self.owners = Owners(ledger)
-        self.metrics = Metrics(partial(ledger.counts.open_episodes, simulator=only))
-        self._only = only
+        self.metrics = Metrics(partial(ledger.counts.open_episodes, simulator=simulator))
+        self._simulator = simulator
         self._writer = Writer(ledger.write)
         self._episodes = OpenEpisodes(most_in_memory)
         self._unsettled: dict[str, asyncio.Future[None]] = {}
@@ -152,15 +152,15 @@ class EpisodeStore:
     async def begin(self, episode: Episode) -> None:
         """Makes a new episode durable; raises Conflict where its name is taken."""
         counts = self.metrics.of(episode.simulator)
-        await self._writer.write(Opened(episode), tell=counts.begin)
+        await self._writer.write(Opened(episode), on_written=counts.begin)
 
     async def record(self, episode: OpenEpisode, step: EpisodeStep) -> None:
         """Makes a step durable, whoever waits for it."""
-        tell = None
+        on_written = None
         if step.ending:
-            tell = partial(self.metrics.of(episode.simulator).end, step.ending)
+            on_written = partial(self.metrics.of(episode.simulator).end, step.ending)
         try:
-            await self._writer.submit(*writes_of(episode.opening.run, step), tell=tell)
+            await self._writer.submit(*writes_of(episode.opening.run, step), on_written=on_written)
         except asyncio.CancelledError:
             # Whoever asks next reads the ledger, once what became of this is settled.
             settled = self._unsettled[episode.id] = self._writer.submit()
@@ -189,7 +189,7 @@ class EpisodeStore:
     async def expire(self, idle_seconds: float) -> int:
         """Ends the episodes that stood still for so long; returns how many."""
         before = time.time() - idle_seconds
-        idle = await asyncio.to_thread(self.ledger.idle_episodes, self._only, before)
+        idle = await asyncio.to_thread(self.ledger.idle_episodes, self._simulator, before)
         for end in idle:
             # One that went on meanwhile is not idle any more.
             with suppress(Conflict):
@@ -202,8 +202,8 @@ class EpisodeStore:
         await self._writer.close()
 
     async def _write_end(self, end: Closed, simulator: Digest) -> None:
-        tell = partial(self.metrics.of(simulator).end, end.reason)
-        await self._writer.write(end, tell=tell)
+        on_written = partial(self.metrics.of(simulator).end, end.reason)
+        await self._writer.write(end, on_written=on_written)
 
     def _settle(self, name: str, settled: asyncio.Future[None]) -> None:
         del self._unsettled[name]

@@ -16,13 +16,13 @@ _MOST_IN_A_GROUP = 512
 _QUIET_TURNS = 4
 
 
-Tell = Callable[[], None]
+Callback = Callable[[], None]
 
 
 class _Waiting(NamedTuple):
     writes: tuple[Write, ...]
     future: asyncio.Future[None]
-    tell: Tell | None
+    on_written: Callback | None
 
 
 class Writer:
@@ -34,21 +34,21 @@ class Writer:
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
-    async def write(self, *writes: Write, tell: Tell | None = None) -> None:
+    async def write(self, *writes: Write, on_written: Callback | None = None) -> None:
         """Returns when all of these are durable together; raises what `append` raises for them."""
-        await self.submit(*writes, tell=tell)
+        await self.submit(*writes, on_written=on_written)
 
-    def submit(self, *writes: Write, tell: Tell | None = None) -> asyncio.Future[None]:
+    def submit(self, *writes: Write, on_written: Callback | None = None) -> asyncio.Future[None]:
         """Done when all of these, and all before, are written; they are so whoever waits for it.
 
-        `tell` is called once they are durable, in the event loop and before whoever waits for it.
+        `on_written` is called once they are durable, in the event loop and before who waits for it.
         """
         if self._task is None or self._task.done():
             # Asked for once a group, and not for each step.
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._write_all())
         future: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(_Waiting(writes, future, tell))
+        self._waiting.append(_Waiting(writes, future, on_written))
         return future
 
     async def close(self) -> None:
@@ -59,7 +59,7 @@ class Writer:
 
     async def _write_all(self) -> None:
         while self._waiting:
-            await self._let_join()
+            await self._wait_for_more()
             group = self._waiting[:_MOST_IN_A_GROUP]
             self._waiting = self._waiting[_MOST_IN_A_GROUP:]
             if not await self._write(group):
@@ -67,13 +67,13 @@ class Writer:
                 for waiting in group:
                     await self._write([waiting])
 
-    async def _let_join(self) -> None:
+    async def _wait_for_more(self) -> None:
         """Lets those join who are on their way."""
-        quiet = 0
-        while quiet < _QUIET_TURNS and len(self._waiting) < _MOST_IN_A_GROUP:
+        num_quiet_turns = 0
+        while num_quiet_turns < _QUIET_TURNS and len(self._waiting) < _MOST_IN_A_GROUP:
             num_waiting = len(self._waiting)
             await asyncio.sleep(0)
-            quiet = 0 if len(self._waiting) > num_waiting else quiet + 1
+            num_quiet_turns = 0 if len(self._waiting) > num_waiting else num_quiet_turns + 1
 
     async def _write(self, group: list[_Waiting]) -> bool:
         """Whether everybody in the group now knows what became of it."""
@@ -88,8 +88,8 @@ class Writer:
         if failure is not None and len(group) > 1 and not is_unavailable:
             return False
         for waiting in group:
-            if waiting.tell is not None and failure is None:
-                waiting.tell()
+            if waiting.on_written is not None and failure is None:
+                waiting.on_written()
             _settle(waiting.future, failure)
         return True
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Request
 
 from agentworld.http.errors import failures
 from agentworld.records.agent_use import AgentAlias, AgentName, AgentUse, AgentUseMove
-from agentworld.records.base import Words
+from agentworld.records.base import ShortText
 from agentworld.serving.protocols.native import Authorized
 from agentworld.serving.runs import Runs
 
@@ -33,10 +33,10 @@ async def start_agent_use(
 async def end_agent_use(
     name: _Name,
     alias: _Alias,
-    by: Annotated[Words, Query()],
+    by: Annotated[ShortText, Query()],
     request: Request,
     authorized: Authorized,
-    reason: Annotated[Words | None, Query()] = None,
+    reason: Annotated[ShortText | None, Query()] = None,
 ) -> AgentUse:
     """From now on no agent of this name is in use as that, which its history tells; for operators.
 

@@ -12,7 +12,7 @@ from pydantic import StringConstraints
 from agentworld.errors import InputError
 from agentworld.http.errors import failures
 from agentworld.records.alias import AliasChange, AliasMove, Use
-from agentworld.records.base import Digest, Words
+from agentworld.records.base import Digest, ShortText
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import Authorized
 from agentworld.statements.alias_moves import AliasMoveSigner
@@ -58,7 +58,7 @@ async def move_alias(
 @router.delete("/aliases/{alias}", responses=failures(404, 409, 422, 503))
 async def end_alias(
     alias: _Alias,
-    by: Annotated[Words, Query()],
+    by: Annotated[ShortText, Query()],
     authorized: Authorized,
     alias_moves: _Book,
     idempotency_key: _Key,

@@ -44,12 +44,12 @@ def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
     instruction = messages[0].content if messages[0].role in ("system", "developer") else None
     first = 0 if instruction is None else 1
     turns = messages[first:]
-    for place, message in enumerate(turns):
-        expected = ("user", "assistant")[place % 2]
+    for index, message in enumerate(turns):
+        expected = ("user", "assistant")[index % 2]
         if message.role != expected:
             raise WrongField(
-                f"messages.{first + place}.role",
-                f"message {first + place} is the {message.role}'s and should be the {expected}'s:"
+                f"messages.{first + index}.role",
+                f"message {first + index} is the {message.role}'s and should be the {expected}'s:"
                 " a system message comes first if at all, then user and assistant take turns",
             )
     if len(turns) % 2 == 0:
@@ -71,7 +71,7 @@ async def take_alone(
     name the episode of a failed step, so that it is ended at once.
     """
     conversation = parse_conversation(request.messages)
-    opening = alone(run, request, conversation)
+    opening = unnamed_opening(run, request, conversation)
     episode = (await authorized.reset(opening, key)).episode
     try:
         return await authorized.take(episode, Request(1, conversation.action))
@@ -91,12 +91,12 @@ async def take_next(
         number = step_number(await _episode(authorized, run, episode), request, conversation)
     except Conflict:  # another replica may have gone on with it
         number = step_number(
-            await _episode(authorized, run, episode, anew=True), request, conversation
+            await _episode(authorized, run, episode, reload=True), request, conversation
         )
     return await authorized.take(episode, Request(number, conversation.action))
 
 
-def alone(run: str, request: ChatRequest, conversation: Conversation) -> EpisodeOpening:
+def unnamed_opening(run: str, request: ChatRequest, conversation: Conversation) -> EpisodeOpening:
     """How an episode begins that nobody named."""
     start = _initial_state(request)
     return EpisodeOpening(
@@ -121,10 +121,10 @@ def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conver
             f" {len(episode.steps) + 1}, and {len(conversation.before)} turns are told; tell all"
             " that were answered"
         )
-    for place, (turn, digests) in enumerate(zip(conversation.before, recorded, strict=False), 1):
+    for index, (turn, digests) in enumerate(zip(conversation.before, recorded, strict=False), 1):
         if _digests(turn) != digests:
             raise Conflict(
-                f"turn {place} of episode {episode.id} was another one than {turn.action[:80]!r}"
+                f"turn {index} of episode {episode.id} was another one than {turn.action[:80]!r}"
                 f" and {turn.observation[:80]!r}; tell what was said"
             )
     return len(conversation.before) - len(opening.prior_turns) + 1
@@ -142,10 +142,10 @@ def resolve_episode(header: str | None, request: ChatRequest) -> str | None:
 
 
 async def _episode(
-    authorized: AuthorizedService, run: str, name: str, *, anew: bool = False
+    authorized: AuthorizedService, run: str, name: str, *, reload: bool = False
 ) -> OpenEpisode:
     """Of this run; what is no name of ours names none, and no database is asked."""
-    episode = await authorized.load_open(name, anew=anew) if _NAME.fullmatch(name) else None
+    episode = await authorized.load_open(name, reload=reload) if _NAME.fullmatch(name) else None
     if episode is None or episode.opening.run != run:
         raise NotFound(f"there is no episode {name[:80]!r} in run {run}; reset to begin one")
     return episode
@@ -159,10 +159,10 @@ def _check_start(
         "seed": (request.seed, opening.seed),
         "initial_state": (_initial_state(request), opening.start),
     }
-    for what, (value, start) in starts.items():
+    for field, (value, start) in starts.items():
         if value is not None and value != start:
             raise Conflict(
-                f"{what} of episode {name} is {start!r:.80} and not {value!r:.80}; leave it out"
+                f"{field} of episode {name} is {start!r:.80} and not {value!r:.80}; leave it out"
             )
 
 

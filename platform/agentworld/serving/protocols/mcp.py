@@ -108,8 +108,8 @@ async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToo
     scope = _scope(ctx)
     return ListToolsResult(
         tools=[
-            McpTool(name=each.name, description=each.description, input_schema=each.input_schema)
-            for each in (await _authorized(scope).toolbox(_episode(scope))).tools
+            McpTool(name=tool.name, description=tool.description, input_schema=tool.input_schema)
+            for tool in (await _authorized(scope).toolbox(_episode(scope))).tools
         ]
     )
 

@@ -165,7 +165,7 @@ async def get_metrics(request: Request, authorized: Authorized) -> Response:
 async def get_health(request: Request) -> Health:
     """The service listens; without an engine it answers typed refusals."""
     simulators: Simulators = request.app.state.app_state.simulators
-    return health_of(simulators.only, *simulators.connected.values())
+    return health_of(simulators.single, *simulators.connected.values())
 
 
 def health_of(simulator: Digest | None, *services: SimulatorService) -> Health:

@@ -29,7 +29,7 @@ from agentworld.serving.protocols.json_rpc import INTERNAL_ERROR, RpcError, refu
 from agentworld.serving.protocols.openenv_chain import Chain
 from agentworld.serving.protocols.openenv_mcp import respond
 from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, to_frame
-from agentworld.serving.protocols.time_limits import Patience
+from agentworld.serving.protocols.time_limits import TimeLimit
 from agentworld.serving.telemetry.metrics import Metrics
 
 _MOST_BYTES = 4 * 2**20
@@ -58,11 +58,11 @@ class Conversation:
         "_checked_at",
         "_metrics",
         "_most_seconds",
-        "_patience",
         "_query",
         "_receive",
         "_run",
         "_send",
+        "_time_limit",
     )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,12 +88,12 @@ class Conversation:
         await asyncio.create_task(self._answer_all())
 
     async def _answer_all(self) -> None:
-        self._patience = Patience(self._most_seconds)
+        self._time_limit = TimeLimit(self._most_seconds)
         try:
             if session := await self._session():
                 await self._answer_each(session)
         finally:
-            self._patience.end()
+            self._time_limit.end()
 
     async def _session(self) -> OpenEnvSession | None:
         """This connection's own, or the one that the address names; null for a wrong name."""
@@ -129,31 +129,31 @@ class Conversation:
     ) -> tuple["_Answer | None", "asyncio.Future[Message] | None"]:
         """The answer; and, where it took its time, the message that may have come meanwhile."""
         try:
-            with self._patience:
-                stranger = await self._stranger() if self._is_due() else None
-                answer = stranger or await self._answer(session, text)
+            with self._time_limit:
+                refusal = await self._check_caller() if self._is_due() else None
+                answer = refusal or await self._answer(session, text)
         except TimeoutError:
             return self._unknown(f"there is no answer after {self._most_seconds:.0f} s"), None
-        if answer is None or self._patience.seconds < _SLOW_SECONDS:
+        if answer is None or self._time_limit.seconds < _SLOW_SECONDS:
             return answer, None
         # One question at a time is this wire's way: who asks again has given up on the first.
-        coming = asyncio.ensure_future(self._receive())
-        await asyncio.wait({coming}, timeout=_LOOK_SECONDS)
-        if coming.done() and coming.result()["type"] == "websocket.receive":
+        next_message = asyncio.ensure_future(self._receive())
+        await asyncio.wait({next_message}, timeout=_LOOK_SECONDS)
+        if next_message.done() and next_message.result()["type"] == "websocket.receive":
             return self._unknown("another frame came before this one's answer"), None
-        return answer, coming
+        return answer, next_message
 
     def _is_due(self) -> bool:
         """A connection may be older than the day on which its credential was taken back."""
-        return self._patience.since - self._checked_at >= _RECHECK_SECONDS
+        return self._time_limit.since - self._checked_at >= _RECHECK_SECONDS
 
-    async def _stranger(self) -> "_Answer | None":
+    async def _check_caller(self) -> "_Answer | None":
         """What who is not known any more is answered; null where they are."""
         try:
             self._authorized.caller = await self._ask_again()
         except AccessError as error:
             return self._failed(problem_of(error))._replace(is_last=not error.retryable)
-        self._checked_at = self._patience.since
+        self._checked_at = self._time_limit.since
         return None
 
     async def _answer(self, session: OpenEnvSession, text: str | None) -> "_Answer | None":
@@ -176,9 +176,9 @@ class Conversation:
         except AgentworldError as error:
             return self._failed(problem_of(error))
 
-    def _unknown(self, why: str) -> "_Answer":
+    def _unknown(self, reason: str) -> "_Answer":
         message = (
-            f"nobody knows whether this step was taken: {why}; connect again and reset with the"
+            f"nobody knows whether this step was taken: {reason}; connect again and reset with the"
             " episode_id, which shows the last step that was"
         )
         problem = Problem(kind="unknown", message=message, retryable=True)

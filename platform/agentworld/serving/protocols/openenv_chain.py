@@ -41,24 +41,24 @@ class Chain:
 
     async def _length(self) -> int:
         """How many there are by now, by halves: none is missing before the last one."""
-        there, step = self._num_episodes, 1
-        while await self._is_there(there + step):
-            there, step = there + step, 2 * step
+        length, step = self._num_episodes, 1
+        while await self._exists(length + step):
+            length, step = length + step, 2 * step
         while step > 1:
             step //= 2
-            if await self._is_there(there + step):
-                there += step
-        self._num_episodes = there
-        return there
+            if await self._exists(length + step):
+                length += step
+        self._num_episodes = length
+        return length
 
-    async def _is_there(self, place: int) -> bool:
+    async def _exists(self, number: int) -> bool:
         try:
-            await self._authorized.check_in(self._run, self._episode(place))
+            await self._authorized.check_in(self._run, self._episode(number))
         except NotFound:
             return False
         return True
 
-    def _episode(self, place: int) -> str:
-        if place == 1:
+    def _episode(self, number: int) -> str:
+        if number == 1:
             return self.name
-        return hashlib.sha256(f"{self._run}\n{self.name}\n{place}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self._run}\n{self.name}\n{number}".encode()).hexdigest()[:32]

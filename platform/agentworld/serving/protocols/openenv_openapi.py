@@ -13,7 +13,7 @@ from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import JSON
 
 _RUN = "/runs/{run}"
-_WIRES = {"OpenEnv", "OpenAI"}
+_TAGS = {"OpenEnv", "OpenAI"}
 
 Operation = dict[str, Any]
 
@@ -25,7 +25,7 @@ def document_of_run(app: FastAPI) -> dict[str, Any]:
         path.removeprefix(_RUN): {
             method: _without_run(operation)
             for method, operation in operations.items()
-            if _WIRES.intersection(operation.get("tags", ()))
+            if _TAGS.intersection(operation.get("tags", ()))
         }
         for path, operations in whole["paths"].items()
         if path.startswith(f"{_RUN}/")
@@ -47,5 +47,9 @@ def route(app: FastAPI) -> Route:
 
 def _without_run(operation: Operation) -> Operation:
     parameters = operation.get("parameters", [])
-    own = [each for each in parameters if (each["in"], each["name"]) != ("path", "run")]
+    own = [
+        parameter
+        for parameter in parameters
+        if (parameter["in"], parameter["name"]) != ("path", "run")
+    ]
     return {**operation, "parameters": own}

@@ -165,7 +165,7 @@ def to_reset_answer(result: ResetResult) -> Fields:
     return {"observation": observation, "reward": None, "done": False}
 
 
-def to_step_answer(result: StepResult, /, **more: object) -> Fields:
+def to_step_answer(result: StepResult, /, **fields: object) -> Fields:
     """A step's answer."""
     observation = {
         "text": result.observation,
@@ -177,7 +177,7 @@ def to_step_answer(result: StepResult, /, **more: object) -> Fields:
         "mean_logprob": result.mean_logprob,
         "agreement": result.agreement,
         "low_confidence": result.low_confidence,
-        **more,
+        **fields,
     }
     return {"observation": observation, "reward": result.reward, "done": result.done}
 
@@ -219,13 +219,13 @@ def _opening(fields: Fields) -> EpisodeOpening:
         raise InputError(first_problem(error)) from error
 
 
-def _name_of(run: str, word: object) -> str | None:
+def _name_of(run: str, name: object) -> str | None:
     """The episode's name: one of ours, or one made from a run's own word for it."""
-    if word is None:
+    if name is None:
         return None
-    if type(word) is not str or not 0 < len(word) <= _LONGEST_NAME:
+    if type(name) is not str or not 0 < len(name) <= _LONGEST_NAME:
         raise InputError(f"an episode_id is a text of 1 to {_LONGEST_NAME} characters")
-    if _OWN_NAME.fullmatch(word):
-        return word
-    text = f"{run}\n{word}".encode("utf-8", "surrogatepass")
+    if _OWN_NAME.fullmatch(name):
+        return name
+    text = f"{run}\n{name}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:32]

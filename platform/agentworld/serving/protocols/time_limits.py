@@ -4,13 +4,13 @@ import asyncio
 from types import TracebackType
 
 
-class Patience:
+class TimeLimit:
     """`with patience:` raises TimeoutError where what is in it takes longer than `most_seconds`.
 
     It belongs to the task that makes it, which is then cancelled and takes it back.
     """
 
-    __slots__ = ("_goes_on", "_is_over", "_loop", "_most_seconds", "_task", "_timer", "since")
+    __slots__ = ("_is_over", "_is_running", "_loop", "_most_seconds", "_task", "_timer", "since")
 
     def __init__(self, most_seconds: float) -> None:
         task = asyncio.current_task()
@@ -20,14 +20,14 @@ class Patience:
         self._most_seconds = most_seconds
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._goes_on = self._is_over = False
+        self._is_running = self._is_over = False
         self.since = 0.0
         """When what goes on now, or went on last, began; by the loop's clock."""
 
     def __enter__(self) -> None:
-        self.since, self._goes_on, self._is_over = self._loop.time(), True, False
+        self.since, self._is_running, self._is_over = self._loop.time(), True, False
         if self._timer is None:
-            self._timer = self._loop.call_later(self._most_seconds, self._look)
+            self._timer = self._loop.call_later(self._most_seconds, self._check)
 
     def __exit__(
         self,
@@ -35,7 +35,7 @@ class Patience:
         error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._goes_on = False
+        self._is_running = False
         if self._is_over and isinstance(error, asyncio.CancelledError):
             self._task.uncancel()
             raise TimeoutError from error
@@ -50,14 +50,14 @@ class Patience:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """At what goes on now, which may have begun long after the timer did."""
         self._timer = None
-        if not self._goes_on:
+        if not self._is_running:
             return
         remaining_seconds = self.since + self._most_seconds - self._loop.time()
         if remaining_seconds > 0:
-            self._timer = self._loop.call_later(remaining_seconds, self._look)
+            self._timer = self._loop.call_later(remaining_seconds, self._check)
         else:
             self._is_over = True
             self._task.cancel()

@@ -43,7 +43,7 @@ class Catalog(Protocol):
     """Knows simulators and aliases; raises a typed error for what is not there."""
 
     @property
-    def only(self) -> ConnectedSimulator | None:
+    def single(self) -> ConnectedSimulator | None:
         """The one entry, where there is exactly one for good."""
         ...
 

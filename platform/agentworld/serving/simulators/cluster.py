@@ -14,9 +14,9 @@ from threading import Lock
 from typing import TypeVar
 from urllib.parse import quote
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import ApiServer, configuration
 from agentworld.cluster.names import API_VERSION
-from agentworld.cluster.places import Object
 from agentworld.cluster.records.view import AliasView, SimulatorView, of_digest, parse_object
 from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
@@ -39,7 +39,7 @@ _Answer = TypeVar("_Answer")
 class ClusterSimulators:
     """What there is in one namespace."""
 
-    only: ConnectedSimulator | None = None
+    single: ConnectedSimulator | None = None
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class ClusterSimulators:
         """
         return await self._ask(self._resolve, request)
 
-    async def _ask(self, question: Callable[[_Argument], _Answer], about: _Argument) -> _Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._asking, question, about)
+    async def _ask(self, question: Callable[[_Argument], _Answer], argument: _Argument) -> _Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._asking, question, argument)
 
     def _of_cluster(self, simulator: Digest) -> bytes:
         manifest = _manifest_of(self._find_object(simulator))
@@ -137,13 +137,13 @@ class ClusterSimulators:
         """The object that it was found in, where that is still it, and no rival is served."""
         name = self._names.get(simulator)
         candidate = self._load_object(name) if name else None
-        still = candidate and candidate.status.digest == simulator and not candidate.refusal
-        return candidate if still else None
+        is_current = candidate and candidate.status.digest == simulator and not candidate.refusal
+        return candidate if is_current else None
 
     def _load_object(self, name: str) -> SimulatorView | None:
         fields = self._read(f"simulators/{quote(name, safe='')}")
         simulator = parse_object(SimulatorView, fields) if fields else None
-        return None if simulator is None or simulator.is_going else self._remember(simulator)
+        return None if simulator is None or simulator.is_terminating else self._remember(simulator)
 
     def _remember(self, simulator: SimulatorView) -> SimulatorView:
         if simulator.status.digest:
@@ -189,9 +189,9 @@ def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
             return server.find(f"/apis/{API_VERSION}/namespaces/{namespace}/{path}")
         except ClusterError as error:
             # Whoever opens a run is not shown the API server's words, which name our account.
-            why = f"status {error.status}" if error.status else "it does not answer"
+            reason = f"status {error.status}" if error.status else "it does not answer"
             raise ClusterError(
-                f"the cluster cannot be asked for {path} ({why}); try again", status=error.status
+                f"the cluster cannot be asked for {path} ({reason}); try again", status=error.status
             ) from error
 
     return read

@@ -6,7 +6,7 @@ import re
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.records.base import Digest
 from agentworld.serving.episodes.store import EpisodeStore
-from agentworld.serving.service import SimulatorService, another
+from agentworld.serving.service import SimulatorService, wrong_simulator
 from agentworld.serving.simulators.base import Catalog, ConnectedSimulator, SimulatorRequest
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -21,21 +21,21 @@ class Simulators:
 
     def __init__(self, episode_store: EpisodeStore, catalog: Catalog) -> None:
         """Raises InputError where this code is not what the only simulator pins."""
-        self.only: Digest | None = None
+        self.single: Digest | None = None
         """The one that there is, where there is exactly one for good."""
         self.connected: dict[Digest, SimulatorService] = {}
         """Those that can answer now."""
         self._episode_store = episode_store
         self._catalog = catalog
         self._connecting: dict[Digest, asyncio.Task[SimulatorService]] = {}
-        if catalog.only:
-            self.only = catalog.only.manifest.digest
-            self.connected[self.only] = self._service(self.only, catalog.only)
+        if catalog.single:
+            self.single = catalog.single.manifest.digest
+            self.connected[self.single] = self._service(self.single, catalog.single)
 
     def check(self, simulator: Digest) -> None:
         """Raises Conflict for one whose runs are nothing to this process, not even to be read."""
-        if self.only and simulator != self.only:
-            raise another(simulator, self.only)
+        if self.single and simulator != self.single:
+            raise wrong_simulator(simulator, self.single)
 
     async def find(self, simulator: Digest) -> SimulatorService:
         """What answers for a simulator; connects it, once for all who ask."""
@@ -55,8 +55,8 @@ class Simulators:
         """
         name = request.simulator
         if not name:
-            if self.only:
-                return self.only
+            if self.single:
+                return self.single
             raise InputError(
                 "this service has many simulators; name the run's as `simulator`, by an alias or"
                 " by its digest"

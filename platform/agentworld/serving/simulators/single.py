@@ -5,19 +5,19 @@ from typing import NamedTuple
 
 from agentworld.ledger.aliases import Aliases
 from agentworld.records.base import Digest
-from agentworld.serving.service import another
+from agentworld.serving.service import wrong_simulator
 from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequest
 
 
 class OneSimulator(NamedTuple):
     """It is for every tenant of the access file."""
 
-    only: ConnectedSimulator
+    single: ConnectedSimulator
     aliases: Aliases
 
     async def find(self, simulator: Digest) -> ConnectedSimulator:
         """Raises Conflict: whatever is not the only one is nothing to this process."""
-        raise another(simulator, self.only.manifest.digest)
+        raise wrong_simulator(simulator, self.single.manifest.digest)
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
         """As the ledger's aliases say."""

@@ -14,28 +14,35 @@ Values = Mapping[tuple[str, ...], float]
 """By the values of the labels."""
 
 
-def counter(name: str, about: str, labels: Sequence[str], values: Values) -> CounterMetricFamily:
+def counter(
+    name: str, documentation: str, labels: Sequence[str], values: Values
+) -> CounterMetricFamily:
     """What only grows."""
-    family = CounterMetricFamily(name, about, labels=labels)
+    family = CounterMetricFamily(name, documentation, labels=labels)
     for label_values, value in values.items():
         family.add_metric(label_values, value)
     return family
 
 
-def gauge(name: str, about: str, labels: Sequence[str], values: Values) -> GaugeMetricFamily:
+def gauge(
+    name: str, documentation: str, labels: Sequence[str], values: Values
+) -> GaugeMetricFamily:
     """What is so now."""
-    family = GaugeMetricFamily(name, about, labels=labels)
+    family = GaugeMetricFamily(name, documentation, labels=labels)
     for label_values, value in values.items():
         family.add_metric(label_values, value)
     return family
 
 
 def histogram(
-    name: str, about: str, labels: Sequence[str], durations: Mapping[tuple[str, ...], Durations]
+    name: str,
+    documentation: str,
+    labels: Sequence[str],
+    durations: Mapping[tuple[str, ...], Durations],
 ) -> HistogramMetricFamily:
     """How long things took."""
-    family = HistogramMetricFamily(name, about, labels=labels)
-    for label_values, each in durations.items():
-        buckets = list(zip(_LE, accumulate(each.counts), strict=True))
-        family.add_metric(label_values, buckets, each.sum)
+    family = HistogramMetricFamily(name, documentation, labels=labels)
+    for label_values, value in durations.items():
+        buckets = list(zip(_LE, accumulate(value.counts), strict=True))
+        family.add_metric(label_values, buckets, value.sum)
     return family

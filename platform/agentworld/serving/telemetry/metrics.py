@@ -97,14 +97,17 @@ class Metrics:
         # At once: simulators may come while this is read.
         yield from _of_simulators(self._counts.copy())
         with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
-            about = "Episodes that are open, whichever replica opened them."
+            documentation = "Episodes that are open, whichever replica opened them."
             values = _keyed(self._open_episodes())
-            yield gauge("agentworld_open_episodes", about, ("simulator",), values)
+            yield gauge("agentworld_open_episodes", documentation, ("simulator",), values)
         yield counter("agentworld_refusals", "Requests refused.", ("kind",), _keyed(self._refusals))
         yield counter("agentworld_faults", "Requests that failed.", ("kind",), _keyed(self._faults))
         served = self._states.copy()
-        about, labels = "1 for the state that an engine is in.", ("simulator", "engine", "state")
-        yield gauge("agentworld_engine_state", about, labels, _states(served))
+        documentation, labels = (
+            "1 for the state that an engine is in.",
+            ("simulator", "engine", "state"),
+        )
+        yield gauge("agentworld_engine_state", documentation, labels, _states(served))
         info = InfoMetricFamily("agentworld_simulator", "A simulator that is served.")
         for simulator in served:
             info.add_metric((), {"simulator": simulator})
@@ -120,7 +123,7 @@ class Metrics:
 
 
 def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
-    def each(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
+    def by_value(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
         return {
             (simulator, value): count
             for simulator, counted in counts.items()
@@ -129,20 +132,20 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
 
     label = "simulator"
     yield counter(
-        "agentworld_steps", "Steps answered.", (label, "protocol"), each(lambda c: c.steps)
+        "agentworld_steps", "Steps answered.", (label, "protocol"), by_value(lambda c: c.steps)
     )
-    about = "How long steps were where."
+    documentation = "How long steps were where."
     durations: dict[tuple[str, ...], Durations] = {
-        (simulator, phase): spent
+        (simulator, phase): seconds
         for simulator, counted in counts.items()
-        for phase, spent in counted.durations.items()
+        for phase, seconds in counted.durations.items()
     }
-    yield histogram("agentworld_step_duration_seconds", about, (label, "phase"), durations)
-    about = "Tokens of the steps answered."
-    yield counter("agentworld_tokens", about, (label, "kind"), each(lambda c: c.tokens))
+    yield histogram("agentworld_step_duration_seconds", documentation, (label, "phase"), durations)
+    documentation = "Tokens of the steps answered."
+    yield counter("agentworld_tokens", documentation, (label, "kind"), by_value(lambda c: c.tokens))
     openings = _keyed({simulator: counted.num_opened for simulator, counted in counts.items()})
     yield counter("agentworld_episodes_opened", "Episodes opened.", (label,), openings)
-    ended = each(lambda c: c.ended)
+    ended = by_value(lambda c: c.ended)
     yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
 
 

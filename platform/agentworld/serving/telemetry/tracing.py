@@ -86,9 +86,9 @@ class Spans:
 
 def _resource() -> Resource:
     """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
-    ours = {"service.name": "agentworld-simulator", "service.version": __version__}
+    defaults = {"service.name": "agentworld-simulator", "service.version": __version__}
     attributes = Resource.create().attributes
     own_attributes = {
         k: v for k, v in attributes.items() if not str(v).startswith("unknown_service")
     }
-    return Resource({**ours, **own_attributes})
+    return Resource({**defaults, **own_attributes})

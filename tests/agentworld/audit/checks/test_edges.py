@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 import make.service
-from agentworld.audit.checks.edges import UNTOLD, EdgeAudit, edge_to
+from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, EdgeAudit, edge_to
 from agentworld.audit.questions.simulator import audit_simulator
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent
@@ -207,7 +207,7 @@ def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
     gone = "the edge that it was registered with is gone; restore the ledger"
     assert told.audit().reasons == (gone,)
     older = told._replace(agent=told.agent.model_copy(update={"edge": None}))
-    assert older.audit().reasons == (UNTOLD,)
+    assert older.audit().reasons == (UNSIGNED_ORIGIN,)
 
 
 @pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])

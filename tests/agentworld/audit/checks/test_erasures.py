@@ -91,7 +91,7 @@ def test_texts_that_came_back_are_found(scene):
 def test_what_was_erased_before_anybody_declared_it_is_in_the_genesis(scene):
     scene.ledger.erase_texts("first")
     assert scene.verify().problems == ()
-    statement_signer_of(scene).keep_up()
+    statement_signer_of(scene).copy_missing()
     assert scene.verify().problems == ()
     scene.play("third", "d")
     scene.seal()
@@ -149,7 +149,7 @@ class Looked:
 
 @pytest.mark.parametrize("num_looks", range(1, 15))
 def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
-    statement_signer_of(scene).keep_up()
+    statement_signer_of(scene).copy_missing()
     assert scene.verify(Busy(scene, num_looks)).problems == ()
     assert scene.verify().problems == ()
 
@@ -162,7 +162,7 @@ def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_signs_a_genesis_mean
     scene.ledger.open_run(OPENING, SIMULATOR)
     scene.seal()
     if has_genesis:
-        statement_signer_of(scene).keep_up()
+        statement_signer_of(scene).copy_missing()
     assert verify_ledger(Busy(scene, num_looks), scene.evidence).problems == ()
 
 
@@ -184,7 +184,7 @@ class Counted(WriteOnce):
 
 def test_a_genesis_is_read_no_more_often_for_many_runs(scene):
     scene.ledger.erase_texts("first")
-    statement_signer_of(scene).keep_up()
+    statement_signer_of(scene).copy_missing()
 
     def num_reads():
         store = Counted(str(scene.folder / "mirror"))
@@ -203,7 +203,7 @@ def test_the_next_audit_reads_anew_what_was_declared(scene):
     evidence = scene.evidence
     scene.ledger.erase_texts("first")
     assert verify_ledger(scene.ledger, evidence).problems == ()
-    statement_signer_of(scene).keep_up()
+    statement_signer_of(scene).copy_missing()
     scene.play("third", "d")
     scene.seal()
     scene.ledger.erase_texts("third")

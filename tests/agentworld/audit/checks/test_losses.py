@@ -83,7 +83,7 @@ def first_place(first_scene, tmp_path_factory):
     scene = first_scene._replace(folder=tmp_path_factory.mktemp("place"))
     make.ledger.copy_store(first_scene.folder, scene.folder)
     place = Place(scene)
-    place.statement_signer.keep_up()
+    place.statement_signer.copy_missing()
     place.back_up("older")
     place.move("old")
     scene.play("third", "d")
@@ -221,10 +221,10 @@ def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
     place = Place(scene)
     place.back_up("old")
     scene.ledger.aliases.set("stable", records.digest("unsigned"), "ada")
-    place.statement_signer.keep_up()
+    place.statement_signer.copy_missing()
     place.restore("old")
     scene.play("third", "d")
-    for sign in (place.statement_signer.keep_up, scene.seal):
+    for sign in (place.statement_signer.copy_missing, scene.seal):
         with pytest.raises(Conflict, match="begun with another ledger.* restored --reason"):
             sign()
     assert any("does not have it" in each for each in place.alias_problems())

@@ -163,8 +163,8 @@ def test_a_version_of_before_there_were_inputs_has_none(tmp_path):
 
 
 def test_files_in_two_places_are_said(told):
-    assert verified(told, places=("here/", "here")).problems == ()
-    (problem,) = verified(told, places=("there", "here")).problems
+    assert verified(told, locations=("here/", "here")).problems == ()
+    (problem,) = verified(told, locations=("there", "here")).problems
     assert problem == ("hero@1: its files are told to be in there, and its model's are in here")
 
 

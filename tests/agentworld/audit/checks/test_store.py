@@ -84,7 +84,7 @@ def edge_of(told: Story) -> SignedEdge:
 )
 def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement, problem):
     edge_of(told)
-    make.service.log_signer(told.store, told.simulator).statement_signer.keep_up()
+    make.service.log_signer(told.store, told.simulator).statement_signer.copy_missing()
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         assert database.execute(statement).rowcount > 0
     problems = verify_everything(told.sources).problems

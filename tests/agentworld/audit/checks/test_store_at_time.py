@@ -115,7 +115,7 @@ def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, wh
 
 
 def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told):
-    make.service.log_signer(told.made.store).statement_signer.keep_up()
+    make.service.log_signer(told.made.store).statement_signer.copy_missing()
     for found in told.made.ledger.attestations.find("alias")[::-1]:
         assert told.problems(told.then) == ()
         told.change("DELETE FROM attestations WHERE name = ?", found.name)

@@ -127,7 +127,7 @@ def test_of_what_is_durable_somebody_is_told_before_who_waits_and_of_nothing_els
             raise Conflict("step 2 is there already")
 
     async def write(writer, number):
-        await writer.write(step(number), tell=lambda: heard.append(f"told {number}"))
+        await writer.write(step(number), on_written=lambda: heard.append(f"told {number}"))
         heard.append(f"written {number}")
 
     async def work():

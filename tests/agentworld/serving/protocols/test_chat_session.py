@@ -7,7 +7,11 @@ from agentworld.http.openai_errors import WrongField
 from agentworld.records.episode import Episode, EpisodeOpening, Exchange
 from agentworld.serving.protocols.chat_model import check_pinned
 from agentworld.serving.protocols.chat_request import ChatMessage, ChatRequest, Pinned
-from agentworld.serving.protocols.chat_session import alone, parse_conversation, step_number
+from agentworld.serving.protocols.chat_session import (
+    parse_conversation,
+    step_number,
+    unnamed_opening,
+)
 from make import records
 
 ANY_TEXT = st.text(st.characters(), max_size=4)  # lone surrogates too
@@ -57,7 +61,7 @@ def test_messages_in_any_other_order_are_refused(roles):
 def test_an_episode_of_its_own_is_given_all_that_comes_before(instruction, turns, start):
     metadata = {} if start is None else {"initial_state": start}
     asked = request(turns, instruction=instruction, metadata=metadata)
-    opening = alone("r", asked, parse_conversation(asked.messages))
+    opening = unnamed_opening("r", asked, parse_conversation(asked.messages))
     assert (opening.prior_turns, opening.turn_limit) == (turns, 1)
     assert opening.simulation_instruction == (instruction or "")
     assert opening.start == (start or "")
@@ -112,4 +116,4 @@ def test_an_opening_without_given_turns_has_the_name_that_it_had():
     assert EpisodeOpening(run="r").text == '{"run":"r"}'
     given_ = EpisodeOpening(run="r", prior_turns=took(["a"]))
     assert given_.text == '{"prior_turns":[{"action":"ls","observation":"a"}],"run":"r"}'
-    assert Episode.new("e", records.digest("s"), given_).begins_whole
+    assert Episode.new("e", records.digest("s"), given_).has_whole_opening

@@ -2,13 +2,13 @@ import asyncio
 
 import pytest
 
-from agentworld.serving.protocols.time_limits import Patience
+from agentworld.serving.protocols.time_limits import TimeLimit
 from fakes.virtual_time import run
 
 
 def test_what_takes_too_long_is_ended_and_the_task_goes_on():
     async def work():
-        patience = Patience(0.02)
+        patience = TimeLimit(0.02)
         with pytest.raises(TimeoutError), patience:
             await asyncio.sleep(60)
         assert not asyncio.current_task().cancelling()
@@ -21,7 +21,7 @@ def test_what_takes_too_long_is_ended_and_the_task_goes_on():
 
 def test_many_short_things_are_not_one_long_one():
     async def work():
-        patience = Patience(0.05)
+        patience = TimeLimit(0.05)
         for _ in range(20):
             with patience:
                 await asyncio.sleep(0.01)
@@ -33,7 +33,7 @@ def test_many_short_things_are_not_one_long_one():
 
 def test_what_began_after_the_timer_has_all_of_its_time():
     async def work():
-        patience = Patience(0.2)
+        patience = TimeLimit(0.2)
         with patience:
             pass
         await asyncio.sleep(0.15)
@@ -48,7 +48,7 @@ def test_what_began_after_the_timer_has_all_of_its_time():
 def test_who_is_cancelled_by_others_is_cancelled():
     async def work():
         async def wait():
-            with Patience(60):
+            with TimeLimit(60):
                 await asyncio.sleep(60)
 
         task = asyncio.create_task(wait())
@@ -62,7 +62,7 @@ def test_who_is_cancelled_by_others_is_cancelled():
 
 def test_an_error_in_it_stays_what_it_is():
     async def work():
-        with Patience(60):
+        with TimeLimit(60):
             raise KeyError("besa")
 
     with pytest.raises(KeyError):
@@ -71,7 +71,7 @@ def test_an_error_in_it_stays_what_it_is():
 
 def test_what_was_ended_leaves_no_timer():
     async def work():
-        patience = Patience(0.01)
+        patience = TimeLimit(0.01)
         with patience:
             pass
         patience.end()

@@ -17,6 +17,6 @@ def shortened(text: str) -> str:
     return f"{text[:8]}\N{HORIZONTAL ELLIPSIS}{text[-6:]}"
 
 
-def at(*parts: str) -> str:
+def page_path(*parts: str) -> str:
     """The address of a page."""
     return "/" + "/".join(quote(part.encode("utf-8", "surrogatepass"), safe="@:") for part in parts)

@@ -8,20 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
-from agentworld.cluster.places import Object
 from agentworld.errors import ClusterError, StoreError
 from agentworld.runner.progress import progress_path, read_progress
 from agentworld.runner.remote import fetch
 from agentworld_pipelines.job_status import (
-    first_trouble,
-    in_words,
+    duration_text,
+    first_problem,
     job_status,
     progress_of,
     refusal_of_pods,
 )
 from agentworld_pipelines.log_tail import LogTail
-from agentworld_pipelines.output import say
+from agentworld_pipelines.output import write_line
 
 
 class Pods(NamedTuple):
@@ -33,11 +33,11 @@ class Pods(NamedTuple):
     container: str
 
 
-class Teller:
+class JobReporter:
     """What was told already, of one job."""
 
     def __init__(self, cluster: Cluster, name: str, pods: Pods) -> None:
-        self.trouble = ""
+        self.problem = ""
         """Of the pods, as they were seen last."""
         self._cluster = cluster
         self._name = name
@@ -45,27 +45,29 @@ class Teller:
         self._tails: dict[str, LogTail] = {}
         self._last_lines: dict[str, str] = {}
 
-    def tell(self, job: Object) -> None:
+    def report(self, job: Object) -> None:
         """What is new since it was called last."""
         status = job_status(job)
-        self._once("state", f"{self._name} is {status.state}{status.why and f' ({status.why})'}")
+        self._write_new(
+            "state", f"{self._name} is {status.state}{status.reason and f' ({status.reason})'}"
+        )
         try:
             pods = self._pods()
         except ClusterError as error:
-            self._once("pods", f"the pods of {self._name} cannot be seen: {error}")
+            self._write_new("pods", f"the pods of {self._name} cannot be seen: {error}")
             return
         if pods:  # a job that failed may have lost them by now
-            self.trouble = first_trouble(pods)
-        elif not self.trouble:
-            self.trouble = self._refusal(job)
-        if self.trouble:
-            self._once("trouble", self.trouble)
-        self._tell_log(pods)
+            self.problem = first_problem(pods)
+        elif not self.problem:
+            self.problem = self._refusal(job)
+        if self.problem:
+            self._write_new("problem", self.problem)
+        self._report_log(pods)
 
-    def _once(self, about: str, line: str) -> None:
-        if self._last_lines.get(about) != line:
-            self._last_lines[about] = line
-            say(line)
+    def _write_new(self, topic: str, line: str) -> None:
+        if self._last_lines.get(topic) != line:
+            self._last_lines[topic] = line
+            write_line(line)
 
     def _pods(self) -> list[Object]:
         return self._cluster.all("Pod", self._of_job.selector).objects
@@ -74,11 +76,11 @@ class Teller:
         try:
             events = self._cluster.all("Event", fields="reason=FailedCreate").objects
         except ClusterError as error:
-            self._once("events", f"why {self._name} has no pods cannot be seen: {error}")
+            self._write_new("events", f"why {self._name} has no pods cannot be seen: {error}")
             return ""
         return refusal_of_pods(events, job)
 
-    def _tell_log(self, pods: Sequence[Object]) -> None:
+    def _report_log(self, pods: Sequence[Object]) -> None:
         pod = _first(pods, self._of_job.first)
         if pod is None or pod.get("status", {}).get("phase", "Pending") == "Pending":
             return
@@ -88,13 +90,13 @@ class Teller:
             container = ("container", self._of_job.container)
             text = self._cluster.log(name, [container, *tail.query])
         except ClusterError as error:
-            self._once("log", f"the log of {name} cannot be read: {error}")
+            self._write_new("log", f"the log of {name} cannot be read: {error}")
             return
         for line in tail.unseen(text):
-            say(line)
+            write_line(line)
 
 
-class Meter:
+class ProgressReporter:
     """How far a stage is by the file that it writes into the store, told now and then."""
 
     def __init__(self, store: Path, stage: str, seconds: float) -> None:
@@ -104,14 +106,14 @@ class Meter:
         self._began: tuple[float, int] | None = None
         self._last_report = (0.0, "")
 
-    def tell(self, job: Object) -> None:
+    def report(self, job: Object) -> None:
         """At most as often as it was told to be, and nothing twice."""
         now = time.monotonic()
         line = self._progress(now) or progress_of(job)
         last, before = self._last_report
         if line and line != before and (not before or now - last >= self._seconds):
             self._last_report = (now, line)
-            say(f"{self._stage}: {line}")
+            write_line(f"{self._stage}: {line}")
 
     def _progress(self, now: float) -> str:
         with suppress(StoreError):
@@ -123,13 +125,13 @@ class Meter:
         if self._began is None or progress.done < self._began[1]:
             self._began = (now, progress.done)
         began, first = self._began
-        words = f"{progress.done} of {progress.total}"
+        progress_text = f"{progress.done} of {progress.total}"
         if progress.done == first:
-            return words
+            return progress_text
         remaining_seconds = (
             (now - began) / (progress.done - first) * (progress.total - progress.done)
         )
-        return f"{words}, {in_words(remaining_seconds)} left"
+        return f"{progress_text}, {duration_text(remaining_seconds)} left"
 
 
 def _first(pods: Sequence[Object], labels: Mapping[str, str]) -> Object | None:

@@ -1,4 +1,4 @@
-"""A live step as the one process of a pod: `python -m agentworld_pipelines.alone STEP
+"""A live step as the one process of a pod: `python -m agentworld_pipelines.live_step STEP
 ARGUMENT...`, in a pod that can have a sandbox.
 """
 
@@ -11,9 +11,9 @@ from agentworld.steps.table import names_of
 from agentworld_pipelines.stages import live
 
 
-def main(words: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> None:
     """Does the step that is named first, with the arguments that follow; tells its folder."""
-    step, *arguments = words or [""]
+    step, *arguments = argv or [""]
     if step not in names_of("live"):
         steps = ", ".join(names_of("live"))
         raise InputError(f"{step!r} is no step of live environments; give one of: {steps}")

@@ -25,7 +25,7 @@ class _Response(NamedTuple):
     turn: Turn
 
 
-class Seat:
+class EnvSlot:
     """An answer is kept until it is read: whoever asks the same again meanwhile (another
     environment's answer is missing, or the caller was interrupted) does not ask the service.
     """
@@ -55,8 +55,8 @@ class Seat:
     async def step(self, action: str, *, autoreset: bool = False) -> None:
         """Takes an action; with `autoreset`, an episode begins where none is open."""
         if self._response is None:
-            anew = autoreset and self._episode is None
-            turn = await (self._begin(None, {}) if anew else self._take(action))
+            begins_episode = autoreset and self._episode is None
+            turn = await (self._begin(None, {}) if begins_episode else self._take(action))
             self._response = _Response(action, turn)
 
     def read(self) -> Turn:
@@ -92,13 +92,13 @@ class Seat:
 
 def _to_first_turn(result: ResetResult) -> Turn:
     """The world has not spoken yet: what the agent reads first is its task."""
-    info = {**_place(result), "control": result.control}
+    info = {**_position(result), "control": result.control}
     return Turn(result.instruction or "", 0.0, False, False, info)
 
 
 def _to_turn(result: StepResult) -> Turn:
     info = {
-        **_place(result),
+        **_position(result),
         "reward_known": result.reward is not None,
         "mean_logprob": _float(result.mean_logprob),
         "agreement": _float(result.agreement),
@@ -109,7 +109,7 @@ def _to_turn(result: StepResult) -> Turn:
     return Turn(result.observation, reward, terminated, result.truncated, info)
 
 
-def _place(result: ResetResult | StepResult) -> dict[str, Any]:
+def _position(result: ResetResult | StepResult) -> dict[str, Any]:
     return {
         "simulator": result.simulator,
         "run": result.run,

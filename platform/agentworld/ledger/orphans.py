@@ -7,7 +7,7 @@ from sqlalchemy import Connection, ForeignKey, Select, func, select
 from agentworld.ledger.tables import METADATA
 
 
-def strays(connection: Connection) -> Iterator[str]:
+def orphan_rows(connection: Connection) -> Iterator[str]:
     """A sentence for each row that somebody named and nobody keeps."""
     for table in METADATA.sorted_tables:
         for key in sorted(table.foreign_keys, key=str):

@@ -49,7 +49,7 @@ class Record(NamedTuple):
     """Null where nothing was signed, and before it is checked."""
 
 
-class Sight:
+class ScopedView:
     """Raises AccessError for a caller who may see nothing."""
 
     def __init__(self, library: Library, caller: Caller) -> None:
@@ -155,14 +155,16 @@ class Sight:
         if self.is_whole:
             return self._newest(limit)
         versions = self._newest(MOST_AGENTS)
-        own = self._own(each.tags["run"] for each in versions)
-        return [each for each in versions if each.tags["run"] in own][:limit]
+        own = self._own(version.tags["run"] for version in versions)
+        return [version for version in versions if version.tags["run"] in own][:limit]
 
     def in_use(self) -> list[AgentUse]:
         """Of agents that are seen, by their names and aliases."""
-        used = sorted(self.uses.agent_uses, key=lambda each: (each.name, each.alias))
-        own = None if self.is_whole else self._own(each.run for each in used)
-        return [each for each in used if own is None or each.run in own]
+        agent_uses = sorted(
+            self.uses.agent_uses, key=lambda agent_use: (agent_use.name, agent_use.alias)
+        )
+        own = None if self.is_whole else self._own(agent_use.run for agent_use in agent_uses)
+        return [agent_use for agent_use in agent_uses if own is None or agent_use.run in own]
 
     def problems_in_use(self, *, force: bool) -> list[str] | None:
         """Where what is in use is not as it was signed, or the registry tells otherwise.
@@ -179,19 +181,19 @@ class Sight:
 
     def _own(self, runs: Iterable[str]) -> set[str]:
         """Those that are seen of these runs."""
-        whose = self._pages.tenants_of(runs)
-        own = (self.caller.run,) if self.caller.run else whose
-        return {run for run in own if whose.get(run) == self.caller.tenant}
+        tenants = self._pages.tenants_of(runs)
+        own = (self.caller.run,) if self.caller.run else tenants
+        return {run for run in own if tenants.get(run) == self.caller.tenant}
 
     def _newest(self, limit: int) -> list[Version]:
         """Without those whose tags somebody took away; an audit names them."""
         versions = self.library.registry.agents(limit)
-        return [each for each in versions if each.tags.keys() >= _REQUIRED_TAGS]
+        return [version for version in versions if version.tags.keys() >= _REQUIRED_TAGS]
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[RegisteredAgent]]:
         """That each of these runs, which are seen, made."""
-        none = {run.id: list[RegisteredAgent]() for run in runs}
-        return none | self.agents_by_run({run.id for run in runs if run.final_weights})
+        no_agents = {run.id: list[RegisteredAgent]() for run in runs}
+        return no_agents | self.agents_by_run({run.id for run in runs if run.final_weights})
 
     def agents_by_run(self, runs: Collection[str]) -> dict[str, list[RegisteredAgent]]:
         """The agents of runs that are seen and closed.
@@ -201,16 +203,16 @@ class Sight:
         """
         versions = {run: list[Version]() for run in runs}
         newest = self._newest(MOST_AGENTS) if len(runs) > 1 else None
-        for each in newest or ():
-            if each.tags["run"] in versions:
-                versions[each.tags["run"]].append(each)
+        for version in newest or ():
+            if version.tags["run"] in versions:
+                versions[version.tags["run"]].append(version)
         if newest is None or len(newest) == MOST_AGENTS:
             list_versions = self.library.registry.versions
             versions |= {
                 run: list_versions(kind="agent", run=run) for run in runs if not versions[run]
             }
         tagged = {run: map(RegisteredAgent.tagged, own) for run, own in versions.items()}
-        return {run: [each for each in agents if each] for run, agents in tagged.items()}
+        return {run: [agent for agent in agents if agent] for run, agents in tagged.items()}
 
     def edge_of(self, agent: RegisteredAgent) -> EdgeAudit:
         """How far it is proven that a simulator made an agent, by what was signed."""
@@ -221,8 +223,8 @@ class Sight:
         """That served runs, the one with the newest run first."""
         if self.caller.run:
             served = self.library.ledger.owner(self.caller.run).simulator
-            only = ListedSimulator(served, 1, self.caller.run)
-            return [only] if served.startswith(start) and not after else []
+            simulator = ListedSimulator(served, 1, self.caller.run)
+            return [simulator] if served.startswith(start) and not after else []
         return self._pages.simulators(limit, after, tenant=self.tenant, start=start)
 
     def unused_simulators(self) -> list[Digest]:
@@ -230,8 +232,8 @@ class Sight:
         if not self.is_whole:
             return []
         pinned = self._pins.digests()
-        used = {each.simulator for each in self.simulators(len(pinned) + MOST_AGENTS)}
-        return [digest for digest in pinned if digest not in used]
+        served = {simulator.simulator for simulator in self.simulators(len(pinned) + MOST_AGENTS)}
+        return [digest for digest in pinned if digest not in served]
 
     def find_simulators(self, name: str) -> list[Digest]:
         """What an alias means, a digest names, or the start of a digest may name."""
@@ -239,7 +241,7 @@ class Sight:
         whole = start if start.startswith("sha256:") else f"sha256:{start}"
         if self.pinned(whole):
             return [whole]
-        served = [each.simulator for each in self.simulators(MOST_AGENTS, start=whole)]
+        served = [simulator.simulator for simulator in self.simulators(MOST_AGENTS, start=whole)]
         unused = (digest for digest in self.unused_simulators() if digest.startswith(whole))
         return [*served, *unused]
 
@@ -247,7 +249,7 @@ class Sight:
         """Of the simulators of this store that are seen."""
         pinned = self._pins.digests()
         if not self.is_whole:
-            served = {each.simulator for each in self.simulators(MOST_SIMULATORS)}
+            served = {simulator.simulator for simulator in self.simulators(MOST_SIMULATORS)}
             pinned = [digest for digest in pinned if digest in served]
         manifests = ((digest, self.manifest(digest)) for digest in pinned)
         return {digest: manifest for digest, manifest in manifests if manifest}
@@ -276,14 +278,14 @@ class Sight:
                 names.setdefault(change.simulator, []).append(name)
         return names
 
-    def _check_owner(self, name: str, otherwise: NotFound) -> None:
+    def _check_owner(self, name: str, error: NotFound) -> None:
         try:
             owner = self.library.ledger.owner(name)
         except NotFound:
-            raise otherwise from None
+            raise error from None
         if self.caller.run not in (None, name) or self.tenant not in (None, owner.tenant):
-            raise otherwise
+            raise error
 
 
-def _absent(what: str, name: str) -> NotFound:
-    return NotFound(f"there is no {what} {name}; search for another")
+def _absent(noun: str, name: str) -> NotFound:
+    return NotFound(f"there is no {noun} {name}; search for another")
