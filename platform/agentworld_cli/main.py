@@ -20,6 +20,7 @@ from agentworld_cli import (
     key,
     keys,
     pipeline,
+    recipe,
     run,
     simulator,
     train,
@@ -44,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo.demo)
+app.add_typer(recipe.app, name="recipe")
 app.add_typer(domain.app, name="domain")
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")

@@ -219,7 +219,10 @@ def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
     [
         ("agnet", "there is no pipeline 'agnet'; pipelines are world_model, agent"),
         (f"--placement {GONE}", f"cannot read the placement {GONE}: No such file or directory"),
-        ("--placement {tmp_path}/typo.yaml", "typo.yaml is wrong at default.que: Extra inputs"),
+        (
+            "--placement {tmp_path}/typo.yaml",
+            "typo.yaml is wrong at default.que: there is no such field",
+        ),
     ],
 )
 def test_a_pipeline_or_a_placement_that_is_wrong_is_named(
