@@ -57,7 +57,7 @@ setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vL
 peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive: OpenEnv, TRL, verifiers, OpenAI's client
 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
-	$(VENV)/bin/agentworld demo --profile $(PROFILE)
+	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
 
 manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the guide's table of steps
 	$(PYTHON) -m agentworld_operator.resources.write charts/agentworld/crds

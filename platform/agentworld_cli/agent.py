@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agentworld.audit.questions.agents import AgentsAudit, AgentSummary
     from agentworld.records.agent_use import AgentUse
 
-app = typer.Typer(help="Agents.", no_args_is_help=True)
+app = typer.Typer(help="Validate, register and list agents.", no_args_is_help=True)
 add_steps(app, "agent", but=["register"])
 
 _As = Annotated[

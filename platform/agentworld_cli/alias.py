@@ -15,7 +15,7 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store
 if TYPE_CHECKING:
     from agentworld.records.alias import AliasChange
 
-app = typer.Typer(help="Names for simulators.", no_args_is_help=True)
+app = typer.Typer(help="Point names at simulators.", no_args_is_help=True)
 
 _Alias = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits, . and -.")]
 

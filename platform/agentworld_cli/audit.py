@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentworld.audit.checks.run import RunVerification
     from agentworld.audit.questions.simulator import TrainedAgent
 
-app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
+app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)
 
 _Verify = Annotated[bool, typer.Option("--verify", help="Read every step of the runs again.")]
 

@@ -8,7 +8,7 @@ from agentworld_cli import data_versions
 from agentworld_cli.show import DEFAULT_STORE, AnyStore, Json, RecipeName
 from agentworld_cli.steps import add_steps
 
-app = typer.Typer(help="Live episodes, recordings and data sets.", no_args_is_help=True)
+app = typer.Typer(help="Record, import, prepare and compare data sets.", no_args_is_help=True)
 add_steps(app, "data")
 
 

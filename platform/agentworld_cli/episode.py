@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
     from agentworld.records.episode import Episode, ResetResult
 
-app = typer.Typer(help="Episodes of runs.", no_args_is_help=True)
+app = typer.Typer(help="Show, verify, fork and replay episodes.", no_args_is_help=True)
 
 _Episode = Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode.")]
 

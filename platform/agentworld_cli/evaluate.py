@@ -13,7 +13,7 @@ from agentworld_cli.steps import add_steps
 if TYPE_CHECKING:
     from agentworld.records.report import Estimate
 
-app = typer.Typer(help="Evaluations on held-out live episodes.", no_args_is_help=True)
+app = typer.Typer(help="Measure world models on held-out live episodes.", no_args_is_help=True)
 add_steps(app, "evaluate", but=["served"])
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentworld_pipelines.connection import Connection
     from agentworld_pipelines.records import PipelineRun, Schedule, Version
 
-app = typer.Typer(help="Kubeflow pipelines, the main job among them.", no_args_is_help=True)
+app = typer.Typer(help="Compile, run and schedule Kubeflow pipelines.", no_args_is_help=True)
 
 _Server = Annotated[
     str, typer.Option(metavar="URL", help="Kubeflow Pipelines; AGENTWORLD_KFP_URL if not given.")
@@ -68,7 +68,7 @@ _Name = Annotated[
 
 @app.command("compile")
 def write(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The YAML file to write.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The YAML file to write.")],
     name: _Pipeline = _MAIN_JOB,
     placement: _Placement = None,
     image: _Image = "",
@@ -79,7 +79,7 @@ def write(
     from agentworld_pipelines.placement import load_placement
 
     where = load_placement(placement) if placement else None
-    compile_pipeline(output, name, where, image or None, stages.split(",") if stages else ())
+    compile_pipeline(out, name, where, image or None, stages.split(",") if stages else ())
 
 
 @app.command()

@@ -8,10 +8,15 @@ import typer
 from agentworld_cli.plain import plain
 from agentworld_cli.show import Json, console, show_json
 
-app = typer.Typer(help="Recipes: the settings of a job, in one YAML file.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show and check recipes: the settings of a job, in YAML.", no_args_is_help=True
+)
 
 _Recipe = Annotated[
-    str, typer.Argument(metavar="FILE|NAME", help="A recipe's file, or the name of a shipped one.")
+    str,
+    typer.Argument(
+        metavar="FILE|NAME", help="A recipe's file, or a name that `recipe list` prints."
+    ),
 ]
 _INVALID = 2
 

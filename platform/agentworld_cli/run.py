@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
     from agentworld.records.run import AgentRun, OpenedRun
 
-app = typer.Typer(help="Runs of agents in simulators.", no_args_is_help=True)
+app = typer.Typer(
+    help="Open, close, show and verify runs of agents in simulators.", no_args_is_help=True
+)
 
 _Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run.")]
 _Trajectory = Annotated[str, typer.Option(metavar="FOLDER", help="The agent's own log.")]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentworld.recipes import Recipe
     from agentworld.storage.simulators import PinnedSimulator
 
-app = typer.Typer(help="Pinned simulators.", no_args_is_help=True)
+app = typer.Typer(help="Pin, import, serve and verify simulators.", no_args_is_help=True)
 
 _WORLD_RECIPE = "world"
 

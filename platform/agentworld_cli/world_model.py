@@ -8,7 +8,7 @@ import typer
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, console, show_json
 from agentworld_cli.steps import add_steps
 
-app = typer.Typer(help="Versions of world models.", no_args_is_help=True)
+app = typer.Typer(help="Register, list and show versions of world models.", no_args_is_help=True)
 add_steps(app, "world-model")
 
 

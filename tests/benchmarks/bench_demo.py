@@ -13,7 +13,7 @@ def main(profile: str = "demo") -> int:
     """Exit status 1 where something that must hold does not."""
     store = empty_folder(profile)
     started = time.monotonic()
-    words = f"-m agentworld_cli.main demo --profile {profile} --store {store}"
+    words = f"-m agentworld_cli.main demo --recipe {profile} --store {store}"
     done = subprocess.run([sys.executable, *words.split()], check=False)
     if done.returncode != 0:
         return done.returncode

@@ -15,7 +15,7 @@ _TRUE_OR_FALSE = re.compile("(?:true|True|TRUE|false|False|FALSE)$")
 
 
 class _Loader(SafeLoader):
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own is an attribute of the class
+    yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
         for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
     }
