@@ -12,12 +12,17 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 from agentworld_cli.verification import show_everything
 
 _Form = Literal["in-toto", "csv", "openlineage"]
-_Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")]
+_Reason = Annotated[
+    str, typer.Option(metavar="TEXT", help="The reason, without which nothing is declared.")
+]
 
 
 def verify(
     version: Annotated[
-        str, typer.Argument(metavar="[NAME@VERSION]", help="One agent's chain; else everything.")
+        str,
+        typer.Argument(
+            metavar="[NAME@VERSION]", help="Verify what made one agent; else everything."
+        ),
     ] = "",
     at: At = "",
     store: Store = DEFAULT_STORE,
@@ -42,8 +47,10 @@ def verify(
 
 
 def export(
-    form: Annotated[_Form, typer.Option("--format", help="For which programs.")],
-    out: Annotated[str, typer.Option(metavar="FILE", help="Else it is printed.")] = "",
+    form: Annotated[_Form, typer.Option("--format", help="The format to write.")],
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="The file to write; else it is printed.")
+    ] = "",
     at: At = "",
     store: Store = DEFAULT_STORE,
 ) -> None:
@@ -89,7 +96,7 @@ def restored(
 
 def withdrawn(
     versions: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME@VERSION", help="Else all of them.")
+        list[str] | None, typer.Argument(metavar="NAME@VERSION", help="One version; else all.")
     ] = None,
     reason: _Reason = "",
     store: Store = DEFAULT_STORE,

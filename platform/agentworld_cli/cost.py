@@ -30,12 +30,12 @@ _WIDEST_NAME = 40
 
 
 def cost(
-    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Only what is this one's.")] = "",
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Only this tenant's use.")] = "",
     run: Annotated[str, typer.Option(metavar="RUN", help="Only this run.")] = "",
     episode: Annotated[str, typer.Option(metavar="EPISODE", help="Only this episode.")] = "",
     group_by: Annotated[
         _By | None,
-        typer.Option(help="A line for each; else a run, or an episode where a run is named."),
+        typer.Option(help="What gets a line; else a run, or an episode with --run."),
     ] = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,

@@ -27,7 +27,8 @@ class Job(NamedTuple):
 def demo(
     recipe: RecipeName = DEFAULT_RECIPE,
     store: Annotated[
-        Path | None, typer.Option(help="Folder for results [demo-output/NAME of the recipe].")
+        Path | None,
+        typer.Option(help="The folder for results; else demo-output/ and the recipe's name."),
     ] = None,
     as_json: Json = False,
 ) -> None:

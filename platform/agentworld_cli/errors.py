@@ -46,9 +46,9 @@ def exit_on_error() -> Iterator[None]:
     except StepFailed as error:
         _end(str(error), code=_code_of_name(error.kind))
     except errors.InvalidFile as error:
-        _end(*error.problems, code=_code_of(type(error)))
+        _end(*error.problems, code=exit_code(type(error)))
     except AgentworldError as error:
-        _end(str(error), code=_code_of(type(error)))
+        _end(str(error), code=exit_code(type(error)))
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         extra = _extra_with(library)
@@ -89,12 +89,13 @@ def _of_the_system(error: OSError) -> str:
     return f"{where}{error.strerror or error}; check the path, its owner and the free space"
 
 
-def _code_of(kind: type[BaseException]) -> int:
+def exit_code(kind: type[BaseException]) -> int:
+    """The code that a program ends with after an error of this class."""
     return next((code for error, code in _EXIT_CODES if issubclass(kind, error)), _DEFECT)
 
 
 def _code_of_name(name: str) -> int:
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, AgentworldError):
-        return _code_of(kind)
+        return exit_code(kind)
     return _DISK if name == "OSError" else _DEFECT

@@ -27,7 +27,7 @@ def served(
         ),
     ] = "",
     job: Annotated[
-        str, typer.Option(help="Names a measurement, which the same name continues; else the day.")
+        str, typer.Option(help="The measurement's name, which continues it; else the day.")
     ] = "",
     recipe: RecipeName = DEFAULT_RECIPE,
     store: AnyStore = DEFAULT_STORE,

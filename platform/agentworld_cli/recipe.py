@@ -55,7 +55,10 @@ def show(recipe: _Recipe, as_json: Json = False) -> None:
 @app.command()
 def fields(
     section: Annotated[
-        str, typer.Argument(metavar="[SECTION]", help="As collect, or agent.rl; else all of them.")
+        str,
+        typer.Argument(
+            metavar="[SECTION]", help="A section such as collect or agent.rl; else all."
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:

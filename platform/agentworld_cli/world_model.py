@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -28,8 +29,14 @@ def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
 
 @app.command()
-def show(version: str, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Show the stages of a version, named NAME@VERSION, and how the last one was evaluated."""
+def show(
+    version: Annotated[
+        str, typer.Argument(metavar="NAME@VERSION", help="A registered world model.")
+    ],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Show the stages of a version, and how the last one was evaluated."""
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.registry import open_registry
 

@@ -28,7 +28,7 @@ from agentworld.http.naming import Answering
 from agentworld.http.openai_errors import in_openai_words, is_openai
 from agentworld.http.schemas import Failure, Problem
 
-_MEANINGS = {
+MEANINGS = {
     400: "the request cannot be read",
     401: "nobody knows the credential, or there is none",
     403: "the caller has not the role that this needs, or the simulator is not for the tenant",
@@ -81,7 +81,7 @@ def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """The failures that an endpoint declares."""
     every = sorted({*statuses, *_BEFORE_ANY_WIRE, 403})
     fields = {"model": Failure, "headers": _HEADERS}
-    return {status: {**fields, "description": _MEANINGS[status]} for status in every}
+    return {status: {**fields, "description": MEANINGS[status]} for status in every}
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -4,11 +4,13 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, JsonValue, SecretStr
 from pydantic.fields import FieldInfo
 
 from agentworld.records.base import Record
@@ -18,6 +20,9 @@ _TYPES: Mapping[object, str] = {
     int: "whole number",
     float: "number",
     str: "text",
+    Decimal: "number",
+    Path: "path",
+    SecretStr: "text",
 }
 _BOUNDS = ((Gt, "gt", ">"), (Ge, "ge", ">="), (Lt, "lt", "<"), (Le, "le", "<="))
 
@@ -66,10 +71,15 @@ def record_in(kind: type[BaseModel], path: Sequence[str | int]) -> type[BaseMode
     return record
 
 
+def type_words(field: FieldInfo) -> str:
+    """What may be written in a field, with its bounds, as `whole number, > 0`."""
+    return _type_words(field.annotation) + _bounds(field)
+
+
 def _describe(
     kind: type[BaseModel], prefix: str, defaults: BaseModel | None
 ) -> Iterator[FieldDescription]:
-    words = _words_with_bases(kind)
+    words = all_field_words(kind)
     for name, field in kind.model_fields.items():
         where = f"{prefix}{name}"
         default = getattr(defaults, name, None)
@@ -80,7 +90,7 @@ def _describe(
             continue
         yield FieldDescription(
             name=where,
-            type=_type_words(field.annotation) + _bounds(field),
+            type=type_words(field),
             required=field.is_required() and default is None,
             default=_to_json(default),
             unit=_unit(name),
@@ -90,7 +100,8 @@ def _describe(
             yield from _describe(section, f"{where}[].", None)
 
 
-def _words_with_bases(kind: type[BaseModel]) -> dict[str, str]:
+def all_field_words(kind: type[BaseModel]) -> dict[str, str]:
+    """The docstrings under all of a record's fields, those of its bases too."""
     bases = [each for each in reversed(kind.__mro__) if issubclass(each, BaseModel)]
     mine = [each for each in bases if each.__module__.startswith("agentworld")]
     return {name: text for base in mine for name, text in field_words(base).items()}
@@ -118,7 +129,7 @@ def _type_words(annotation: object) -> str:
         if Ellipsis not in arguments:
             return f"list of {len(arguments)}: {', '.join(map(_type_words, arguments))}"
         return f"list of {_type_words(arguments[0])}"
-    if origin is dict:
+    if origin in (dict, Mapping):
         return f"mapping of text to {_type_words(arguments[1])}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "entries"
