@@ -57,12 +57,13 @@ setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vL
 peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive: OpenEnv, TRL, verifiers, OpenAI's client
 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
-	$(VENV)/bin/agentworld demo --profile $(PROFILE)
+	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
 
-manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the guide's table of steps
+manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the guide's table of steps, the reference
 	$(PYTHON) -m agentworld_operator.resources.write charts/agentworld/crds
 	$(PYTHON) tools/values_schema.py charts/agentworld > charts/agentworld/values.schema.json
 	$(PYTHON) tools/steps_table.py docs/guides/pipelines.md
+	$(PYTHON) tools/reference.py docs/reference
 
 verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one than it would be now
 	@made=$$(mktemp -d) && trap 'rm -r "$$made"' EXIT \
@@ -70,6 +71,8 @@ verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one th
 	&& diff -ru charts/agentworld/crds "$$made" \
 	&& $(PYTHON) tools/values_schema.py charts/agentworld \
 	| diff -u charts/agentworld/values.schema.json - \
+	&& mkdir "$$made/reference" && $(PYTHON) tools/reference.py "$$made/reference" \
+	&& diff -ru docs/reference "$$made/reference" \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
 
 golden: setup-test ## the chart with everything switched on, rendered anew for a test to compare

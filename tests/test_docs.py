@@ -71,6 +71,17 @@ def test_the_guide_shows_the_steps_as_they_are_declared(tmp_path):
     assert (tmp_path / "guide.md").read_text() == guide
 
 
+def test_the_reference_is_what_the_code_says_and_leaves_no_meaning_out(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, ROOT / "tools/reference.py", tmp_path]
+    subprocess.run(words, check=True, env=environment)
+    pages = {path.name: path.read_text() for path in tmp_path.glob("*")}
+    assert pages == {path.name: path.read_text() for path in (ROOT / "docs/reference").glob("*")}
+    rows = [line for page in pages.values() for line in page.splitlines() if line[:2] == "| "]
+    assert len(rows) > 500
+    assert [row for row in rows if row.endswith("|  |")] == []
+
+
 def test_every_link_of_the_docs_leads_somewhere():
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())

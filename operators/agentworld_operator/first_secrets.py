@@ -33,21 +33,23 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
     namespace: str
+    """The namespace of the Secrets."""
     kubeconfig: Path | None = None
-    """Else the cluster that it runs in."""
+    """The cluster's configuration; unset takes the cluster that the process runs in."""
     labels: Mapping[str, str] = {}
-    """Of all of them, as a JSON object."""
+    """Labels of all Secrets, as a JSON object."""
     keys_secret: str | None = None
-    """Of what signs the runs' logs and makes the runs' tokens."""
+    """The Secret with the keys that sign the runs' logs and make the runs' tokens."""
     webhook_secret: str | None = None
-    """Of the webhook's certificates, which the operator renews."""
+    """The Secret with the webhook's certificates, which the operator renews."""
     webhook_names: tuple[str, ...] = ()
-    """Under which the API server asks for the webhook, as a JSON list."""
+    """The webhook's host names, as a JSON list."""
     database_secret: str | None = None
-    """Of the password of a PostgreSQL that comes with us."""
+    """The Secret with the password of the chart's PostgreSQL."""
     database_host: str = ""
+    """The host of that PostgreSQL."""
     databases: tuple[str, ...] = ()
-    """Of that PostgreSQL, as a JSON list; each has its address in the Secret, as `NAME-url`."""
+    """Its databases, as a JSON list; the Secret has the address of each as `NAME-url`."""
 
 
 def keys() -> Files:

@@ -12,7 +12,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
     namespace: str
-    """The one that it watches and writes to."""
+    """The namespace that it watches and writes to."""
     identity: str
     """Its own name among its replicas, as its pod's."""
     service_url: str
@@ -20,11 +20,11 @@ class Settings(BaseSettings):
     service_token: Path | None = None
     """The file of a credential for the service, with the role `operator`."""
     verifier_image: str
-    """Of the init container that checks an engine's weights."""
+    """The image of the init container that checks an engine's weights."""
     pull_secrets: tuple[str, ...] = ()
     """Secrets that engines' images are pulled with, as a JSON list."""
     kubeconfig: Path | None = None
-    """Else the cluster that it runs in."""
+    """The cluster's configuration; unset takes the cluster that the process runs in."""
     lease_seconds: float = Field(15.0, gt=3)
     """How long another replica waits for one that does not answer."""
     look_seconds: float = Field(60.0, gt=0)
@@ -45,10 +45,11 @@ class WebhookSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_WEBHOOK_", frozen=True)
 
     port: int | None = None
-    """Where every replica listens; nothing is guarded where none is named."""
+    """The port that the webhook listens on; unset starts no webhook."""
     host: str = "0.0.0.0"
+    """The address that the webhook listens on."""
     folder: Path = Path("/etc/agentworld/webhook")
-    """Where the Secret's `tls.crt` and `tls.key` are mounted."""
+    """The folder with the Secret's `tls.crt` and `tls.key`."""
     clients: Path | None = None
     """The authority of the API server's own certificate, where it shows one to webhooks; else
     whoever reaches the port can tell the history of a move that nobody made.

@@ -53,10 +53,13 @@ class Retries(Record):
         return self
 
 
-class _Settings(BaseSettings):
+class RetrySettings(BaseSettings):
+    """As AGENTWORLD_RETRIES."""
+
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
     retries: Retries | None = None
+    """How often a step is tried again where its error may pass: a JSON object."""
 
 
 def retried(
@@ -66,7 +69,7 @@ def retried(
 
     Raises the last error, and InputError for a variable that is wrong.
     """
-    retries = from_environment(_Settings).retries
+    retries = from_environment(RetrySettings).retries
     until = time.monotonic() + (retries.most_seconds if retries else 0)
     retry = 1
     while True:

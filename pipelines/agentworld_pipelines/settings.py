@@ -18,10 +18,11 @@ class ServerSettings(BaseSettings):
     )
 
     url: str = ""
+    """The server's address."""
     token_file: Path | None = None
-    """Read again for each request: a projected token is replaced while it is used."""
+    """A file with a token for the server, which is read again for each request."""
     namespace: str = ""
-    """The user's, on a server of many users; the others refuse one."""
+    """The user's namespace, on a server of many users; other servers refuse one."""
 
 
 class ClusterSettings(BaseSettings):
@@ -30,9 +31,9 @@ class ClusterSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
     namespace: str = ""
-    """Empty takes the pod's own."""
+    """The namespace of the cluster; empty takes the pod's own."""
     kubeconfig: Path | None = None
-    """Else the cluster that it runs in."""
+    """The cluster's configuration; unset takes the cluster that the process runs in."""
     seccomp_profile: str = ""
     """A file of the nodes' own, for Jobs with live environments where a pod without any profile is
     given the runtime's."""

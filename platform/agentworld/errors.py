@@ -3,6 +3,7 @@
     AgentworldError
     |-- InputError          the user gave us something wrong; a retry cannot help
     |   |-- NotFound             what was named is not there
+    |   |-- InvalidFile          a file that a person wrote has wrong values
     |   `-- Conflict             it is there, in a state that refuses this
     |-- AccessError         the caller may not, or not now
     |-- EnvironmentFailure  a live environment
@@ -21,6 +22,7 @@
 A message is one sentence: what, which value, what to do.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 EngineFailure = Literal[
@@ -52,6 +54,14 @@ class InputError(AgentworldError):
 
 class NotFound(InputError):
     """What was named is not there: a run, an episode."""
+
+
+class InvalidFile(InputError):
+    """A file that a person wrote has wrong values; `problems` has a sentence for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
 
 
 class Conflict(InputError):

@@ -31,17 +31,24 @@ if TYPE_CHECKING:
     from agentworld.audit.questions.agents import AgentsAudit, AgentSummary
     from agentworld.records.agent_use import AgentUse
 
-app = typer.Typer(help="Agents.", no_args_is_help=True)
+app = typer.Typer(help="Validate, register and list agents.", no_args_is_help=True)
 add_steps(app, "agent", but=["register"])
 
 _As = Annotated[
-    str, typer.Option("--as", metavar="ALIAS", help="Lower-case letters, digits and dashes.")
+    str,
+    typer.Option(
+        "--as",
+        metavar="ALIAS",
+        help="What the agent is in use as: lower-case letters, digits and dashes.",
+    ),
 ]
 _By = Annotated[
     str,
-    typer.Option(metavar="WHO", callback=lambda by: by or who(), help="By whose word; else yours."),
+    typer.Option(
+        metavar="WHO", callback=lambda by: by or who(), help="Who decided it; else your user name."
+    ),
 ]
-_Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why.")]
+_Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, which is recorded.")]
 _Agent = Annotated[str, typer.Option(help=folder_help("agent"))]
 
 
@@ -66,10 +73,14 @@ def register(
 @app.command()
 def adopt(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL_FOLDER", help="The weights, tokenizer and all.")
+        str,
+        typer.Argument(
+            metavar="MODEL_FOLDER",
+            help="The folder of the model: weights, tokenizer and configuration.",
+        ),
     ],
-    run: Annotated[str, typer.Option(help="The run that made them, closed.")],
-    name: Annotated[str, typer.Option(help="What the agent is registered as.")],
+    run: Annotated[str, typer.Option(help="The closed run that made the weights.")],
+    name: Annotated[str, typer.Option(help="The name to register the agent under.")],
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -123,7 +134,9 @@ def use(
 
 @app.command()
 def unuse(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An agent's, without a version.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of an agent, without a version.")
+    ],
     alias: _As,
     by: _By = "",
     reason: _Reason = None,

@@ -15,7 +15,7 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store
 if TYPE_CHECKING:
     from agentworld.records.alias import AliasChange
 
-app = typer.Typer(help="Names for simulators.", no_args_is_help=True)
+app = typer.Typer(help="Point names at simulators.", no_args_is_help=True)
 
 _Alias = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits, . and -.")]
 
@@ -32,18 +32,20 @@ def set_(
         typer.Option(
             "--gate",
             metavar="METRIC=LEAST",
-            help="A figure that the report has to show; again for more of them.",
+            help="The least value of a figure of the report; repeatable.",
         ),
     ] = [],  # noqa: B006 - typer reads it and changes nothing
     report: Annotated[
         str | None,
         typer.Option(
-            metavar="DIGEST", help="The evaluation that the gate is judged by, once attached."
+            metavar="DIGEST", help="The attached report that the gate is checked against."
         ),
     ] = None,
     override: Annotated[
         str | None,
-        typer.Option(metavar="REASON", help="Why it may move whatever the gate says."),
+        typer.Option(
+            metavar="REASON", help="The reason to move the alias although the gate fails."
+        ),
     ] = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,

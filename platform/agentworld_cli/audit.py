@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from agentworld.audit.checks.run import RunVerification
     from agentworld.audit.questions.simulator import TrainedAgent
 
-app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
+app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)
 
-_Verify = Annotated[bool, typer.Option("--verify", help="Read every step of the runs again.")]
+_Verify = Annotated[bool, typer.Option("--verify", help="Also verify every step of the runs.")]
 
 
 @app.command()
@@ -143,7 +143,7 @@ def dataset(
 
 @app.command()
 def alias(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for simulators.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An alias.")],
     at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
@@ -167,7 +167,7 @@ def alias(
 @app.command()
 def diff(
     first: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
-    second: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="Another one.")],
+    second: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="Another agent.")],
     at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,

@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from agentworld.audit.read.sources import Sources
 
 _Form = Literal["in-toto", "csv", "openlineage", "cyclonedx"]
-_Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")]
+_Reason = Annotated[
+    str, typer.Option(metavar="TEXT", help="The reason, without which nothing is declared.")
+]
 
 
 def verify(
     version: Annotated[
-        str, typer.Argument(metavar="[NAME@VERSION]", help="One agent's chain; else everything.")
+        str,
+        typer.Argument(
+            metavar="[NAME@VERSION]", help="Verify what made one agent; else everything."
+        ),
     ] = "",
     at: At = "",
     store: Store = DEFAULT_STORE,
@@ -47,11 +52,13 @@ def verify(
 
 
 def export(
-    form: Annotated[_Form, typer.Option("--format", help="For which programs.")],
+    form: Annotated[_Form, typer.Option("--format", help="The format to write.")],
     version: Annotated[
         str, typer.Argument(metavar="[NAME@VERSION]", help="The agent of a bill of materials.")
     ] = "",
-    out: Annotated[str, typer.Option(metavar="FILE", help="Else it is printed.")] = "",
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="The file to write; else it is printed.")
+    ] = "",
     sign: Annotated[
         bool, typer.Option("--sign", help="A bill of materials as a signed in-toto statement.")
     ] = False,
@@ -122,7 +129,7 @@ def restored(
 
 def withdrawn(
     versions: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME@VERSION", help="Else all of them.")
+        list[str] | None, typer.Argument(metavar="NAME@VERSION", help="One version; else all.")
     ] = None,
     reason: _Reason = "",
     store: Store = DEFAULT_STORE,

@@ -9,13 +9,13 @@ from agentworld_cli.show import DEFAULT_STORE, AnyStore
 
 def console(
     store: AnyStore = DEFAULT_STORE,
-    host: Annotated[str, typer.Option(help="Where it listens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where it listens.")] = 8090,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8090,
     access: Annotated[
         str,
         typer.Option(
             metavar="local|FILE",
-            help="Who may come: everybody on this machine, or whom this file names.",
+            help="Who may call: everybody on this machine, or who is in this access file.",
         ),
     ] = "",
 ) -> None:

@@ -30,12 +30,12 @@ _WIDEST_NAME = 40
 
 
 def cost(
-    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Only what is this one's.")] = "",
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Only this tenant's use.")] = "",
     run: Annotated[str, typer.Option(metavar="RUN", help="Only this run.")] = "",
     episode: Annotated[str, typer.Option(metavar="EPISODE", help="Only this episode.")] = "",
-    by: Annotated[
+    group_by: Annotated[
         _By | None,
-        typer.Option(help="A line for each; else a run, or an episode where a run is named."),
+        typer.Option(help="What gets a line; else a run, or an episode with --run."),
     ] = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
@@ -67,7 +67,7 @@ def cost(
 
     filters = {"tenant": tenant, "run": run, "episode": episode}
     of = {name: value for name, value in filters.items() if value}
-    share = by or ("episode" if run or episode else "run")
+    share = group_by or ("episode" if run or episode else "run")
     ledger, prices = existing_ledger(Path(store)), Prices.from_environment()
     agents = _agents(Path(store)) if share == "agent" else {}
     report = costs(ledger, prices, share, agents, **of)

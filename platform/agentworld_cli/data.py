@@ -8,7 +8,7 @@ from agentworld_cli import data_versions
 from agentworld_cli.show import DEFAULT_STORE, AnyStore, Json, RecipeName
 from agentworld_cli.steps import add_steps
 
-app = typer.Typer(help="Live episodes, recordings and data sets.", no_args_is_help=True)
+app = typer.Typer(help="Record, import, prepare and compare data sets.", no_args_is_help=True)
 add_steps(app, "data")
 
 
@@ -16,7 +16,9 @@ add_steps(app, "data")
 def import_recordings(
     source: Annotated[str, typer.Argument(help="A file, a folder, or an address such as s3://.")],
     *,
-    form: Annotated[str, typer.Option("--format", help="Their form, where it is not plain.")] = "",
+    form: Annotated[
+        str, typer.Option("--format", help="The format of the recordings; else it is detected.")
+    ] = "",
     domain: Annotated[
         str,
         typer.Option(
@@ -25,11 +27,14 @@ def import_recordings(
     ] = "",
     options: Annotated[
         list[str],
-        typer.Option("--set", metavar="NAME=VALUE", help="An option of the form; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="An option of the format; repeatable."),
     ] = [],  # noqa: B006  typer copies it
-    strict: Annotated[bool, typer.Option(help="Refuse a source with a bad record.")] = False,
+    strict: Annotated[bool, typer.Option(help="Stop at a record that is no episode.")] = False,
     explain: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Show the N-th record's parts; import nothing.")
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Show what the N-th record becomes, and import nothing."
+        ),
     ] = 0,
     recipe: RecipeName = "",
     store: AnyStore = DEFAULT_STORE,

@@ -9,9 +9,10 @@ from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A folder, a digest, or the start of one.")
+    str,
+    typer.Argument(metavar="DATA", help="A data set's folder, or its digest or the start of it."),
 ]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="Where the page is written.")]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
 
 
 def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:

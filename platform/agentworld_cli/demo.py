@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from agentworld_cli.show import Json, console, show_json
+from agentworld_cli.show import DEFAULT_RECIPE, Json, RecipeName, console, show_json
 
 if TYPE_CHECKING:
     from agentworld_cli.follow import Followed
@@ -25,11 +25,10 @@ class Job(NamedTuple):
 
 
 def demo(
-    profile: Annotated[
-        str, typer.Option(help="A shipped recipe (demo, long), or a recipe's file.")
-    ] = "demo",
+    recipe: RecipeName = DEFAULT_RECIPE,
     store: Annotated[
-        Path | None, typer.Option(help="Folder for results [demo-output/PROFILE].")
+        Path | None,
+        typer.Option(help="The folder for results; else demo-output/ and the recipe's name."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -40,7 +39,7 @@ def demo(
     from agentworld.steps.table import AFTER_GATE
     from agentworld_cli.tables import show_summary
 
-    job = run_job(profile, store)
+    job = run_job(recipe, store)
     summary = summarise(job.recipe, job.folders, job.peak_memory_gib)
     try:
         summary.write(job.store / "summary.json")
@@ -54,7 +53,7 @@ def demo(
         console.print(f"figures: {job.store / 'summary.json'}\nreport: {page}", soft_wrap=True)
 
 
-def run_job(profile: str, store: Path | None) -> Job:
+def run_job(name: str, store: Path | None) -> Job:
     """Runs every step; what is finished is used again."""
     from agentworld.domains.live import live_domain
     from agentworld.recipes import load_recipe, recipe_path
@@ -63,10 +62,10 @@ def run_job(profile: str, store: Path | None) -> Job:
     from agentworld.runner.progress import forget_progress
     from agentworld.runner.step import DRIVER_LOCK
 
-    path = recipe_path(profile).resolve()
+    path = recipe_path(name).resolve()
     recipe = load_recipe(path)
-    if name := recipe.collect.domain or recipe.agent.domain:
-        live_domain(name).check_available()
+    if domain := recipe.collect.domain or recipe.agent.domain:
+        live_domain(domain).check_available()
     place = (store or Path("demo-output") / recipe.name).resolve()
     busy = f"another run is using {place}; wait for it, end it, or name another --store"
     try:

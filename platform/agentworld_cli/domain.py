@@ -4,7 +4,7 @@ import typer
 
 from agentworld_cli.show import Json, console, show_json
 
-app = typer.Typer(help="Kinds of world.", no_args_is_help=True)
+app = typer.Typer(help="List the domains: kinds of world that are installed.", no_args_is_help=True)
 
 
 @app.command("list")

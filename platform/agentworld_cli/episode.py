@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
     from agentworld.records.episode import Episode, ResetResult
 
-app = typer.Typer(help="Episodes of runs.", no_args_is_help=True)
+app = typer.Typer(help="Show, verify, fork and replay episodes.", no_args_is_help=True)
 
 _Episode = Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode.")]
 
@@ -75,7 +75,7 @@ def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = Fals
 @app.command("fork")
 def fork(
     episode: _Episode,
-    step: Annotated[int, typer.Option(min=0, help="So many of its first steps are copied.")],
+    step: Annotated[int, typer.Option(min=0, help="How many of its first steps the fork copies.")],
     url: Url,
     run: Annotated[str, typer.Option(metavar="RUN", help="Another open run to fork it in.")] = "",
     as_json: Json = False,
@@ -116,7 +116,9 @@ def close(episode: _Episode, url: Url) -> None:
 @app.command("erase")
 def erase(
     episode: _Episode,
-    yes: Annotated[bool, typer.Option("--yes", help="Erase it for good.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Confirm that the episode is erased for good.")
+    ] = False,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:

@@ -1,4 +1,7 @@
-"""From an error to one sentence on stderr and an exit code; once, for every command."""
+"""From an error to one sentence on stderr and an exit code; once, for every command.
+
+A file with several wrong values has a sentence for each.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -41,21 +44,24 @@ def exit_on_error() -> Iterator[None]:
     try:
         yield
     except StepFailed as error:
-        _end(str(error), _code_of_name(error.kind))
+        _end(str(error), code=_code_of_name(error.kind))
+    except errors.InvalidFile as error:
+        _end(*error.problems, code=exit_code(type(error)))
     except AgentworldError as error:
-        _end(str(error), _code_of(type(error)))
+        _end(str(error), code=exit_code(type(error)))
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         extra = _extra_with(library)
         if not extra:
             raise
-        _end(f"{library} is not installed here; install agentworld[{extra}]", _NOT_INSTALLED)
+        _end(f"{library} is not installed here; install agentworld[{extra}]", code=_NOT_INSTALLED)
     except OSError as error:
-        _end(_of_the_system(error), _DISK)
+        _end(_of_the_system(error), code=_DISK)
 
 
-def _end(sentence: str, code: int) -> None:
-    sys.stderr.write(f"error: {plain(one_line(sentence))}\n")
+def _end(*sentences: str, code: int) -> None:
+    for sentence in sentences:
+        sys.stderr.write(f"error: {plain(one_line(sentence))}\n")
     sys.exit(code)
 
 
@@ -83,12 +89,13 @@ def _of_the_system(error: OSError) -> str:
     return f"{where}{error.strerror or error}; check the path, its owner and the free space"
 
 
-def _code_of(kind: type[BaseException]) -> int:
+def exit_code(kind: type[BaseException]) -> int:
+    """The code that a program ends with after an error of this class."""
     return next((code for error, code in _EXIT_CODES if issubclass(kind, error)), _DEFECT)
 
 
 def _code_of_name(name: str) -> int:
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, AgentworldError):
-        return _code_of(kind)
+        return exit_code(kind)
     return _DISK if name == "OSError" else _DEFECT

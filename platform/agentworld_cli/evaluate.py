@@ -13,7 +13,7 @@ from agentworld_cli.steps import add_steps
 if TYPE_CHECKING:
     from agentworld.records.report import Estimate
 
-app = typer.Typer(help="Evaluations on held-out live episodes.", no_args_is_help=True)
+app = typer.Typer(help="Measure world models on held-out live episodes.", no_args_is_help=True)
 add_steps(app, "evaluate", but=["served"])
 
 
@@ -27,7 +27,7 @@ def served(
         ),
     ] = "",
     job: Annotated[
-        str, typer.Option(help="Names a measurement, which the same name continues; else the day.")
+        str, typer.Option(help="The measurement's name, which continues it; else the day.")
     ] = "",
     recipe: RecipeName = DEFAULT_RECIPE,
     store: AnyStore = DEFAULT_STORE,

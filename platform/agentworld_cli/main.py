@@ -3,12 +3,14 @@
 import os
 import sys
 import warnings
+from typing import Annotated
 
 import typer
 
 from agentworld_cli import (
     agent,
     alias,
+    api_key,
     audit,
     console,
     cost,
@@ -17,10 +19,10 @@ from agentworld_cli import (
     domain,
     episode,
     evaluate,
-    key,
-    keys,
     pipeline,
+    recipe,
     run,
+    signing_key,
     simulator,
     train,
     world_model,
@@ -38,12 +40,35 @@ _QUIET = {
 }
 
 app = typer.Typer(
-    help="Trains language models to be worlds, and agents in them.",
+    help="Train world models, serve them as pinned simulators, train agents in them, audit both.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        print(f"agentworld {version('agentworld')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 app.command()(demo.demo)
+app.add_typer(recipe.app, name="recipe")
 app.add_typer(domain.app, name="domain")
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
@@ -57,8 +82,8 @@ app.add_typer(alias.app, name="alias")
 app.add_typer(audit.app, name="audit")
 app.command()(console.console)
 app.command()(cost.cost)
-app.add_typer(key.app, name="key")
-app.add_typer(keys.app, name="keys")
+app.add_typer(api_key.app, name="api-key")
+app.add_typer(signing_key.app, name="signing-key")
 app.add_typer(pipeline.app, name="pipeline")
 
 

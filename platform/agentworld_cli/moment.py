@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from agentworld.audit.read.sources import Sources
 
 At = Annotated[
-    str, typer.Option(metavar="TIME", help="As 2026-03-01 or 2026-03-01T12:00+02:00; else now.")
+    str,
+    typer.Option(
+        metavar="TIME", help="A time in the past, as 2026-03-01 or 2026-03-01T12:00+02:00."
+    ),
 ]
 
 

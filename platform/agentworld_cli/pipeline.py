@@ -19,28 +19,30 @@ if TYPE_CHECKING:
     from agentworld_pipelines.connection import Connection
     from agentworld_pipelines.records import PipelineRun, Schedule, Version
 
-app = typer.Typer(help="Kubeflow pipelines, the main job among them.", no_args_is_help=True)
+app = typer.Typer(help="Compile, run and schedule Kubeflow pipelines.", no_args_is_help=True)
 
 _Server = Annotated[
-    str, typer.Option(metavar="URL", help="Kubeflow Pipelines; AGENTWORLD_KFP_URL if not given.")
+    str,
+    typer.Option(metavar="URL", help="The address of Kubeflow Pipelines; else AGENTWORLD_KFP_URL."),
 ]
 _Placement = Annotated[
     Path | None, typer.Option(help="The YAML file that says where steps run on a cluster.")
 ]
-_Image = Annotated[str, typer.Option(help="The image that the cluster pulls.")]
+_Image = Annotated[str, typer.Option(help="The image that steps run in on a cluster.")]
 _Pipeline = Annotated[
-    str, typer.Argument(metavar="PIPELINE", help="world_model, agent or nightly.")
+    str, typer.Argument(metavar="PIPELINE", help="The pipeline: world_model, agent or nightly.")
 ]
 _Stages = Annotated[
     str,
     typer.Option(
-        metavar="STAGE,...", help="Of cpt,sft,rl, those that train a world model; else all."
+        metavar="STAGE,...", help="The stages that train a world model, of cpt,sft,rl; else all."
     ),
 ]
 _Simulator = Annotated[
     str,
     typer.Option(
-        metavar="ALIAS|DIGEST", help="For a pipeline that takes one; else it is the recipe's."
+        metavar="DIGEST|ALIAS",
+        help="The simulator, for a pipeline that takes one; else the recipe's.",
     ),
 ]
 
@@ -68,7 +70,7 @@ _Name = Annotated[
 
 @app.command("compile")
 def write(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The YAML file to write.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The YAML file to write.")],
     name: _Pipeline = _MAIN_JOB,
     placement: _Placement = None,
     image: _Image = "",
@@ -79,7 +81,7 @@ def write(
     from agentworld_pipelines.placement import load_placement
 
     where = load_placement(placement) if placement else None
-    compile_pipeline(output, name, where, image or None, stages.split(",") if stages else ())
+    compile_pipeline(out, name, where, image or None, stages.split(",") if stages else ())
 
 
 @app.command()
@@ -92,7 +94,9 @@ def run(
     placement: _Placement = None,
     image: _Image = "",
     stages: _Stages = "",
-    wait: Annotated[bool, typer.Option("--wait", help="Follow a server's run to its end.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the run on a server has ended.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a pipeline; what is finished is used again.
@@ -136,7 +140,7 @@ def schedule(
         str, typer.Option(metavar="CRON", help="Minute, hour, day, month and weekday, in UTC.")
     ],
     pipeline: Annotated[
-        str, typer.Option(metavar="PIPELINE", help="world_model, agent or nightly.")
+        str, typer.Option(metavar="PIPELINE", help="The pipeline: world_model, agent or nightly.")
     ] = _MAIN_JOB,
     recipe: RecipeName = DEFAULT_RECIPE,
     store: AnyStore = DEFAULT_STORE,

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
     from agentworld.records.run import AgentRun, OpenedRun
 
-app = typer.Typer(help="Runs of agents in simulators.", no_args_is_help=True)
+app = typer.Typer(
+    help="Open, close, show and verify runs of agents in simulators.", no_args_is_help=True
+)
 
 _Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run.")]
 _Trajectory = Annotated[str, typer.Option(metavar="FOLDER", help="The agent's own log.")]
@@ -52,19 +54,28 @@ _Weights = Annotated[
 ]
 _Signature = Annotated[
     str | None,
-    typer.Option(metavar="FILE", callback=_envelope, help="A DSSE envelope by who wrote them."),
+    typer.Option(
+        metavar="FILE",
+        callback=_envelope,
+        help="A DSSE envelope with the signature of who trained the weights.",
+    ),
 ]
 
 
 @app.command("open")
 def open_run(
-    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent that is to be made.")],
+    agent: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the agent that is trained.")
+    ],
     weights: _Weights,
     url: Url,
     simulator: Annotated[
-        str, typer.Option(metavar="DIGEST|ALIAS", help="Refused where another one answers.")
+        str,
+        typer.Option(
+            metavar="DIGEST|ALIAS", help="The simulator that must answer; another one is refused."
+        ),
     ] = "",
-    by: Annotated[str, typer.Option(metavar="WHO", help="Who asks for it.")] = "",
+    by: Annotated[str, typer.Option(metavar="WHO", help="Who opens the run.")] = "",
     as_json: Json = False,
 ) -> None:
     """Begin a run that starts from these weights, and print its id; as JSON, its token too."""
@@ -162,7 +173,7 @@ def join(
 @app.command("export")
 def export(
     run: _Run,
-    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the files are written.")],
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="The folder to write into.")],
     trajectory: _Trajectory = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,

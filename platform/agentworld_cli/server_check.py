@@ -11,10 +11,12 @@ from agentworld_cli.show import Json, show_json
 def check(
     server: Annotated[
         str,
-        typer.Option(metavar="URL", help="Kubeflow Pipelines; AGENTWORLD_KFP_URL if not given."),
+        typer.Option(
+            metavar="URL", help="The address of Kubeflow Pipelines; else AGENTWORLD_KFP_URL."
+        ),
     ] = "",
     kubeflow_namespace: Annotated[
-        str, typer.Option(metavar="NAMESPACE", help="The one that Kubeflow is in.")
+        str, typer.Option(metavar="NAMESPACE", help="The namespace that Kubeflow is installed in.")
     ] = "kubeflow",
     as_json: Json = False,
 ) -> None:

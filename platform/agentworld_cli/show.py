@@ -14,7 +14,9 @@ from agentworld.errors import InputError
 from agentworld_cli.plain import plain
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RecipeName = Annotated[str, typer.Option(help="A recipe's file, or the name of a shipped one.")]
+RecipeName = Annotated[
+    str, typer.Option(help="A recipe's file, or a name that `agentworld recipe list` prints.")
+]
 
 
 def _folder(store: str) -> str:

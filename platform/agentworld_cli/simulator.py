@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentworld.recipes import Recipe
     from agentworld.storage.simulators import PinnedSimulator
 
-app = typer.Typer(help="Pinned simulators.", no_args_is_help=True)
+app = typer.Typer(help="Pin, import, serve and verify simulators.", no_args_is_help=True)
 
 _WORLD_RECIPE = "world"
 
@@ -37,10 +37,15 @@ _Which = Annotated[
     ),
 ]
 _Text = Annotated[
-    str, typer.Option(metavar="FILE|WORDS", help="What the model is told that it simulates.")
+    str, typer.Option(metavar="FILE|WORDS", help="The system prompt: what the model simulates.")
 ]
 _Domains = Annotated[
-    list[str], typer.Option("--domain", metavar="NAME", help="What kind of world it is.")
+    list[str],
+    typer.Option(
+        "--domain",
+        metavar="NAME",
+        help="A domain that it simulates, see `domain list`; repeatable.",
+    ),
 ]
 
 
@@ -75,7 +80,11 @@ def pin(
 @app.command("import")
 def import_(
     model: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="A causal LM: safetensors, chat template.")
+        str,
+        typer.Argument(
+            metavar="FOLDER",
+            help="The folder of a causal language model: safetensors, tokenizer, chat template.",
+        ),
     ],
     text: _Text = "",
     domains: _Domains = [],  # noqa: B006 - typer reads it and changes nothing
@@ -97,7 +106,7 @@ def import_(
 @app.command()
 def prompt(
     url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint.")],
-    model: Annotated[str, typer.Option(help="The model that it is asked for.")],
+    model: Annotated[str, typer.Option(help="The model's name at the endpoint.")],
     text: _Text,
     domains: _Domains = [],  # noqa: B006 - typer reads it and changes nothing
     recipe: RecipeName = _WORLD_RECIPE,
@@ -119,7 +128,9 @@ def prompt(
 @app.command("attach")
 def attach_(
     simulator: _Which,
-    report: Annotated[str, typer.Option(metavar="FILE", help="An evaluation, as JSON.")],
+    report: Annotated[
+        str, typer.Option(metavar="FILE", help="A report of an evaluation, as JSON.")
+    ],
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -137,7 +148,9 @@ def show(
     simulator: _Which,
     model_signing: Annotated[
         bool,
-        typer.Option("--model-signing", help="Print what OpenSSF model signing signs."),
+        typer.Option(
+            "--model-signing", help="Print the in-toto statement of OpenSSF model signing."
+        ),
     ] = False,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
@@ -199,14 +212,14 @@ def serve(
         str,
         typer.Option(
             metavar="local|FILE",
-            help="Who may come: everybody on this machine, or whom this file names.",
+            help="Who may call: everybody on this machine, or who is in this access file.",
         ),
     ],
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Where; without it, a free one.")
+        int | None, typer.Option(min=1, max=65535, help="The port to listen on; else a free one.")
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Requests to the engine that are under way at once.")
+        int | None, typer.Option(min=1, help="Requests that the engine is given at once.")
     ] = None,
     store: Store = DEFAULT_STORE,
 ) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, console, show_json
 from agentworld_cli.steps import add_steps
 
-app = typer.Typer(help="Versions of world models.", no_args_is_help=True)
+app = typer.Typer(help="Register, list and show versions of world models.", no_args_is_help=True)
 add_steps(app, "world-model")
 
 
@@ -28,8 +29,14 @@ def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
 
 @app.command()
-def show(version: str, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Show the stages of a version, named NAME@VERSION, and how the last one was evaluated."""
+def show(
+    version: Annotated[
+        str, typer.Argument(metavar="NAME@VERSION", help="A registered world model.")
+    ],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Show the stages of a version, and how the last one was evaluated."""
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.registry import open_registry
 

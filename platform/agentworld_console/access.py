@@ -59,7 +59,8 @@ class Callers:
             )
         if access is None and not proxy_secret:
             raise InputError(
-                "nobody may come: name an access file, or `local` for everybody on this machine"
+                "nobody may come; give `--access FILE` with an access file, or `--access local` for"
+                " everybody on this machine (in a container AGENTWORLD_CONSOLE_ACCESS)"
             )
         if access == "local" and proxy_secret:
             raise InputError(

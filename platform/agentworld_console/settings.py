@@ -19,8 +19,10 @@ class Settings(BaseSettings):
     store: str
     """The folder of steps, registry and ledger, or its URL in a bucket."""
     access: Literal["local"] | Path | None = None
-    """The file that says who may come; `local` asks nobody, and listens on loopback alone."""
+    """The access file; `local` trusts everybody on this machine, and listens on loopback alone."""
     proxy_secret: SecretStr = SecretStr("")
-    """What an authenticating proxy shows; empty where there is none."""
+    """The secret that an authenticating proxy shows; empty without a proxy."""
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = Field(8090, ge=1, le=65535)
+    """The port to listen on."""

@@ -69,7 +69,7 @@ RECIPES = {
     "\x00": "is no YAML",
 }
 WITH_RECIPES = [
-    "demo --profile {recipe}",
+    "demo --recipe {recipe}",
     "data collect --recipe {recipe}",
     "pipeline run --recipe {recipe}",
 ]
@@ -208,7 +208,7 @@ def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(
 @pytest.mark.compute
 def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    text = said(capsys, monkeypatch, f"pipeline compile -o {tmp_path}/file/pipeline.yaml")
+    text = said(capsys, monkeypatch, f"pipeline compile --out {tmp_path}/file/pipeline.yaml")
     assert is_a_sentence(text)
     assert f"{tmp_path}/file" in text
 
@@ -219,7 +219,10 @@ def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
     [
         ("agnet", "there is no pipeline 'agnet'; pipelines are world_model, agent"),
         (f"--placement {GONE}", f"cannot read the placement {GONE}: No such file or directory"),
-        ("--placement {tmp_path}/typo.yaml", "typo.yaml is wrong at default.que: Extra inputs"),
+        (
+            "--placement {tmp_path}/typo.yaml",
+            "typo.yaml is wrong at default.que: there is no such field",
+        ),
     ],
 )
 def test_a_pipeline_or_a_placement_that_is_wrong_is_named(
@@ -227,7 +230,7 @@ def test_a_pipeline_or_a_placement_that_is_wrong_is_named(
 ):
     (tmp_path / "typo.yaml").write_text("default: {que: training}")
     words = words.format(tmp_path=tmp_path)
-    text = said(capsys, monkeypatch, f"pipeline compile {words} -o {tmp_path}/pipeline.yaml")
+    text = said(capsys, monkeypatch, f"pipeline compile {words} --out {tmp_path}/pipeline.yaml")
     assert is_a_sentence(text)
     assert wrong in text
     assert not (tmp_path / "pipeline.yaml").exists()
@@ -238,7 +241,7 @@ def test_a_machine_without_a_sandbox_runs_nothing(capsys, monkeypatch, tmp_path)
 
     sandbox.check_sandbox.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    text = said(capsys, monkeypatch, f"demo --profile smoke --store {tmp_path / 'store'}")
+    text = said(capsys, monkeypatch, f"demo --recipe smoke --store {tmp_path / 'store'}")
     sandbox.check_sandbox.cache_clear()
     assert is_a_sentence(text)
     assert "no sandbox" in text
@@ -251,7 +254,7 @@ def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path
     from agentworld.runner.step import DRIVER_LOCK
 
     with hold(tmp_path / DRIVER_LOCK, "held"):
-        text = said(capsys, monkeypatch, f"demo --profile smoke --store {tmp_path}")
+        text = said(capsys, monkeypatch, f"demo --recipe smoke --store {tmp_path}")
     assert is_a_sentence(text)
     assert f"another run is using {tmp_path}" in text
     assert not (tmp_path / LOG).exists()
@@ -259,7 +262,7 @@ def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path
 
 @pytest.mark.compute
 @pytest.mark.parametrize("size", ["8k", "200k"])
-@pytest.mark.parametrize("words", ["demo --profile", "data collect --recipe"])
+@pytest.mark.parametrize("words", ["demo --recipe", "data collect --recipe"])
 def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
     command = f"{sys.executable} -m agentworld_cli.main {words} smoke --store {tmp_path}"
     script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {command}"
@@ -273,7 +276,7 @@ def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
 
 @pytest.mark.compute
 def test_a_pipeline_on_a_full_disk_is_one_sentence(tmp_path):
-    command = f"{sys.executable} -m agentworld_cli.main pipeline compile -o {tmp_path}/p.yaml"
+    command = f"{sys.executable} -m agentworld_cli.main pipeline compile --out {tmp_path}/p.yaml"
     script = f"mount -t tmpfs -o size=8k tmpfs {tmp_path} && exec {command}"
     unshared = ["unshare", "--mount", "sh", "-c", script]
     done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=120)

@@ -68,7 +68,7 @@ def test_tenants_are_told_where_there_is_one(call, played):
     played.ledger.open_run(opening, simulator, tenant="acme")
     heading, first, *_ = lines(call(f"cost --store {played.store}"))
     assert (heading[1], first[1]) == ("tenant", "acme")
-    rows = lines(call(f"cost --by tenant --store {played.store}"))
+    rows = lines(call(f"cost --group-by tenant --store {played.store}"))
     assert [row[0] for row in rows] == ["tenant", "acme", "local", "total"]
     one = lines(call(f"cost --tenant local --store {played.store}"))
     assert [row[0] for row in one] == ["run", played.run, "total"]
@@ -82,11 +82,11 @@ def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
     made = make.agent.registered(tmp_path, open_registry(tmp_path))
     opening = make.service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J"})
     made.ledger.open_run(opening, made.simulator.digest)
-    heading, other, own, total = lines(call(f"cost --by agent --store {tmp_path}"))
+    heading, other, own, total = lines(call(f"cost --group-by agent --store {tmp_path}"))
     assert heading[:2] == ["agent", "episodes"]
     assert other[0] == r"[bold]a\x1b[2J, unregistered"
     assert (own[:3], total[:3]) == (["shell-agent@1", "1", "2"], ["total", "1", "2"])
-    costs = json.loads(call(f"cost --by agent --store {tmp_path} --json").out)["costs"]
+    costs = json.loads(call(f"cost --group-by agent --store {tmp_path} --json").out)["costs"]
     assert [(each["agent"], each["registered"], each["run"]) for each in costs] == [
         (opening.agent, False, None),
         ("shell-agent@1", True, None),
@@ -95,7 +95,7 @@ def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
 
 def test_agents_of_a_store_without_a_registry_are_one_sentence(call, played, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    done = call(f"cost --by agent --store {played.store}")
+    done = call(f"cost --group-by agent --store {played.store}")
     assert (done.code, done.out) == (2, "")
     assert "holds no registry" in done.error
     assert done.error.count("\n") == 1
@@ -152,7 +152,7 @@ def test_a_name_can_do_nothing_to_a_terminal(call, played, monkeypatch):
         ("--run gone", "the ledger holds nothing of run gone;"),
         ("--episode gone", "the ledger holds nothing of episode gone;"),
         ("--tenant nobody", "the ledger holds nothing of tenant nobody;"),
-        ("--tenant local --run gone --by tenant", "nothing of run gone, tenant local;"),
+        ("--tenant local --run gone --group-by tenant", "nothing of run gone, tenant local;"),
     ],
 )
 def test_what_is_not_there_is_one_sentence(call, played, words, sentence):

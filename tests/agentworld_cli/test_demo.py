@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 def command(store: Path, profile: str = "smoke") -> list[str]:
-    words = f"-m agentworld_cli.main demo --profile {profile} --json --store"
+    words = f"-m agentworld_cli.main demo --recipe {profile} --json --store"
     return [sys.executable, *words.split(), str(store)]
 
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import typer.main
@@ -20,7 +21,7 @@ HEAVY = (
 )
 
 COMMANDS = {
-    "demo": "as_json profile store",
+    "demo": "as_json recipe store",
     "evaluate stages": "as_json cpt data recipe rl sft store",
     "evaluate served": "as_json job recipe simulator store",
     "data collect": "as_json recipe store",
@@ -31,6 +32,10 @@ COMMANDS = {
     "data diff": "as_json first second store",
     "data register": "as_json data store",
     "data inspect": "as_json data out store",
+    "recipe list": "as_json",
+    "recipe show": "as_json recipe",
+    "recipe fields": "as_json section",
+    "recipe check": "as_json recipe",
     "domain list": "as_json",
     "train cpt": "as_json data recipe store",
     "train sft": "as_json data parent recipe store",
@@ -81,11 +86,11 @@ COMMANDS = {
     "console": "access host port store",
     "audit restored": "as_json reason store",
     "audit withdrawn": "as_json reason store versions",
-    "cost": "as_json by episode run store tenant",
-    "key new": "as_json roles",
-    "keys list": "as_json store whose",
-    "keys rotate": "as_json store whose",
-    "pipeline compile": "image name output placement stages",
+    "cost": "as_json episode group_by run store tenant",
+    "api-key new": "as_json roles",
+    "signing-key list": "as_json store whose",
+    "signing-key rotate": "as_json store whose",
+    "pipeline compile": "image name out placement stages",
     "pipeline run": "as_json image pipeline placement recipe server simulator stages store wait",
     "pipeline schedule": (
         "as_json cron image name pipeline placement recipe server simulator stages store"
@@ -127,3 +132,18 @@ def test_help_enters_no_heavy_room():
     code = f"import sys, agentworld_cli.main; print(sorted({set(HEAVY)!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_version_is_that_of_the_package(call):
+    assert call("--version").out == f"agentworld {version('agentworld')}\n"
+
+
+def test_a_recipe_and_a_store_are_named_by_one_option_everywhere():
+    for name in ("recipe", "store"):
+        options = {
+            tuple(each.opts)
+            for params in commands().values()
+            for each in params
+            if each.name == name and each.param_type_name == "option"
+        }
+        assert options == {(f"--{name}",)}

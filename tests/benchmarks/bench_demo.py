@@ -14,7 +14,7 @@ def main(profile: str = "demo") -> int:
     known = measured_on()
     store = empty_folder(profile)
     started = time.monotonic()
-    words = f"-m agentworld_cli.main demo --profile {profile} --store {store}"
+    words = f"-m agentworld_cli.main demo --recipe {profile} --store {store}"
     done = subprocess.run([sys.executable, *words.split()], check=False)
     if done.returncode != 0:
         return done.returncode

@@ -4,9 +4,6 @@ A CRD's schema is JSON schema of an older draft, and structural: no references, 
 may be is said once, outside of any alternative.
 """
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -14,6 +11,7 @@ from pydantic import BaseModel, JsonValue
 
 from agentworld.cluster.names import GROUP, VERSION
 from agentworld.cluster.records.base import Part
+from agentworld.records.fields import field_words
 from agentworld_operator.resources.kinds import Kind
 
 Schema = dict[str, JsonValue]
@@ -152,7 +150,7 @@ def _describe(document: dict[str, Any], record: type[BaseModel]) -> None:
 
     What a resource of ours has not got is left out of it, and never null.
     """
-    words = _words(record)
+    words = field_words(record)
     for name, field in record.model_fields.items():
         schema = document["properties"][field.alias or name]
         if name in words:
@@ -164,17 +162,3 @@ def _describe(document: dict[str, Any], record: type[BaseModel]) -> None:
                 schema["default"] = {}
         if issubclass(record, Part) and _NULL in schema.get("anyOf", ()):
             schema["anyOf"].remove(_NULL)
-
-
-def _words(record: type[BaseModel]) -> dict[str, str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(record))).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    descriptions = {}
-    for field, after in zip(tree.body, tree.body[1:], strict=False):
-        match field, after:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str() as words)),
-            ):
-                descriptions[name] = inspect.cleandoc(words).replace("\n", " ")
-    return descriptions

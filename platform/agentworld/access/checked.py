@@ -59,8 +59,9 @@ class CheckedAccess:
         caller = await self._find(credential) if credential else None
         if caller is None or caller.tenant not in self._file.index.directory.tenants:
             raise AccessError(
-                "this needs a run's token, an API key or a service account's token that is known"
-                " here; send it as a bearer token, or as the password in the address"
+                "the credential is missing, or unknown here; send an API key, a run's token or a"
+                " service account's token as a bearer token or as the password in the address;"
+                " `agentworld` and its clients take it from AGENTWORLD_CREDENTIAL"
             )
         return caller
 

@@ -23,7 +23,7 @@ class Key(Record):
     """An API key."""
 
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-    """As `agentworld key new` prints it; the key itself is written nowhere."""
+    """As `agentworld api-key new` prints it; the key itself is written nowhere."""
     roles: _Roles
 
 

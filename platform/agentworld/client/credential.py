@@ -22,11 +22,11 @@ class ClientSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
     service_url: str = ""
-    """A service that is deployed; steps ask it, and serve nothing by themselves."""
+    """The address of a deployed service, which steps then ask instead of serving by themselves."""
     credential: SecretStr = SecretStr("")
-    """An API key, a run's token or a service account's; it goes before the address's own."""
+    """An API key (`agentworld api-key new`), a run's token or a service account's token."""
     credential_file: Path | None = None
-    """Where it stands, if not there: a projected token is replaced while it is used."""
+    """A file with the credential, which is read again for each use."""
 
     def load_credential(self) -> str | None:
         """The credential as it is now; raises InputError for a file that cannot be read."""

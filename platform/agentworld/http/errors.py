@@ -28,7 +28,7 @@ from agentworld.http.naming import Answering
 from agentworld.http.openai_errors import is_openai, to_openai
 from agentworld.http.schemas import Failure, Problem
 
-_MEANINGS = {
+MEANINGS = {
     400: "the request cannot be read",
     401: "nobody knows the credential, or there is none",
     403: "the caller has not the role that this needs, or the simulator is not for the tenant",
@@ -81,7 +81,7 @@ def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """The failures that an endpoint declares."""
     every = sorted({*statuses, *_BEFORE_ANY_WIRE, 403})
     fields = {"model": Failure, "headers": _HEADERS}
-    return {status: {**fields, "description": _MEANINGS[status]} for status in every}
+    return {status: {**fields, "description": MEANINGS[status]} for status in every}
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -100,11 +100,24 @@ async def _answer(request: Request, error: Exception) -> Response:
         sentence = f"{path[:80]!r} does not take {method}; send {allow}"
         error = HTTPException(error.status_code, sentence, {"allow": allow})
     elif isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
-        error = HTTPException(error.status_code, f"nothing is at {path[:80]!r}; see /openapi.json")
+        error = HTTPException(error.status_code, f"nothing is at {path[:80]!r}; see /docs")
+    elif isinstance(error, RequestValidationError) and _is_other_than_json(request, error):
+        content_type = request.headers.get("content-type", "none")
+        error = InputError(
+            f"the body's content type is {content_type[:80]!r}; send JSON, with the header"
+            " `content-type: application/json`"
+        )
     status, headers, body = answer_of(error, path)
     count(request.scope, error)
     # Our own mistakes are answered outside of every middleware, the one that names us included.
     return JSONResponse(body, status, headers | Answering.of(request.scope).headers)
+
+
+def _is_other_than_json(request: Request, error: RequestValidationError) -> bool:
+    """Whether a body was not read as JSON because of its content type."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_json = media_type == "application/json" or media_type.endswith("+json")
+    return not is_json and error.errors()[0]["loc"] == ("body",)
 
 
 def _methods(scope: Scope) -> set[str]:

@@ -129,7 +129,9 @@ class Ledger:
         with self._database.transaction() as connection:
             run = connection.scalar(select(EPISODES.c.run).where(EPISODES.c.id == episode))
         if run is None:
-            raise NotFound(f"there is no episode {episode}; reset to begin one")
+            raise NotFound(
+                f"there is no episode {episode}; reset to begin one, or see `episode list RUN`"
+            )
         return str(run)
 
     def run_names(self) -> list[str]:
@@ -157,7 +159,9 @@ class Ledger:
         """An episode with its steps; raises NotFound."""
         record = self.episodes_named([episode]).get(episode)
         if record is None:
-            raise NotFound(f"there is no episode {episode}; reset to begin one")
+            raise NotFound(
+                f"there is no episode {episode}; reset to begin one, or see `episode list RUN`"
+            )
         return record
 
     def episodes_named(self, names: Sequence[str]) -> dict[str, Episode]:

@@ -25,6 +25,6 @@ def is_lost(connection: Connection, run: str) -> bool:
 def no_run(run: str) -> NotFound:
     """For a name that nobody gave, and for a run that somebody took away."""
     return NotFound(
-        f"there is no run {run} in the ledger; name one that it has, or restore the ledger where"
-        " it had this one"
+        f"there is no run {run} in the ledger; name one that `agentworld run list` prints, or"
+        " restore the ledger where it had this one"
     )

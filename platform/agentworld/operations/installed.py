@@ -24,9 +24,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
     engine_image: Digest | None = None
-    """Of the image that engines run in; unset outside of a container."""
+    """The digest of the image that engines run in; unset outside of a container."""
     engine_version: str | None = None
-    """Of the engine in that image, where it is not installed in this one."""
+    """The engine's version in that image, if it is not installed in this one."""
 
 
 class Installed(NamedTuple):

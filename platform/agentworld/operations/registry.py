@@ -25,9 +25,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_ignore_empty=True, frozen=True)
 
     mlflow_tracking_uri: str = ""
-    """Empty for a database in the store."""
+    """MLflow's address; empty takes a database in the store."""
     mlflow_workspace: str = ""
-    """The part of the registry that is asked, where it has such parts."""
+    """MLflow's workspace, on a server with workspaces."""
     mlflow_run_id: str = ""
     """The run that Kubeflow's MLflow plugin opened for this task."""
     mlflow_experiment_id: str = ""

@@ -26,12 +26,13 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
     manifest: Path
+    """The manifest of the pinned simulator."""
     model_folder: Path
-    """The files, or where they are to be."""
+    """The folder with the model's files, or where to put them."""
     weights_url: str | None = None
-    """Where to fetch them; they are in the folder otherwise."""
+    """Where to fetch the files from; unset, they are in the folder."""
     engine_arguments: Path
-    """What is written where all is well."""
+    """The file to write the engine's arguments into, once every file is verified."""
 
 
 def verify(settings: Settings) -> None:

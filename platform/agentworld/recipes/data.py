@@ -9,63 +9,75 @@ class CollectRecipe(Record):
     """Exploring policies in a live environment, or what was recorded elsewhere."""
 
     trajectories: str | None = None
-    """A file or a folder of recorded episodes, or the address of one; then nothing is done live."""
+    """A file, a folder or an address with recorded episodes; null records live episodes."""
     format: str | None = None
-    """The form of the recordings; found by itself where it is plain."""
+    """The importer that reads the recordings; null detects it from the files."""
     options: JsonObject = {}
-    """What the importer of that form is told of the recordings."""
+    """Options of that importer, as `data import --set` takes them."""
     strict: bool = False
-    """A record that is no episode ends the import; else it goes to quarantine."""
+    """Stop at the first record that is no episode; else such records are quarantined."""
     held_out_share: float = Field(0.05, gt=0, lt=1)
-    """Of recorded tasks, where no episode is marked as held out."""
+    """Share of the recorded tasks that is held out, if no episode is marked as held out."""
 
     domain: str | None = None
-    """Whose environments the explorers act in; of recordings that name none `text`, where it is
-    null."""
+    """The domain to record in, or of recordings that name none; null is `text` for recordings."""
     num_transitions: int = Field(200_000, gt=0)
-    """At least so many turns for training; held-out episodes come on top."""
+    """The least number of turns for training; held-out episodes come on top."""
     num_held_out_episodes: int = Field(400, gt=0)
+    """Live episodes that are recorded for the evaluation and never trained on."""
     task_share: float = Field(0.15, ge=0, le=1)
-    """Share of episodes that pursue a task; the others explore."""
+    """Share of the episodes that pursue a task; the others explore."""
     turns_per_episode: int = Field(12, gt=1)
-    """Of an episode that explores."""
+    """Turns of an episode that explores."""
     num_workers: int = Field(3, gt=0)
+    """Processes that record side by side."""
     record_state: bool = False
-    """Also record the true state after each action, which reasoning needs."""
+    """Also record the true state after each action; `reasoning: recorded-state` needs it."""
     seed: int = 0
+    """Seed of the tasks and of the explorers."""
 
 
 class MaskRecipe(Record):
     """Share of turns of each class whose loss counts (Qwen-AgentWorld table 3)."""
 
     retrieval: float = 1.0
+    """The observation is new and longer than the action."""
     expansion: float = 1.0
+    """The observation repeats the action and adds much."""
     action: float = 1.0
+    """The observation is new and short."""
     transform: float = 0.5
+    """The observation repeats words of the action and is shorter."""
     boilerplate: float = 0.1
+    """The observation repeats half of the action and adds little."""
     echo: float = 0.05
+    """The observation repeats nearly all of the action."""
     other: float = 1.0
+    """All other turns."""
 
 
 class PrepareRecipe(Record):
     """Filters, masks and the shares of the pools."""
 
     cpt_share: float = Field(0.55, gt=0)
+    """Share of the training trajectories for CPT."""
     sft_share: float = Field(0.4, gt=0)
-    """What neither pool takes is for RL."""
+    """Share for SFT; what CPT and SFT leave is for RL."""
     min_turns: int = Field(2, ge=1)
+    """Shorter trajectories are left out."""
     near_duplicates: float | None = Field(0.8, gt=0.5, le=1)
-    """Of trajectories with this Jaccard similarity or more the first stays; null keeps all."""
+    """Jaccard similarity from which only the first of two trajectories is kept; null keeps all."""
     leaks: float | None = Field(0.25, gt=0, le=1)
-    """A trajectory that shares this part of its 13-grams with the held-out pool or with a benchmark
-    is no training data; null looks for none."""
+    """Trajectories that share this part of their 13-grams with the held-out pool or a benchmark are
+    left out of training; null leaves none out."""
     benchmarks: tuple[str, ...] = ()
-    """Files, folders or addresses of what models are judged by: recordings, or lines of JSON."""
+    """Benchmarks to look for leaks of: files, folders or addresses of recordings or JSON lines."""
     num_workers: int | None = Field(None, gt=0)
-    """Processes; null for one on each processor. They change nothing of the result."""
+    """Processes; null is one for each processor. The result is the same with any number."""
     mask: MaskRecipe = MaskRecipe()
     redact: bool = True
-    """Secrets become placeholders: see `data.redaction`."""
+    """Replace secrets by placeholders such as `[REDACTED:github-token:1]`."""
     control_share: float = Field(0.1, ge=0, le=1)
-    """Of the trajectories to train on: their prompts say in advance what some turns show."""
+    """Share of the training trajectories whose prompt says in advance what some turns show."""
     seed: int = 0
+    """Seed of the pools, the masks and the instructions."""

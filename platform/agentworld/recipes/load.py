@@ -1,44 +1,83 @@
-"""From a YAML file, or the name of a shipped one, to a recipe; a wrong key is named."""
+"""From a YAML file, or the name of a shipped one, to a recipe; all that is wrong is named."""
 
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
 from pydantic import ValidationError
+from yaml import Node, YAMLError
 
-from agentworld.errors import InputError
+from agentworld.errors import InputError, InvalidFile
+from agentworld.recipes.problems import Problem, all_problems, repeated_keys
 from agentworld.recipes.tree import Recipe
-from agentworld.records.base import Record, first_problem
+from agentworld.recipes.yaml_reader import read_yaml
+from agentworld.records.base import Record
 
 _SHIPPED = Path(__file__).parent
 
 _Tree = TypeVar("_Tree", bound=Record)
 
 
+def shipped_recipes() -> dict[str, Path]:
+    """The file of each shipped recipe, by its name."""
+    return {file.stem: file for file in sorted(_SHIPPED.glob("*.yaml"))}
+
+
+def recipe_summary(path: Path) -> str:
+    """The first sentence of a shipped recipe's comment."""
+    lines = takewhile(lambda line: line.startswith("#"), path.read_text().splitlines())
+    return " ".join(line.lstrip("# ") for line in lines).partition(". ")[0].rstrip(".")
+
+
 def recipe_path(name: str) -> Path:
     """The file of a recipe: a path, or the name of a shipped recipe such as `demo`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else _SHIPPED / f"{name}.yaml"
     if not path.is_file():
-        shipped = ", ".join(sorted(file.stem for file in _SHIPPED.glob("*.yaml")))
+        shipped = ", ".join(shipped_recipes())
         raise InputError(f"there is no recipe {name!r}; give a YAML file or one of: {shipped}")
     return path
 
 
 def load_recipe(path: Path) -> Recipe:
-    """Reads a recipe; raises InputError naming the file, the key and the value."""
+    """Reads a recipe; raises InvalidFile with a sentence for each field that is wrong."""
     return load_yaml(Recipe, path, "recipe")
 
 
 def load_yaml(kind: type[_Tree], path: Path, noun: str) -> _Tree:
-    """Reads what a person wrote; raises InputError naming the file, the key and the value."""
+    """Reads what a person wrote; raises InvalidFile with a sentence for each wrong field, or
+    InputError for a file that cannot be read or is no YAML.
+    """
+    record, problems = _validate(kind, path, noun)
+    if problems or record is None:
+        raise InvalidFile([_sentence(each, path, noun) for each in problems])
+    return record
+
+
+def check_recipe(path: Path) -> list[Problem]:
+    """All that is wrong in a recipe, by line; raises InputError for what is no YAML."""
+    return _validate(Recipe, path, "recipe")[1]
+
+
+def _validate(kind: type[_Tree], path: Path, noun: str) -> tuple[_Tree | None, list[Problem]]:
+    tree, root = _read(path, noun)
+    record, problems = None, repeated_keys(root) if root else []
     try:
-        tree = yaml.safe_load(path.read_text())
+        record = kind.model_validate(tree)
+    except ValidationError as error:
+        problems += all_problems(kind, error, root)
+    return record, sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def _sentence(problem: Problem, path: Path, noun: str) -> str:
+    where = f"line {problem.line} of the {noun}" if problem.line else f"the {noun}"
+    return f"{where} {path} is wrong at {problem.field}: {problem.message}"
+
+
+def _read(path: Path, noun: str) -> tuple[object, Node | None]:
+    try:
+        return read_yaml(path.read_text())
     except OSError as error:
         raise InputError(f"cannot read the {noun} {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())
         raise InputError(f"the {noun} {path} is no YAML: {problem[:200]}") from error
-    try:
-        return kind.model_validate(tree)
-    except ValidationError as error:
-        raise InputError(f"the {noun} {path} is wrong at {first_problem(error)}") from error

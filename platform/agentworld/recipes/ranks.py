@@ -10,18 +10,19 @@ class Ranks(BaseSettings):
     """By torchrun's variables or Open MPI's; one process alone where there are none."""
 
     rank: int = Field(0, ge=0, validation_alias=AliasChoices("RANK", "OMPI_COMM_WORLD_RANK"))
-    """From 0. The first one locks, tells and writes; the others compute."""
+    """The process's number, from 0; the first one locks, reports and writes."""
     world_size: int = Field(
         1, gt=0, validation_alias=AliasChoices("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
     )
+    """How many processes do the step together."""
     local_rank: int = Field(
         0, ge=0, validation_alias=AliasChoices("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
     )
-    """Among those of its machine: which GPU is its own."""
+    """The process's number on its machine, which is its GPU's."""
     local_world_size: int | None = Field(
         None, gt=0, validation_alias=AliasChoices("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
     )
-    """How many its machine has; null where nobody says so, and there is one machine."""
+    """How many processes its machine has; unset means that there is one machine."""
 
     @model_validator(mode="after")
     def _is_one_of_them(self) -> Self:

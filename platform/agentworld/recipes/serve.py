@@ -26,22 +26,21 @@ class EngineRecipe(Record):
     """Which OpenAI-compatible program serves a checkpoint."""
 
     kind: Literal["transformers-serve", "vllm"] = "transformers-serve"
+    """The program."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """What weights and activations are computed in."""
+    """Number format of weights and activations."""
     quantisation: str | None = None
-    """As vLLM names it; null takes the weights as they are, or as their config says."""
+    """Quantisation by vLLM's name; null takes the weights as they are, or as their config says."""
     parallelism: int = Field(1, gt=0)
-    """Devices that share each layer."""
+    """Devices that share each layer (tensor parallelism)."""
     cache_blocks: int = 512
-    """Key-value blocks of transformers serve; without a cap its cache takes most of the memory."""
+    """Key-value blocks of transformers serve, whose cache is unbounded otherwise."""
     batch_tokens: int = 512
     """Most tokens that transformers serve computes at once."""
     concurrency: int = 8
-    """Requests that are under way at once. On a CPU transformers serve compares every query with
-    every request's keys, so that fewer at once are faster; vLLM takes more."""
+    """Requests that are under way at once: few for transformers serve on a CPU, more for vLLM."""
     environment: EngineEnvironment = Field({}, exclude_if=operator.not_)
-    """Variables that it is started with, as `VLLM_BATCH_INVARIANT: "1"`. They are pinned; an engine
-    gets none of a shell's own, but for those that say where things are."""
+    """Environment variables of the program, as `VLLM_BATCH_INVARIANT: "1"`; they are pinned."""
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Self:
@@ -55,18 +54,21 @@ class EvaluateRecipe(Record):
     """Held-out episodes for the stages' checkpoints."""
 
     num_episodes: int = Field(80, gt=0)
+    """Held-out episodes that each checkpoint predicts."""
     num_free_running: int = Field(12, ge=0)
-    """Episodes that also run on the model's own observations, from the last checkpoint."""
+    """Episodes in which the last checkpoint also goes on from its own observations."""
     metrics: tuple[str, ...] = METRICS
-    """Beside exact match. One without a value is reported as absent."""
+    """Metrics beside exact match; one without a value is reported as absent."""
     embedding_model: str | None = None
-    """A folder with an encoder for the metric `embedding`, which is absent without one."""
+    """A folder with the encoder for the metric `embedding`, which is absent without one."""
     validated: ValidationRule = ValidationRule()
     """When the report validates the simulator of a stage."""
     at_once: int = Field(1, gt=0)
     """Checkpoints that are served and scored side by side."""
     num_resamples: int = 2_000
+    """Bootstrap resamples of each interval."""
     seed: int = 0
+    """Seed of the choice of tasks or episodes, and of the resamples."""
 
 
 class SimulateRecipe(Record):
@@ -74,47 +76,52 @@ class SimulateRecipe(Record):
 
     sampling: Sampling = Sampling()
     control_text: str = ""
+    """An instruction to the simulator that stands in each episode's prompt."""
     context_tokens: int | None = Field(None, gt=0)
-    """Null takes what the model's config says, or what nearly every endpoint takes."""
+    """Longest context; null takes what the model's config says, or a value that suits endpoints."""
     retry: RetryPolicy = RetryPolicy()
     confidence: ConfidencePolicy = ConfidencePolicy()
     domains: dict[Label, str | None] = {}
-    """The kinds of world that it simulates, each with its system prompt; a null prompt is the one
-    that worlds of this domain are trained with. Without any they are those of the checkpoint's
-    data, or `text` for a model from elsewhere."""
+    """Domains to simulate, each with its system prompt; a null prompt is the domain's own. Empty
+    takes those of the checkpoint's data, or `text` for a model from elsewhere."""
 
 
 class DeployRecipe(Record):
     """What the simulator of a world model that passed its gate is called from then on."""
 
     alias: Label = "world"
-    """The recipe's gate lets it move, as far as it asks of the stage that is served."""
+    """The alias that points at the simulator after its gate passed."""
 
 
 class ValidateRecipe(Record):
     """Held-out tasks for the agent, before and after, simulated and live."""
 
     num_tasks: int = Field(120, gt=0)
+    """Held-out tasks that the agent is given."""
     num_resamples: int = 2_000
+    """Bootstrap resamples of each interval."""
     seed: int = 0
+    """Seed of the choice of tasks or episodes, and of the resamples."""
 
 
 class NightlyRecipe(Record):
     """Fresh live episodes for what is served."""
 
     simulator: str = ""
-    """An alias, a digest or its start, or a folder, where nobody names another; empty means
+    """The simulator to measure: an alias, a digest or its start, or a folder; empty means
     `deploy.alias`.
     """
     num_episodes: int = Field(64, gt=0)
+    """Fresh live episodes of each night."""
     concurrency: int = Field(8, gt=0)
-    """Episodes that are replayed at once."""
+    """Episodes that are replayed side by side."""
     metrics: tuple[str, ...] = METRICS
-    """Beside exact match. One without a value is reported as absent."""
+    """Metrics beside exact match; one without a value is reported as absent."""
     embedding_model: str | None = None
-    """A folder with an encoder for the metric `embedding`, which is absent without one."""
+    """A folder with the encoder for the metric `embedding`, which is absent without one."""
     validated: ValidationRule = ValidationRule()
     """When the report validates the simulator that was measured."""
     num_resamples: int = 2_000
+    """Bootstrap resamples of each interval."""
     seed: int = 0
-    """Of the resamples; the episodes' own is another one each night."""
+    """Seed of the resamples; each night records its own episodes."""

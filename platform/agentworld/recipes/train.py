@@ -20,21 +20,27 @@ class ModelRecipe(Record):
     version as `models:/NAME/3`, or a hub's model at a commit, as `Qwen/Qwen3-0.6B@<40 hex digits>`.
     """
     chat_template: str | None = None
-    """In the place of the base's own: a template's text, or the path of one.
-
-    All other fields are of a new model, and unused with a base.
-    """
+    """A template's text, or its path, in place of the base's own."""
     vocabulary_size: int = 704
+    """Tokens of a new model's tokenizer; unused with a base, as are the fields below."""
     hidden_size: int = 128
+    """Width of the new model's layers."""
     intermediate_size: int = 256
+    """Width inside the new model's feed-forward layers."""
     num_layers: int = 5
+    """Layers of the new model."""
     num_heads: int = 2
+    """Attention heads of each layer of the new model."""
     num_key_value_heads: int = 2
+    """Key and value heads of each layer of the new model."""
     head_size: int = 64
+    """Width of each attention head of the new model."""
     context_tokens: int = 1024
+    """Longest context of the new model."""
     num_warmup_texts: int = 12_000
     """Texts of its domain that a new model learns to copy from before it sees an episode."""
     seed: int = 0
+    """Seed of the new model's weights and of its first texts."""
 
     @model_validator(mode="after")
     def _template_has_a_base(self) -> Self:
@@ -50,46 +56,55 @@ class EndpointRecipe(Record):
     """An OpenAI-compatible server that somebody else runs."""
 
     url: str = "http://127.0.0.1:8000"
+    """The server's address."""
     model: str = "default"
+    """The model's name at the server."""
     timeout_seconds: float = 60.0
+    """How long to wait for an answer."""
 
 
 class NextTokenRecipe(Record):
     """Next-token loss: CPT and SFT of a world, imitation by an agent."""
 
     stage: Literal["cpt", "sft", "imitation"]
+    """The section's own name, which must stand in a section that is written."""
     learning_rate: float = Field(1e-5, gt=0)
-    """Of AdamW: all weights, or embeddings and norms with Muon."""
+    """Learning rate of AdamW, which trains all weights, or embeddings and norms beside Muon."""
     muon_learning_rate: float | None = None
-    """Of Muon for the matrices inside the layers; null uses AdamW for everything."""
+    """Learning rate of Muon for the matrices inside the layers; null uses AdamW for all weights."""
     adam_betas: tuple[float, float] = (0.9, 0.95)
+    """Decay of AdamW's two moments."""
     weight_decay: float = Field(0.01, ge=0)
-    """Of both optimizers."""
+    """Weight decay of both optimizers."""
     max_gradient_norm: float = Field(1.0, gt=0)
-    """Longer gradients are shortened to it."""
+    """Longer gradients are clipped to this norm."""
     tokens_per_batch: int = Field(8192, gt=0)
-    """Padding counts."""
+    """Tokens of a batch, padding included."""
     sequence_tokens: int | None = Field(8192, gt=0)
-    """What comes later in an episode is cut off; null cuts nothing."""
+    """Longest sequence; the rest of an episode is cut off, and null cuts nothing."""
     gradient_checkpointing: bool = True
     """Computes activations again in the backward pass: a third more time for far less memory."""
     compile_layers: bool = False
     """`torch.compile`: costs a minute, then takes a third off each step; needs a C++ compiler."""
     epochs: float = 1.0
+    """How often each sample is trained on."""
     warmup_share: float = 0.03
+    """First share of the steps, in which the learning rate rises."""
     decay_share: float = 0.3
     """Last share of the steps, in which the learning rate falls to a twentieth."""
     reasoning: Literal["off", "recorded-state", "endpoint"] = "off"
-    """What stands before an observation: nothing, the recorded state, or an endpoint's thoughts."""
+    """What the model says before an observation: nothing, the recorded state, or the thoughts that
+    an endpoint wrote."""
     endpoint: EndpointRecipe = EndpointRecipe()
-    """Where `reasoning: endpoint` asks."""
+    """The server that `reasoning: endpoint` asks."""
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
     zero_stage: _ZeroStage = None
-    """What each of several processes has only a part of: 1 the optimizer's state, 2 gradients too,
-    3 weights too; null: nothing. Not with Muon, which takes matrices whole.
+    """What several processes share out (DeepSpeed ZeRO): 1 the optimizer's state, 2 gradients too,
+    3 weights too, null nothing. Not with Muon, which takes matrices whole.
     """
     seed: int = 0
+    """Seed of the order of the samples."""
 
     @model_validator(mode="after")
     def _can_be_shared(self) -> Self:
@@ -111,15 +126,17 @@ class RewardRecipe(Record):
     rubric: Literal["rules", "endpoint"] = "rules"
     """A rule scorer, or a judge behind an OpenAI-compatible endpoint."""
     endpoint: EndpointRecipe = EndpointRecipe()
-    """Where `rubric: endpoint` asks."""
+    """The server that `rubric: endpoint` asks."""
     rubric_weight: float = 0.9
+    """Weight of the rubric's score in the reward."""
     rule_weight: float = 0.1
+    """Weight of the domain's rule in the reward."""
     embedding_weight: float = 0.0
-    """RWML's binary embedding reward; 0 leaves it out."""
+    """Weight of RWML's binary embedding reward; 0 leaves it out."""
     embedding_model: str | None = None
-    """A folder with an embedding model."""
+    """A folder with the embedding model, which `embedding_weight` needs."""
     embedding_distance: float = 0.2
-    """RWML's tau_d: nearer than this is a hit."""
+    """RWML's tau_d: an observation that is nearer than this is rewarded."""
 
     @property
     def folder(self) -> str | None:
@@ -131,31 +148,39 @@ class GroupRlRecipe(Record):
     """What both kinds of RL share: groups of attempts at the same prompt."""
 
     algorithm: str = "gspo"
-    """`grpo` has importance ratios by token, `gspo` by sequence; see `train.algorithms`."""
+    """`grpo` has importance ratios by token, `gspo` by sequence."""
     learning_rate: float
+    """Learning rate of AdamW."""
     num_steps: int
+    """Steps of the optimizer."""
     prompts_per_step: int
+    """Prompts of a step."""
     group_size: int
+    """Rollouts for each prompt, which are compared with each other."""
     temperature: float = 1.0
+    """Temperature of the rollouts."""
     max_tokens: int
-    """Of one answer."""
+    """Longest answer."""
     checkpoint_every: int = 10
+    """Steps between checkpoints that a killed run resumes from."""
     seed: int = 0
+    """Seed of the prompts and of the rollouts."""
 
 
 class WorldRlRecipe(GroupRlRecipe):
     """RL of a world on one turn per trajectory (Qwen-AgentWorld section 3.4)."""
 
     stage: Literal["rl"] = "rl"
+    """The section's own name."""
     learning_rate: float = 1e-6
     num_steps: int = 20
     prompts_per_step: int = 16
     group_size: int = 8
     max_tokens: int = 1024
     gradient_checkpointing: bool = True
-    """See `NextTokenRecipe`."""
+    """Computes activations again in the backward pass: more time for far less memory."""
     zero_stage: _ZeroStage = None
-    """What each of several processes has only a part of; see `NextTokenRecipe`."""
+    """What several processes share out, as `cpt.zero_stage` says."""
     reward: RewardRecipe = RewardRecipe()
 
 
@@ -173,9 +198,12 @@ class AgentRecipe(Record):
     """A policy from the world model's weights: imitation of explorers, then RL."""
 
     stage: Literal["agent"] = "agent"
+    """The section's own name."""
     name: str = "agent"
+    """The name that the agent is registered under."""
     domain: str | None = None
-    """The kind of world whose tasks it learns; null is the only one that its simulator has."""
+    """The domain whose tasks the agent learns; null is the only one that its simulator has."""
     imitation: NextTokenRecipe = NextTokenRecipe(stage="imitation")
     imitation_episodes: int = Field(3_000, gt=0)
+    """Recorded episodes that the agent imitates."""
     rl: AgentRlRecipe = AgentRlRecipe()

@@ -18,6 +18,7 @@ class Recipe(Record):
     """Frozen; the resolved parts are written beside what they made."""
 
     name: str
+    """Names the recipe and what it makes."""
     collect: CollectRecipe = CollectRecipe()
     prepare: PrepareRecipe = PrepareRecipe()
     model: ModelRecipe = ModelRecipe()

@@ -35,6 +35,7 @@ class Sampling(Record):
     stop: tuple[str, ...] = ()
     """An answer ends before the first of these."""
     thinking: bool = False
+    """Let the model think before it answers."""
     seed_policy: Literal["refuse", "seeded"] = "refuse"
     """`seeded` only where a probe showed equal bytes for equal seeds."""
 
@@ -77,6 +78,7 @@ class RetryPolicy(Record):
     """How often the service asks the engine for one answer before it gives a typed error."""
 
     attempts: int = Field(1, ge=1, le=10)
+    """How often one answer is asked for at most."""
     retry_on: tuple[Literal["engine", "slow", "capacity", "cut-off", "unparsable"], ...] = ()
     """Kinds of EngineError; only those that a retry can help are tried again."""
 

@@ -45,15 +45,15 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
     scratch: Path = Path(tempfile.gettempdir()) / "agentworld"
-    """Where working copies are: a disk with room for what a step reads and makes."""
+    """The folder for working copies, with room for what a step reads and writes."""
     keep_seconds: float = Field(10.0, gt=0)
-    """How often a step at work puts back what it made."""
+    """How often a running step uploads what it wrote."""
     lease_seconds: float = Field(60.0, gt=0)
-    """After how long without a word the process of a step counts as killed."""
+    """How long a step may be silent before it counts as killed."""
     step_key: SecretStr = SecretStr("")
-    """The signer of trained weights, as PEM: no bucket holds a private key."""
+    """The private key that signs trained weights, as PEM, for a store in a bucket."""
     simulator_key: SecretStr = SecretStr("")
-    """The signer of the logs of simulators that a step serves."""
+    """The private key that signs the logs of simulators that a step serves, as PEM."""
 
 
 def anywhere(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:

@@ -15,6 +15,7 @@ from agentworld.http.auth import Gate
 from agentworld.http.errors import add_handlers
 from agentworld.http.naming import SimulatorHeader
 from agentworld.serving.authorized_service import AppState
+from agentworld.serving.documentation import documentation, overview
 from agentworld.serving.episodes.quota import Quota
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.housekeeping import repeating
@@ -80,6 +81,8 @@ def create_app(
     for protocol in opened:
         app.router.routes += protocol.routes
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
+    app.add_route("/", overview, include_in_schema=False)
+    app.add_route("/docs", documentation(app), include_in_schema=False)
     app.add_middleware(Gate, access=access, loopback_only=loopback_only)
     app.add_middleware(SimulatorHeader, simulator=simulators.single)
     add_handlers(app)

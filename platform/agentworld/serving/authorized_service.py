@@ -287,7 +287,7 @@ class _EpisodeService(NamedTuple):
 
 
 def _no_run(run: str) -> str:
-    return f"there is no run {run}; open one first"
+    return f"there is no run {run}; open one by POST /runs or `agentworld run open`"
 
 
 def _lost_run(run: str) -> str:
@@ -295,4 +295,4 @@ def _lost_run(run: str) -> str:
 
 
 def _no_episode(episode: str) -> str:
-    return f"there is no episode {episode}; reset to begin one"
+    return f"there is no episode {episode}; reset to begin one, or see `episode list RUN`"

@@ -42,39 +42,43 @@ class Settings(Stores):
     """All that a service is told, as AGENTWORLD_MANIFEST and so on."""
 
     manifest: Path | None = None
-    """The pinned simulator, where it serves one."""
+    """The manifest of the simulator, to serve one; else set `AGENTWORLD_NAMESPACE`."""
     model_folder: Path | None = None
     """The files that the manifest names, which the engine serves."""
     engine_urls: tuple[str, ...] = ()
     """Replicas of its engine, as a JSON list; an endpoint's world names its own."""
     engine_model: str = ""
+    """The model's name at its engine."""
     accelerators: tuple[str, ...] = UNKNOWN
     """What its engine computes on, as a JSON list: of all replicas, or each where they differ."""
 
     namespace: str = ""
-    """Whose simulators it serves, where it serves a cluster; their keys are mounted."""
+    """The namespace whose simulators it serves, to serve those of a cluster."""
     kubeconfig: Path | None = None
-    """Else the cluster that it runs in."""
+    """The cluster's configuration; unset takes the cluster that the process runs in."""
     engine_wait_seconds: float = Field(45.0, gt=0)
     """How long a step waits for the first replica of an engine that is scaled to zero."""
     most_waiting: int = Field(1_000, gt=0)
-    """Steps that wait so for one engine."""
+    """The most steps that wait for one engine."""
 
     engine_concurrency: int = Field(32, gt=0)
-    """Of each replica."""
+    """Requests that a replica is given at once."""
     engine_timeout_seconds: float = Field(120.0, gt=0)
+    """How long to wait for an engine's answer."""
     idle_seconds: float = Field(3600.0, gt=0)
     """An episode without a step for so long is ended."""
     seal_seconds: float = Field(10.0, gt=0)
     """How often logs that grew are signed."""
     answer_seconds: float = Field(50.0, gt=0)
-    """Within which a socket hears what became of its step: less than its client waits."""
+    """Longest time until a socket is answered: less than its client waits."""
     protocols: tuple[str, ...] = PROTOCOLS
     """What the service speaks, as a JSON list."""
     access: Literal["local"] | Path
-    """The file that says who may come; `local` asks nobody, and listens on loopback alone."""
+    """The access file; `local` trusts everybody on this machine, and listens on loopback alone."""
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = 8000
+    """The port to listen on."""
 
 
 def serve(settings: Settings) -> None:

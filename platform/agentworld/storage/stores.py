@@ -18,12 +18,13 @@ class Stores(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True)
 
     ledger_url: str
+    """The database with runs, episodes and aliases."""
     objects_url: str
-    """Where long texts are kept."""
+    """The folder or bucket with long texts."""
     mirror_url: str
-    """The evidence mirror, of signed checkpoints; not where the ledger is."""
+    """The evidence mirror, a copy of what was signed; keep it apart from the ledger."""
     keys: Path
-    """A folder: `simulator` with the service's own keys, `steps` with those that close runs."""
+    """The folder with signing keys: `simulator` of the service, `steps` of what closes runs."""
 
     @classmethod
     def of(cls, folder: Path) -> "Stores":

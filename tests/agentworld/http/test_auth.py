@@ -130,7 +130,7 @@ def test_a_run_that_was_taken_away_is_told_to_who_has_its_token_and_to_nobody_el
     token = f"Bearer {gated.access.run_token('0' * 32, 'acme')}"
     for who, message in [
         (token, "was opened and the ledger has it no more; have it restored"),
-        (bearer("acme-agent"), "open one first"),
+        (bearer("acme-agent"), "open one by POST /runs"),
     ]:
         for path, body in [("/episodes", {"run": "0" * 32}), (f"/runs/{'0' * 32}/reset", {})]:
             refused = gated.ask(who, "POST", path, body)

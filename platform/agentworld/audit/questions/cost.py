@@ -50,11 +50,13 @@ class Prices(BaseSettings):
     currency: str = ""
     """A label; nothing is converted."""
     per_million_input_tokens: _Price | None = None
+    """Of a million tokens of prompts."""
     per_million_cached_tokens: _Price | None = None
-    """Of the input; unset, they cost what others do."""
+    """Of a million cached tokens of prompts; unset, they cost what other input tokens do."""
     per_million_output_tokens: _Price | None = None
+    """Of a million tokens of answers."""
     per_engine_hour: _Price | None = None
-    """Of one request: an engine that answers ten at once works ten hours in an hour."""
+    """Of an hour of one request: an engine that answers ten at once works ten hours in an hour."""
 
     @classmethod
     def from_environment(cls) -> Self:

@@ -62,7 +62,10 @@ class Simulators:
                 " by its digest"
             )
         if request.is_by_digest and not _DIGEST.fullmatch(name):
-            raise NotFound(f"there is no simulator {name[:80]!r}; give the digest of one")
+            raise NotFound(
+                f"there is no simulator {name[:80]!r}; give the digest of one that `agentworld"
+                " simulator list` prints"
+            )
         return await self._catalog.resolve(request)
 
     async def close(self) -> None:

@@ -19,6 +19,7 @@ class Secrets(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
     engine_api_key: SecretStr = SecretStr("")
+    """The API key for an engine or an endpoint that wants one."""
 
 
 def connect_engines(

@@ -20,10 +20,13 @@ class TracingSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="OTEL_", env_ignore_empty=True, frozen=True)
 
     sdk_disabled: bool = False
+    """Switch tracing off."""
     exporter_otlp_endpoint: str | None = None
+    """The collector to send spans to; unset sends none."""
     exporter_otlp_traces_endpoint: str | None = None
+    """The collector's address for spans alone, before the one for everything."""
     instrumentation_genai_capture_message_content: bool = False
-    """Actions and observations stand in the spans."""
+    """Write actions and observations into the spans."""
 
     @property
     def is_on(self) -> bool:

@@ -16,24 +16,24 @@ def signers(played) -> list[str]:
 @pytest.mark.waits
 def test_a_service_that_runs_signs_with_a_rotated_key_and_all_of_it_verifies(call, played):
     (old,) = signers(played)
-    new = call(f"keys rotate --store {played.store}").out.strip()
-    told = json.loads(call(f"keys list --store {played.store} --json").out)
+    new = call(f"signing-key rotate --store {played.store}").out.strip()
+    told = json.loads(call(f"signing-key list --store {played.store} --json").out)
     assert {each["key"]: each["signs"] for each in told} == {old: False, new: True}
     call(f"run close {played.run} --weights {records.digest('final')} --url {played.url}")
     assert signers(played) == [old, new]
     verified = json.loads(call(f"run verify {played.run} --store {played.store} --json").out)
     assert (verified["state"], verified["signed_length"]) == ("verified", verified["log_length"])
-    lines = call(f"keys list --store {played.store}").out.splitlines()
+    lines = call(f"signing-key list --store {played.store}").out.splitlines()
     assert sorted(lines) == sorted([f"{old}  verifies", f"{new}  signs"])
 
 
 def test_the_keys_of_steps_are_rotated_apart(call, played):
-    before = call(f"keys list --store {played.store}").out
-    rotated = call(f"keys rotate steps --store {played.store} --json")
-    told = json.loads(call(f"keys list steps --store {played.store} --json").out)
+    before = call(f"signing-key list --store {played.store}").out
+    rotated = call(f"signing-key rotate steps --store {played.store} --json")
+    told = json.loads(call(f"signing-key list steps --store {played.store} --json").out)
     assert [each for each in told if each["signs"]] == [json.loads(rotated.out)]
     assert len(told) == 2
-    assert call(f"keys list --store {played.store}").out == before
+    assert call(f"signing-key list --store {played.store}").out == before
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_the_keys_of_steps_are_rotated_apart(call, played):
     [("rotate", "there is no signer"), ("list steps", "holds no public key")],
 )
 def test_a_store_without_keys_is_told_and_stays_empty(call, tmp_path, words, sentence):
-    done = call(f"keys {words} --store {tmp_path}")
+    done = call(f"signing-key {words} --store {tmp_path}")
     assert done.code == 2
     assert sentence in done.error
     assert done.error.count("\n") == 1

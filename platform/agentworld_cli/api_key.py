@@ -1,4 +1,4 @@
-"""API keys: what opens a service whose access file names them."""
+"""API keys, with which callers show a service who they are."""
 
 import json
 import sys
@@ -8,11 +8,13 @@ import typer
 
 from agentworld_cli.show import Json, show_json
 
-app = typer.Typer(help="Keys that open a service.", no_args_is_help=True)
+app = typer.Typer(help="Create API keys, with which callers open a service.", no_args_is_help=True)
 
 _Roles = Annotated[
     list[str],
-    typer.Option("--role", metavar="agent|operator|auditor", help="What it is for; several times."),
+    typer.Option(
+        "--role", metavar="agent|operator|auditor", help="What the key may do; repeatable."
+    ),
 ]
 
 
@@ -21,9 +23,10 @@ def new(
     roles: _Roles = ["agent"],  # noqa: B006 - typer reads it and changes nothing
     as_json: Json = False,
 ) -> None:
-    """Print a new API key, this once, and to stderr what an access file says of it.
+    """Create an API key: prints the key, and to stderr the lines for the access file.
 
-    The key itself is kept nowhere: who loses it makes another one.
+    The key is stored nowhere: if you lose it, create another one. A command that calls a service
+    takes it from the variable AGENTWORLD_CREDENTIAL.
     """
     from agentworld.access.base import ROLES
     from agentworld.access.key import key_digest, new_key

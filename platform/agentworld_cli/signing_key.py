@@ -1,4 +1,4 @@
-"""Keys: which ones a store trusts, and a new signer in place of the current one."""
+"""Signing keys: which ones a store trusts, and a new one in place of the current one."""
 
 import json
 from pathlib import Path
@@ -8,17 +8,22 @@ import typer
 
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 
-app = typer.Typer(help="Keys that sign.", no_args_is_help=True)
+app = typer.Typer(
+    help="List and rotate the keys that sign logs of runs and trained weights.",
+    no_args_is_help=True,
+)
 
 _Whose = Annotated[
     Literal["simulator", "steps"],
-    typer.Argument(help="Those that sign the logs of runs, or the weights that runs made."),
+    typer.Argument(
+        help="simulator: keys that sign the logs of runs; steps: keys that sign trained weights."
+    ),
 ]
 
 
 @app.command("list")
 def list_(whose: _Whose = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print the keys whose signatures verify, and which one signs."""
+    """List the keys whose signatures verify, and which of them signs."""
     from agentworld.operations.keys import keys_of
 
     keys = keys_of(Path(store), whose)
@@ -33,9 +38,9 @@ def list_(whose: _Whose = "simulator", store: Store = DEFAULT_STORE, as_json: Js
 def rotate(
     whose: _Whose = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False
 ) -> None:
-    """Let a new key sign, and print its id; what the others signed verifies as before.
+    """Create a new key that signs from now on, and print its id; old signatures stay valid.
 
-    A running service that reads these keys follows at its next checkpoint.
+    A running service signs with the new key from its next checkpoint on.
     """
     from agentworld.operations.keys import rotate_key
 

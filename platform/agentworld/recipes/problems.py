@@ -1,0 +1,117 @@
+"""From pydantic's errors to sentences for whoever wrote the file: which line, which field, what."""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import NamedTuple, cast
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from agentworld.records.base import describe_problem, first_problem
+from agentworld.records.fields import describe_fields, record_in
+
+_MOST_PROBLEMS = 1_000
+_SIMILAR = 0.6
+
+Path = tuple[str | int, ...]
+
+
+class Problem(NamedTuple):
+    """What is wrong at one place of a file."""
+
+    line: int | None
+    """From 1; null where the place is not in the file."""
+    field: str
+    """With its sections, as `model.hidden_sise`."""
+    message: str
+    """What is wrong, with the value, and what to write."""
+
+
+def all_problems(kind: type[BaseModel], error: ValidationError, root: Node | None) -> list[Problem]:
+    """Everything that pydantic found wrong in a document."""
+    if error.error_count() > _MOST_PROBLEMS:
+        return [Problem(None, "the whole", first_problem(error))]
+    return [
+        Problem(_line_of(root, each["loc"]) if root else None, *_described(kind, each))
+        for each in error.errors(include_url=False)
+    ]
+
+
+def repeated_keys(root: Node) -> list[Problem]:
+    """The keys that stand twice in one mapping, of which YAML would take the last silently."""
+    problems = []
+    waiting: list[tuple[Path, Node]] = [((), root)]
+    visited = set()
+    while waiting:
+        path, node = waiting.pop()
+        if id(node) in visited:  # an alias may lead back, or to one node a million times
+            continue
+        visited.add(id(node))
+        lines: dict[str | int, int] = {}
+        for key, line, value in _children(node):
+            if key in lines:
+                name = ".".join(map(str, (*path, key)))
+                text = f"it stands in line {lines[key]} already; keep one of the two"
+                problems.append(Problem(line, name, text))
+            lines[key] = line
+            waiting.append(((*path, key), value))
+    return problems
+
+
+def _described(kind: type[BaseModel], problem: ErrorDetails) -> tuple[str, str]:
+    message = problem["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
+    field, _, complaint = describe_problem({**problem, "msg": message}).partition(": ")
+    match problem["type"], problem["input"]:
+        case "extra_forbidden", _:
+            return field, f"there is no such field; {_suggestion(kind, problem['loc'])}"
+        case "literal_error", value:
+            return field, complaint + _nearest_value(value, problem)
+        case "string_type", bool() | int() | float():
+            return field, f"{complaint}; put it in quotes"
+        case "value_error", dict():  # to repeat a whole section would help nobody
+            return field, message
+    return field, complaint
+
+
+def _suggestion(kind: type[BaseModel], path: Path) -> str:
+    record, name = record_in(kind, path[:-1]), str(path[-1])
+    siblings = list(record.model_fields) if record else []
+    if near := get_close_matches(name, siblings, 1, _SIMILAR):
+        return f"did you mean {near[0]}?"
+    elsewhere = [each.name for each in describe_fields(kind) if each.name.endswith(f".{name}")]
+    if elsewhere:
+        return f"did you mean {' or '.join(elsewhere[:3])}?"
+    return f"leave it out, or write one of: {', '.join(siblings)}"
+
+
+def _nearest_value(value: object, problem: ErrorDetails) -> str:
+    allowed = re.findall(r"'([^']*)'", str(problem.get("ctx", {}).get("expected", "")))
+    near = get_close_matches(str(value), allowed, 1, _SIMILAR)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _line_of(root: Node, path: Path) -> int:
+    """The line of the last part of a path that is in the document."""
+    node, line = root, cast("int", root.start_mark.line) + 1
+    for part in path:
+        inside: Mapping[str | int, tuple[int, Node]] = {
+            key: (place, value) for key, place, value in _children(node)
+        }
+        if part not in inside:
+            break
+        line, node = inside[part]
+    return line
+
+
+def _children(node: Node) -> list[tuple[str | int, int, Node]]:
+    if isinstance(node, MappingNode):
+        return [
+            (key.value, key.start_mark.line + 1, value)
+            for key, value in node.value
+            if isinstance(key, ScalarNode)
+        ]
+    if isinstance(node, SequenceNode):
+        return [(i, each.start_mark.line + 1, each) for i, each in enumerate(node.value)]
+    return []

@@ -1,0 +1,162 @@
+"""What the fields of a record say of themselves: types, bounds, defaults and docstrings."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel, JsonValue, SecretStr
+from pydantic.fields import FieldInfo
+
+from agentworld.records.base import Record
+
+_TYPES: Mapping[object, str] = {
+    bool: "yes or no",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    Decimal: "number",
+    Path: "path",
+    SecretStr: "text",
+}
+_BOUNDS = ((Gt, "gt", ">"), (Ge, "ge", ">="), (Lt, "lt", "<"), (Le, "le", "<="))
+
+
+class FieldDescription(Record):
+    """One field of a file that a person writes."""
+
+    name: str
+    """With its sections, as `cpt.learning_rate`; `gate[]` is an entry of a list."""
+    type: str
+    required: bool
+    default: JsonValue = None
+    unit: str
+    """Empty where the name says of no unit."""
+    meaning: str
+
+
+def describe_fields(kind: type[BaseModel]) -> list[FieldDescription]:
+    """Every field that holds a value, in the order of the declaration."""
+    return list(_describe(kind, "", kind.model_construct()))
+
+
+def field_words(record: type[BaseModel]) -> dict[str, str]:
+    """The docstrings under a record's own fields, each on one line."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(record))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    words = {}
+    for field, after in zip(tree.body, tree.body[1:], strict=False):
+        match field, after:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str() as text)),
+            ):
+                words[name] = inspect.cleandoc(text).replace("\n", " ")
+    return words
+
+
+def record_in(kind: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
+    """The record at a path such as `("gate", 0)`; None where none is there."""
+    record: type[BaseModel] | None = kind
+    for part in path:
+        if isinstance(part, int):
+            continue
+        field = record.model_fields.get(part) if record else None
+        record = _record_of(field.annotation) if field else None
+    return record
+
+
+def type_words(field: FieldInfo) -> str:
+    """What may be written in a field, with its bounds, as `whole number, > 0`."""
+    return _type_words(field.annotation) + _bounds(field)
+
+
+def _describe(
+    kind: type[BaseModel], prefix: str, defaults: BaseModel | None
+) -> Iterator[FieldDescription]:
+    words = all_field_words(kind)
+    for name, field in kind.model_fields.items():
+        where = f"{prefix}{name}"
+        default = getattr(defaults, name, None)
+        section = _record_of(field.annotation)
+        if section and get_origin(field.annotation) is not tuple:
+            nested = default if isinstance(default, BaseModel) else section.model_construct()
+            yield from _describe(section, f"{where}.", nested)
+            continue
+        yield FieldDescription(
+            name=where,
+            type=type_words(field),
+            required=field.is_required() and default is None,
+            default=_to_json(default),
+            unit=_unit(name),
+            meaning=words.get(name, ""),
+        )
+        if section:
+            yield from _describe(section, f"{where}[].", None)
+
+
+def all_field_words(kind: type[BaseModel]) -> dict[str, str]:
+    """The docstrings under all of a record's fields, those of its bases too."""
+    bases = [each for each in reversed(kind.__mro__) if issubclass(each, BaseModel)]
+    mine = [each for each in bases if each.__module__.startswith("agentworld")]
+    return {name: text for base in mine for name, text in field_words(base).items()}
+
+
+def _record_of(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) is dict:
+        return None
+    records = map(_record_of, get_args(annotation))
+    return next((each for each in records if each), None)
+
+
+def _type_words(annotation: object) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type_words(arguments[0])
+    if origin in (Union, UnionType):
+        words = [_type_words(each) for each in arguments if each is not NoneType]
+        return " or ".join(words + ["null"] * (NoneType in arguments))
+    if origin is Literal:
+        return " or ".join(f"`{each}`" for each in arguments)
+    if origin is tuple:
+        if Ellipsis not in arguments:
+            return f"list of {len(arguments)}: {', '.join(map(_type_words, arguments))}"
+        return f"list of {_type_words(arguments[0])}"
+    if origin in (dict, Mapping):
+        return f"mapping of text to {_type_words(arguments[1])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "entries"
+    return _TYPES.get(annotation, "any value")
+
+
+def _bounds(field: FieldInfo) -> str:
+    metadata: list[Any] = [*field.metadata]
+    for each in get_args(field.annotation):
+        metadata += getattr(each, "__metadata__", ())
+    bounds = [
+        f"{sign} {getattr(each, attribute):g}"
+        for kind, attribute, sign in _BOUNDS
+        for each in metadata
+        if isinstance(each, kind)
+    ]
+    return f", {', '.join(bounds)}" if bounds else ""
+
+
+def _to_json(value: object) -> JsonValue:
+    if isinstance(value, tuple):
+        return [_to_json(each) for each in value]
+    return cast("JsonValue", value)
+
+
+def _unit(name: str) -> str:
+    if name.startswith("num_") and name.endswith("s"):
+        return name.removeprefix("num_").replace("_", " ")
+    units = {"seconds": "seconds", "tokens": "tokens", "share": "share of 1"}
+    return next((unit for word, unit in units.items() if word in name.split("_")), "")

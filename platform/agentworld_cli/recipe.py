@@ -1,0 +1,107 @@
+"""Recipes: the files that say how a job collects, trains, evaluates and serves."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from agentworld_cli.plain import plain
+from agentworld_cli.show import Json, console, show_json
+
+app = typer.Typer(
+    help="List, show and check recipes: the settings of a job, in YAML.", no_args_is_help=True
+)
+
+_Recipe = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|NAME", help="A recipe's file, or a name that `recipe list` prints."
+    ),
+]
+_INVALID = 2
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List the shipped recipes; copy the file of one to begin your own."""
+    from agentworld.recipes.load import recipe_summary, shipped_recipes
+
+    rows = [
+        {"name": name, "about": recipe_summary(path), "file": str(path)}
+        for name, path in shipped_recipes().items()
+    ]
+    if as_json:
+        show_json(rows)
+        return
+    for row in rows:
+        console.print(f"{row['name']:<12} {row['about']}", soft_wrap=True, markup=False)
+        console.print(f"{'':<12} {row['file']}", soft_wrap=True, markup=False)
+
+
+@app.command()
+def show(recipe: _Recipe, as_json: Json = False) -> None:
+    """Print a recipe as YAML with every default filled in."""
+    from yaml import safe_dump
+
+    from agentworld.recipes import load_recipe, recipe_path
+
+    resolved = load_recipe(recipe_path(recipe))
+    if as_json:
+        show_json(resolved)
+    else:
+        print(safe_dump(resolved.model_dump(mode="json"), sort_keys=False), end="")
+
+
+@app.command()
+def fields(
+    section: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SECTION]", help="A section such as collect or agent.rl; else all."
+        ),
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Print every field of a recipe: type, default, unit and meaning."""
+    from agentworld.errors import InputError
+    from agentworld.recipes import Recipe
+    from agentworld.records.fields import describe_fields
+
+    rows = [
+        each
+        for each in describe_fields(Recipe)
+        if not section
+        or each.name == section
+        or each.name.startswith((f"{section}.", f"{section}["))
+    ]
+    if not rows:
+        sections = ", ".join(Recipe.model_fields)
+        raise InputError(f"a recipe has no section {section!r}; give one of: {sections}")
+    if as_json:
+        show_json([each.model_dump(mode="json") for each in rows])
+        return
+    for each in rows:
+        value = "required" if each.required else f"default {json.dumps(each.default)}"
+        unit = f" ({each.unit})" if each.unit else ""
+        console.print(f"{each.name}: {each.type}{unit}, {value}", soft_wrap=True, markup=False)
+        console.print(f"    {each.meaning}", soft_wrap=True, markup=False)
+
+
+@app.command()
+def check(recipe: _Recipe, as_json: Json = False) -> None:
+    """Check a recipe and print everything that is wrong in it, by line.
+
+    Exits with 2 if something is wrong.
+    """
+    from agentworld.recipes import load_recipe, recipe_path
+    from agentworld.recipes.load import check_recipe
+
+    path = recipe_path(recipe)
+    if not as_json:
+        load_recipe(path)
+        print(plain(f"{path} is a valid recipe"))
+        return
+    problems = check_recipe(path)
+    show_json({"valid": not problems, "problems": [each._asdict() for each in problems]})
+    if problems:
+        raise typer.Exit(_INVALID)

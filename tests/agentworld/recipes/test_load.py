@@ -1,0 +1,85 @@
+import pytest
+
+from agentworld.errors import InvalidFile
+from agentworld.recipes import load_recipe
+from agentworld.recipes.load import check_recipe
+
+
+def written(folder, text):
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_all_that_is_wrong_in_a_recipe_is_named_at_once_in_the_order_of_the_lines(tmp_path):
+    text = (
+        "name: x\nmodel: {hidden_sise: 64}\ncollect:\n  num_transitions: -3\n  seed: 1\n  seed: 2\n"
+    )
+    path = written(tmp_path, text)
+    with pytest.raises(InvalidFile) as refused:
+        load_recipe(path)
+    assert refused.value.problems == (
+        f"line 2 of the recipe {path} is wrong at model.hidden_sise: there is no such field;"
+        " did you mean hidden_size?",
+        f"line 4 of the recipe {path} is wrong at collect.num_transitions: it should be greater"
+        " than 0 (got '-3')",
+        f"line 6 of the recipe {path} is wrong at collect.seed: it stands in line 5 already; keep"
+        " one of the two",
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("collect: {learning_rate: 1}", "did you mean cpt.learning_rate or sft.learning_rate"),
+        ("deploy: {zzz: 1}", "leave it out, or write one of: alias"),
+        ("engine: {dtype: bfloat}", "did you mean bfloat16?"),
+        ("nightly: {simulator: 12}", "put it in quotes"),
+        ("engine: {parallelism: 2}", "transformers-serve takes neither quantisation nor"),
+        ("gate: [{metric: a}]", "Field required"),
+        ("gate: [{metric: a, least: 1, leest: 1}]", "did you mean least?"),
+    ],
+)
+def test_a_problem_says_what_to_write(tmp_path, section, message):
+    (problem,) = check_recipe(written(tmp_path, f"name: x\n{section}\n"))
+    assert message in problem.message
+    assert problem.line == 2
+
+
+def test_a_missing_name_is_a_problem_of_the_whole_file(tmp_path):
+    (problem,) = check_recipe(written(tmp_path, ""))
+    assert (problem.line, problem.field) == (None, "the whole")
+
+
+def test_a_file_whose_parts_are_aliases_of_each_other_is_read_once(tmp_path):
+    path = written(tmp_path, "name: x\ncollect: &a\n  options: &b {x: *a, y: *b}\n")
+    assert check_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [("1e-3", 1e-3), ("2E-4", 2e-4), (".5e-3", 5e-4), ("0.01", 0.01)],
+)
+def test_a_rate_is_read_as_people_write_it(tmp_path, words, value):
+    recipe = load_recipe(written(tmp_path, f"name: x\nrl: {{learning_rate: {words}}}\n"))
+    assert recipe.rl.learning_rate == value
+
+
+@pytest.mark.parametrize(("words", "value"), [("2e5", 200_000), ("200_000", 200_000)])
+def test_a_count_is_read_as_people_write_it(tmp_path, words, value):
+    recipe = load_recipe(written(tmp_path, f"name: x\ncollect: {{num_transitions: {words}}}\n"))
+    assert recipe.collect.num_transitions == value
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [("yes", True), ("On", True), ("true", True), ("no", False), ("OFF", False), ("False", False)],
+)
+def test_a_boolean_is_read_as_people_write_it(tmp_path, words, value):
+    recipe = load_recipe(written(tmp_path, f"name: x\nprepare: {{redact: {words}}}\n"))
+    assert recipe.prepare.redact is value
+
+
+def test_a_word_that_yaml_would_take_for_a_boolean_stays_a_word_where_a_field_takes_words(tmp_path):
+    recipe = load_recipe(written(tmp_path, "name: yes\ncpt: {stage: cpt, reasoning: off}\n"))
+    assert (recipe.name, recipe.cpt.reasoning) == ("yes", "off")

@@ -1,0 +1,43 @@
+import pytest
+
+from agentworld.recipes import Recipe
+from agentworld.recipes.train import AgentRlRecipe
+from agentworld.records.fields import describe_fields, record_in
+from agentworld.records.gate import Gate
+
+FIELDS = {each.name: each for each in describe_fields(Recipe)}
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "default", "unit"),
+    [
+        ("cpt.learning_rate", "number, > 0", 1e-5, ""),
+        ("sft.sequence_tokens", "whole number or null, > 0", 8192, "tokens"),
+        ("cpt.adam_betas", "list of 2: number, number", [0.9, 0.95], ""),
+        ("engine.dtype", "`float32` or `bfloat16` or `float16`", "float32", ""),
+        ("rl.reward.endpoint.timeout_seconds", "number", 60.0, "seconds"),
+        ("evaluate.num_episodes", "whole number, > 0", 80, "episodes"),
+        ("simulate.domains", "mapping of text to text or null", {}, ""),
+        ("prepare.redact", "yes or no", True, ""),
+        ("agent.rl.num_steps", "whole number", AgentRlRecipe().num_steps, "steps"),
+    ],
+)
+def test_a_field_is_described_as_a_person_writes_it(name, type_, default, unit):
+    field = FIELDS[name]
+    assert (field.type, field.default, field.unit) == (type_, default, unit)
+    assert not field.required
+
+
+def test_a_name_and_the_parts_of_a_list_without_default_are_required():
+    required = [name for name, field in FIELDS.items() if field.required]
+    assert required == ["name", "gate[].metric", "gate[].least"]
+
+
+def test_every_field_says_what_it_means():
+    assert [name for name, field in FIELDS.items() if not field.meaning] == []
+
+
+def test_the_record_at_a_path_is_found_through_sections_and_lists():
+    assert record_in(Recipe, ("gate", 0)) is Gate
+    assert record_in(Recipe, ("agent", "rl")) is AgentRlRecipe
+    assert record_in(Recipe, ("simulate", "domains")) is None

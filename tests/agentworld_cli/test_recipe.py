@@ -1,0 +1,66 @@
+import json
+
+import yaml
+
+from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.recipes.load import shipped_recipes
+
+WRONG = "name: x\nmodel:\n  hidden_sise: 64\ncollect:\n  num_transitions: -3\n"
+
+
+def test_the_shipped_recipes_are_listed_with_what_they_are_for(call):
+    rows = json.loads(call("recipe list --json").out)
+    assert [row["name"] for row in rows] == list(shipped_recipes())
+    assert all(row["about"] for row in rows)
+    shown = call("recipe list").out
+    assert "smoke        The whole loop in a minute or two" in shown
+
+
+def test_a_recipe_is_shown_with_its_defaults_as_a_recipe_that_is_the_same(call, tmp_path):
+    path = tmp_path / "shown.yaml"
+    path.write_text(call("recipe show smoke").out)
+    assert load_recipe(path) == load_recipe(recipe_path("smoke"))
+    assert yaml.safe_load(path.read_text())["rl"]["learning_rate"] == 1e-4
+    shown = json.loads(call("recipe show smoke --json").out)
+    assert Recipe.model_validate(shown) == load_recipe(path)
+
+
+def test_the_fields_of_a_section_are_printed_with_type_default_unit_and_meaning(call):
+    lines = call("recipe fields cpt").out.splitlines()
+    assert "cpt.tokens_per_batch: whole number, > 0 (tokens), default 8192" in lines
+    assert "    Tokens of a batch, padding included." in lines
+    assert all(line.startswith(("cpt.", "    ")) for line in lines)
+    rows = json.loads(call("recipe fields gate --json").out)
+    assert [row["name"] for row in rows] == ["gate", "gate[].metric", "gate[].least"]
+
+
+def test_a_section_that_no_recipe_has_is_refused_with_those_that_it_has(call):
+    done = call("recipe fields cptt")
+    assert done.code == 2
+    assert "no section 'cptt'; give one of: name, collect" in done.error
+
+
+def test_a_check_prints_a_sentence_for_each_thing_that_is_wrong(call, tmp_path):
+    (tmp_path / "mine.yaml").write_text(WRONG)
+    done = call(f"recipe check {tmp_path}/mine.yaml")
+    assert (done.code, done.out) == (2, "")
+    first, second = done.error.splitlines()
+    assert first.startswith("error: line 3 of the recipe ")
+    assert first.endswith("model.hidden_sise: there is no such field; did you mean hidden_size?")
+    assert "line 5 of the recipe" in second
+
+
+def test_a_check_tells_a_machine_the_same(call, tmp_path):
+    (tmp_path / "mine.yaml").write_text(WRONG)
+    done = call(f"recipe check {tmp_path}/mine.yaml --json")
+    report = json.loads(done.out)
+    assert (done.code, report["valid"]) == (2, False)
+    assert [(each["line"], each["field"]) for each in report["problems"]] == [
+        (3, "model.hidden_sise"),
+        (5, "collect.num_transitions"),
+    ]
+
+
+def test_a_recipe_that_is_right_is_said_to_be(call):
+    assert call("recipe check demo").out.endswith("demo.yaml is a valid recipe\n")
+    assert json.loads(call("recipe check demo --json").out) == {"valid": True, "problems": []}

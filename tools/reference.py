@@ -1,0 +1,220 @@
+"""Writes the reference from the code: `python tools/reference.py FOLDER`.
+
+A page for the fields of a recipe, the commands, the errors with their codes, and the variables that
+each process reads from its environment.
+"""
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, get_args
+
+from pydantic import AliasChoices
+from pydantic_settings import BaseSettings
+from typer.main import get_command
+
+import agentworld_console.settings
+import agentworld_operator.first_secrets
+import agentworld_operator.settings
+import agentworld_pipelines.retries
+import agentworld_pipelines.settings
+from agentworld import errors
+from agentworld.audit.questions.cost import Prices
+from agentworld.client.credential import ClientSettings
+from agentworld.http.errors import MEANINGS
+from agentworld.operations import installed, registry
+from agentworld.pinning import verifier
+from agentworld.recipes import Recipe
+from agentworld.recipes.ranks import Ranks
+from agentworld.records.fields import all_field_words, describe_fields, type_words
+from agentworld.runner import remote
+from agentworld.serving import main as serving
+from agentworld.serving.simulators.engines import Secrets
+from agentworld.serving.telemetry.tracing import TracingSettings
+from agentworld.storage.stores import Stores
+from agentworld_cli.errors import exit_code
+from agentworld_cli.main import app
+
+_STEP = (remote.Settings, registry.Settings, installed.Settings, ClientSettings, Stores)
+PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {
+    "agentworld": (
+        "The command line.",
+        (*_STEP, Prices, agentworld_pipelines.settings.ServerSettings),
+    ),
+    "A step of a pipeline": (
+        "What the command line reads for a step, and what follows.",
+        (
+            agentworld_pipelines.retries.RetrySettings,
+            agentworld_pipelines.settings.ClusterSettings,
+            Ranks,
+        ),
+    ),
+    "python -m agentworld.serving.main": (
+        "The simulator service.",
+        (serving.Settings, Secrets, TracingSettings),
+    ),
+    "python -m agentworld_console.main": (
+        "The console; it also reads the variables of the stores and of the registry.",
+        (agentworld_console.settings.Settings,),
+    ),
+    "python -m agentworld_operator.main": (
+        "The operator.",
+        (
+            agentworld_operator.settings.Settings,
+            agentworld_operator.settings.WebhookSettings,
+            agentworld_pipelines.settings.ServerSettings,
+        ),
+    ),
+    "python -m agentworld_operator.first_secrets": (
+        "The job that makes the Secrets.",
+        (agentworld_operator.first_secrets.Settings,),
+    ),
+    "python -m agentworld.pinning.verifier": (
+        "The init container that checks an engine's weights.",
+        (verifier.Settings,),
+    ),
+}
+
+
+def recipe() -> str:
+    """The fields of a recipe, a table for each section."""
+    page = _page(
+        "Recipe fields",
+        "A recipe is a YAML file with the settings of a job. Only `name` is required. `agentworld"
+        " recipe show demo` prints a whole one, `agentworld recipe check FILE` names everything"
+        " that is wrong in one, and `agentworld recipe fields cpt` prints a section of this page.",
+    )
+    section = None
+    for field in describe_fields(Recipe):
+        if (name := field.name.split(".")[0].removesuffix("[]")) != section:
+            section = name
+            page += f"\n## {name}\n\n" + _head("field", "type", "default", "unit", "meaning")
+        default = "required" if field.required else f"`{json.dumps(field.default)}`"
+        page += _row(f"`{field.name}`", field.type, default, field.unit, field.meaning)
+    return page
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    return _page(
+        "Commands",
+        "`agentworld COMMAND --help` prints the same. Where a command takes `--json` it prints its"
+        " result as JSON on stdout; errors are sentences on stderr, with the codes of"
+        " [errors](errors.md).",
+    ) + "".join(_command(get_command(app), "agentworld"))
+
+
+def _command(command: Any, name: str) -> Iterator[str]:
+    nested = getattr(command, "commands", None)
+    if nested:
+        for verb, each in nested.items():
+            yield from _command(each, f"{name} {verb}")
+        return
+    text = "\n".join(line.strip() for line in command.help.splitlines()).strip()
+    yield f"\n## {name}\n\n{text}\n\n" + _head("argument or option", "default", "meaning")
+    for each in command.params:
+        values = each.default if isinstance(each.default, list | tuple) else [each.default]
+        default = "required" if each.required else _default(", ".join(map(_word, values)))
+        yield _row(f"`{_usage(each)}`", default, each.help or "")
+
+
+def _usage(parameter: Any) -> str:
+    choices = get_args(parameter.type_descriptor.annotation)
+    words = parameter.metavar or "|".join(map(str, choices))
+    if parameter.param_type_name == "option":
+        return f"{'/'.join([*parameter.opts, *parameter.secondary_opts])} {words}".strip()
+    return words or parameter.name.upper()
+
+
+def _word(value: object) -> str:
+    return "" if value in (None, False) else str(value)
+
+
+def failures() -> str:
+    """The classes of errors with their exit codes, and the answers of the service."""
+    page = _page(
+        "Errors",
+        "Each error is one sentence: what is wrong, the value, and what to do. A command ends with"
+        " the code of its error's class; 0 is success, 1 a defect, and 2 also a word of the"
+        " command line that cannot be read. An error that may be retried can pass by itself.",
+    )
+    page += "\n## Exit codes\n\n" + _head("class", "code", "may be retried", "meaning")
+    for kind in _classes(errors.AgentworldError):
+        words = " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
+        page += _row(
+            f"`{kind.__name__}`", str(exit_code(kind)), "yes" if kind.retryable else "", words
+        )
+    page += "\n## Answers of the service\n\n" + _head("HTTP status", "meaning")
+    return page + "".join(_row(str(status), words) for status, words in MEANINGS.items())
+
+
+def _classes(kind: type[errors.AgentworldError]) -> Iterator[type[errors.AgentworldError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        if each.__module__ == errors.__name__:
+            yield from _classes(each)
+
+
+def environment() -> str:
+    """The variables that each process reads."""
+    page = _page(
+        "Environment variables",
+        "What each process reads from its environment. Lists and mappings are written as JSON."
+        " Libraries read variables of their own beside these, such as `HF_ENDPOINT`,"
+        " `CUDA_VISIBLE_DEVICES`, `AWS_*` and `OTEL_*`.",
+    )
+    for process, (about, kinds) in PROCESSES.items():
+        page += f"\n## {process}\n\n{about}\n\n" + _head("variable", "type", "default", "meaning")
+        for kind in kinds:
+            page += "".join(_variables(kind))
+    return page
+
+
+def _variables(kind: type[BaseSettings]) -> Iterator[str]:
+    words = all_field_words(kind)
+    prefix = kind.model_config.get("env_prefix", "")
+    for name, field in kind.model_fields.items():
+        names = [f"{prefix}{name}".upper()]
+        if isinstance(field.validation_alias, AliasChoices):
+            names = [str(each) for each in field.validation_alias.choices]
+        default = "required" if field.is_required() else _default(field.default)
+        if kind is Stores:
+            default = "in `--store`"
+        variable = " or ".join(f"`{each}`" for each in names)
+        yield _row(variable, type_words(field), default, words.get(name, ""))
+
+
+def _default(value: object) -> str:
+    text = json.dumps(value, default=str).strip('"')
+    if isinstance(value, Path) and value.is_relative_to(gettempdir()):
+        return "`$TMPDIR/agentworld`"
+    return f"`{text}`" if text.strip("*") not in ("", "null", "[]", "{}") else ""
+
+
+def _page(title: str, text: str) -> str:
+    return f"# {title}\n\n<!-- written by tools/reference.py: run `make manifests` -->\n\n{text}\n"
+
+
+def _head(*names: str) -> str:
+    return _row(*names) + f"|{'---|' * len(names)}\n"
+
+
+def _row(*cells: str) -> str:
+    escaped = [cell.replace("|", r"\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |\n"
+
+
+PAGES = {"recipe": recipe, "commands": commands, "errors": failures, "environment": environment}
+
+
+def main(folder: str) -> None:
+    """Writes all pages into a folder."""
+    for name, page in PAGES.items():
+        (Path(folder) / f"{name}.md").write_text(page())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
