@@ -80,9 +80,9 @@ def _suggestion(kind: type[BaseModel], path: Path) -> str:
     siblings = list(record.model_fields) if record else []
     if near := get_close_matches(name, siblings, 1, _SIMILAR):
         return f"did you mean {near[0]}?"
-    elsewhere = [each.name for each in describe_fields(kind) if each.name.endswith(f".{name}")]
-    if elsewhere:
-        return f"did you mean {' or '.join(elsewhere[:3])}?"
+    fields = [field.name for field in describe_fields(kind) if field.name.endswith(f".{name}")]
+    if fields:
+        return f"did you mean {' or '.join(fields[:3])}?"
     return f"leave it out, or write one of: {', '.join(siblings)}"
 
 

@@ -215,11 +215,11 @@ def first_problem(error: ValidationError, redact: Callable[[str], str] = str) ->
     """
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
-    return describe_problem(error.errors(include_url=False)[0])
+    return describe_problem(error.errors(include_url=False)[0], redact)
 
 
-def describe_problem(problem: ErrorDetails) -> str:
-    """One thing that pydantic found wrong, as words: where, what, which value."""
+def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> str:
+    """One thing that pydantic found wrong, as words: where, what, which value (see above)."""
     where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return f"{where}: {problem['msg']}"
