@@ -1,17 +1,24 @@
-"""What the docs say of the house is what the house is."""
+"""What the docs say is what the project is."""
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from agentworld.steps.table import STEPS
+from agentworld_cli.main import app
+from agentworld_operator.resources.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def contract(name: str) -> list[str]:
@@ -39,10 +46,33 @@ def test_every_test_that_the_architecture_names_exists():
             assert f"\ndef {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
 
 
-def test_the_readmes_tree_shows_every_room():
-    text = (ROOT / "README.md").read_text()
-    shown = re.findall(r"^\s+(\w+)(?:/|\.py)", text, re.M)
-    assert set(contract("packages are stacked")) <= set(shown)
+def test_the_readme_is_short():
+    assert len(README.read_text().splitlines()) <= 150
+
+
+def test_the_glossary_has_every_command_every_custom_resource_and_every_package():
+    terms = {name for term, _ in glossary() for name in re.findall(r"`([\w-]+)`", term)}
+    commands = set(typer.main.get_command(app).commands)
+    packages = {
+        *contract("programs stand on the library")[:-1],
+        *contract("packages are stacked"),
+    }
+    assert commands | {kind.kind for kind in KINDS} | packages <= terms
+
+
+def test_the_glossary_is_in_alphabetical_order_and_has_each_term_once():
+    terms = [re.sub(r"[-_]", " ", term.replace("`", "").lower()) for term, _ in glossary()]
+    assert terms == sorted(terms)
+    names = [term for term, _ in glossary()]
+    assert len(names) == len(set(names))
+
+
+def glossary() -> list[tuple[str, str]]:
+    """Each term of the glossary with the file or folder that defines it."""
+    text = (ROOT / "docs/glossary.md").read_text()
+    rows = re.findall(r"^\| (.+?) \| .+ \| \[.+\]\((.+)\) \|$", text, re.M)
+    assert len(rows) == len([line for line in text.splitlines() if line[:2] == "| "]) - 1
+    return rows
 
 
 @pytest.mark.parametrize(
@@ -82,10 +112,70 @@ def test_the_reference_is_what_the_code_says_and_leaves_no_meaning_out(tmp_path)
     assert [row for row in rows if row.endswith("|  |")] == []
 
 
-def test_every_link_of_the_docs_leads_somewhere():
-    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
-        assert [link for link in links if not (path.parent / link).exists()] == []
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(path):
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if "://" in link:
+            continue
+        file, _, heading = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), link
+        assert not heading or heading in anchors(target), link
+
+
+def prose(path: Path) -> str:
+    """A page without its code blocks."""
+    return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link to a page may name after `#`, as GitHub makes it of each heading."""
+    titles = re.findall(r"^#+ (.+)$", prose(path), re.M)
+    plain = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", title) for title in titles]
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in plain}
+
+
+def calls(path: Path, program: str) -> list[list[str]]:
+    """The arguments of every call of a program in a page's code blocks.
+
+    In a block of `console` or `text` only lines with a prompt are calls.
+    """
+    found = []
+    call = re.compile(
+        rf"(?:\w+=\$\()?(?:\.venv/bin/)?{program}(?= |$)(.*?)(?:\)| \| head -1\)| (?:[|>;#&]).*)?"
+    )
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.M | re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            if language == "sh" or line.startswith("$ "):
+                match = call.fullmatch(line.removeprefix("$ ").strip())
+                found += [shlex.split(match[1])] if match else []
+    return found
+
+
+def test_calls_are_found_where_a_page_shows_them(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```sh\nx=$(tool a --b $c | head -1)\ntool d \\\n  e  # why\nother f\n```\n"
+        "```console\n$ tool g > h\ntool says i\n```\n"
+    )
+    assert calls(page, "tool") == [["a", "--b", "$c"], ["d", "e"], ["g"]]
+
+
+def test_every_make_target_that_a_page_shows_exists():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    shown = [(path.name, call) for path in PAGES for call in calls(path, "make")]
+    assert ("README.md", ["demo"]) in shown
+    for page, call in shown:
+        assert {word for word in call if "=" not in word} <= set(targets), (page, call)
+
+
+@pytest.mark.compute
+def test_every_agentworld_command_that_a_page_shows_is_one_with_these_options():
+    shown = [(path.name, call) for path in PAGES for call in calls(path, "agentworld")]
+    assert ("README.md", ["audit", "verify"]) in shown
+    for page, call in shown:
+        done = CliRunner().invoke(app, [*call, "--help"])
+        assert done.exit_code == 0, f"{page}: agentworld {shlex.join(call)}: {done.output}"
 
 
 def test_every_module_and_file_that_the_docs_name_is_there():
@@ -93,7 +183,7 @@ def test_every_module_and_file_that_the_docs_name_is_there():
     packages = [ROOT / package for package in wheel["targets"]["wheel"]["packages"]]
     folders = [ROOT, *packages, *{package.parent for package in packages}]
     missing = []
-    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]:
+    for path in [ROOT / "CHANGELOG.md", *PAGES]:
         text = path.read_text()
         modules = re.findall(r"python -m (agentworld[\w.]*\w)", text)
         files = [f"{module.replace('.', '/')}.py" for module in modules]

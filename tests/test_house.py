@@ -2,7 +2,6 @@
 
 import ast
 import re
-import shlex
 import subprocess
 import sys
 import sysconfig
@@ -14,9 +13,6 @@ import grimp
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from typer.testing import CliRunner
-
-from agentworld_cli.main import app
 
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "tools/constraints"
@@ -226,26 +222,3 @@ def test_a_pin_is_a_name_and_a_version_and_no_address():
         lines = [line for line in text.splitlines() if line[:1] != "#"]
         assert lines
         assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+", line)] == []
-
-
-def readme_commands(program: str) -> list[list[str]]:
-    """The arguments of every call of a program in the README's code blocks."""
-    blocks = re.findall(r"^```\w*\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    call = re.compile(rf"(?:\$ )?(?:\.venv/bin/)?{program}\b(?![/.])(.*?)(?: (?:[|>;#]|&&).*)?")
-    found = [shlex.split(match[1]) for match in map(call.fullmatch, lines) if match]
-    assert found, f"the README shows no call of {program}"
-    return found
-
-
-def test_every_make_target_that_the_readme_names_exists():
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
-    named_there = {word for call in readme_commands("make") for word in call if "=" not in word}
-    assert named_there - set(targets) == set()
-
-
-@pytest.mark.compute
-def test_every_agentworld_command_that_the_readme_shows_is_one_with_these_options():
-    for call in readme_commands("agentworld"):
-        done = CliRunner().invoke(app, [*call, "--help"])
-        assert done.exit_code == 0, f"agentworld {shlex.join(call)}: {done.output}"

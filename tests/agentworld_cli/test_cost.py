@@ -198,7 +198,13 @@ def test_a_service_on_a_server_is_counted_through_the_environment(
     ledger.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
     store = tmp_path / "store"
-    for words in ("", "--by tenant", f"--run {run}", f"--episode {episode.id}", "--tenant acme"):
+    for words in (
+        "",
+        "--group-by tenant",
+        f"--run {run}",
+        f"--episode {episode.id}",
+        "--tenant acme",
+    ):
         told = json.loads(call(f"cost {words} --store {store} --json").out)
         (cost,) = told["costs"]
         assert (cost["tenant"], cost["num_steps"]) == ("acme", 2)

@@ -1,4 +1,4 @@
-"""Two commands in a simulated shell, over the OpenEnv wire."""
+"""Two commands in a simulated shell, over OpenEnv."""
 
 import sys
 

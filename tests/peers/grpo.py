@@ -41,7 +41,7 @@ def main(run_url: str, tasks_file: str, out: str) -> None:
     torch.manual_seed(0)
     tasks = json.loads(Path(tasks_file).read_text())
     model, tokenizer = fitted_policy(tasks[0]["instruction"], ShellEnv(run_url).bash)
-    # The words of the task come from the wire, by `reset`.
+    # `reset` gives the words of the task.
     prompt = [{"role": "user", "content": ""}]
     trainer = GRPOTrainer(
         model=model,

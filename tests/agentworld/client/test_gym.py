@@ -380,7 +380,7 @@ def test_no_other_module_of_the_client_waits_for_gymnasium():
 
 @pytest.mark.compute
 def test_the_guides_example_runs(serve, tmp_path):
-    guide = (Path(__file__).parents[3] / "docs/guides/wires.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs/guides/protocols.md").read_text()
     section = re.search(r"^## Gymnasium$(.*?)(?=^## |\Z)", guide, re.M | re.S)[1]
     example = tmp_path / "example.py"
     with listening(serve().app) as url:

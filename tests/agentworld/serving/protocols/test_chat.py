@@ -302,7 +302,7 @@ def test_openais_plain_client_over_a_socket(serve):
 
 @pytest.mark.waits
 def test_the_guides_example_runs_with_the_newest_client_alone(serve):
-    guide = (ROOT / "docs/guides/wires.md").read_text()
+    guide = (ROOT / "docs/guides/protocols.md").read_text()
     section = guide.partition("\n## OpenAI\n")[2].partition("\n## ")[0]
     (example,) = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
     served = serve()

@@ -23,7 +23,7 @@ from agentworld.errors import EngineError
 from make import records
 from make.service import listening
 
-GUIDE = Path(__file__).parents[4] / "docs/guides/wires.md"
+GUIDE = Path(__file__).parents[4] / "docs/guides/protocols.md"
 READ = {
     "name": "read_file",
     "description": "Reads lines of a file.",

@@ -152,7 +152,7 @@ def flush_left(text: str) -> str:
 
 
 def test_the_guide_shows_what_runs_here():
-    guide = (ROOT / "docs/guides/wires.md").read_text()
+    guide = (ROOT / "docs/guides/protocols.md").read_text()
     (section,) = re.findall(r"^## OpenEnv\n(.*?)(?=^## |\Z)", guide, re.M | re.S)
     shown = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
     programs = [flush_left(path.read_text()) for path in (ROOT / "tests/peers").glob("*.py")]
