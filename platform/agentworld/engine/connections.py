@@ -58,6 +58,12 @@ class Connections:
                     )
             except TimeoutError as error:
                 raise httpx.ReadTimeout(f"waited {self._timeout_seconds:g} s") from error
+            except AttributeError as error:
+                # anyio (4.16) asks a new connection for its peer, and uvloop has no socket any
+                # more where the server has closed it by then.
+                if error.name != "getpeername":
+                    raise
+                raise httpx.ConnectError("closed by the server as it was opened") from error
             finally:
                 idle.append(client)
 

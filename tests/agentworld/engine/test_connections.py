@@ -3,8 +3,12 @@
 import asyncio
 import contextlib
 import re
+import socket
+import struct
+import threading
 
 import pytest
+import uvloop
 
 from agentworld.engine.base import CompletionRequest
 from agentworld.engine.openai import OpenAIEngine
@@ -118,6 +122,30 @@ def test_an_engine_that_is_not_there_is_an_error():
         return await say(connect(gone))
 
     assert asyncio.run(work()) == "engine"
+
+
+def test_a_connection_that_is_reset_as_it_is_opened_is_an_error():
+    def reset_all(listener):
+        with contextlib.suppress(OSError):  # until the listener is closed
+            while True:
+                connection, _ = listener.accept()
+                no_linger = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_linger)
+                connection.close()
+
+    async def work(url):
+        # One of six comes at the worst moment of uvloop, on which the service runs.
+        return {await say(connect(url)) for _ in range(300)}
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=reset_all, args=[listener])
+        thread.start()
+        try:
+            kinds = uvloop.run(work(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+    assert kinds == {"engine"}
 
 
 class Counting:
