@@ -172,7 +172,7 @@ def test_every_make_target_that_a_page_shows_exists():
 @pytest.mark.compute
 def test_every_agentworld_command_that_a_page_shows_is_one_with_these_options():
     shown = [(path.name, call) for path in PAGES for call in calls(path, "agentworld")]
-    assert ("README.md", ["audit", "verify"]) in shown
+    assert ("README.md", "audit") in {(page, call[0]) for page, call in shown}
     for page, call in shown:
         done = CliRunner().invoke(app, [*call, "--help"])
         assert done.exit_code == 0, f"{page}: agentworld {shlex.join(call)}: {done.output}"
