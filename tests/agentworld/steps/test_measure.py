@@ -192,7 +192,9 @@ def test_a_secret_of_a_live_episode_is_what_it_is_in_the_data_set(night, redact,
     (live,) = night.store.glob("steps/measure/*/live.jsonl")
     first, *others = night.live
     turn = first.turns[0].model_copy(update={"action": f"echo {SECRET}", "observation": SECRET})
-    write_trajectories(live, [first.model_copy(update={"turns": (turn, *first.turns[1:])}), *others])
+    write_trajectories(
+        live, [first.model_copy(update={"turns": (turn, *first.turns[1:])}), *others]
+    )
     for path in (live.parent / "receipt.json", live.parent / "report.json"):
         path.unlink()
     for path in live.parent.glob("replayed/*.json"):
