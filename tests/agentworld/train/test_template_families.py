@@ -79,7 +79,8 @@ MARKED = CHATML.replace(
     "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}"
     "{% else %}{{ m.content }}<|im_end|>{% endif %}",
 )
-MARKED_IN_PIECES = MARKED.replace(
+# Without a prompt for answers, so that the marks alone say where they are.
+MARKED_IN_PIECES = MARKED.partition("{% if add")[0].replace(
     "<|im_end|>{% endgen", "{% endgeneration %}{% generation %}<|im_end|>{% endgen"
 )
 FAMILIES = {
