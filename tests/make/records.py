@@ -290,6 +290,14 @@ def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> P
     return folder
 
 
+def trained_step(store: Path, stage: Stage, **fields: object) -> Path:
+    """The folder of a stage that is finished; it holds its records and no model."""
+    made = checkpoint(stage, **fields)
+    folder = finished_step(store, stage, made.artifact)
+    made.write(folder / "checkpoint.json")
+    return folder
+
+
 def dataset(**pools: PoolFile) -> DataSet:
     """A data set of these pools."""
     return DataSet(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agentworld.audit.read.sources import world_models_of
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import InputError, NotFound, SimulatorError
-from agentworld.lineage.base import Registry, VersionRef
+from agentworld.lineage.base import Registry, WorldModel
 from agentworld.operations.ledger import existing_ledger, open_ledger
 from agentworld.operations.registry import check_store, open_registry
 from agentworld.operations.serving import deployed_service
@@ -127,10 +127,11 @@ def resolve_simulator(name: str, store: Path) -> PinnedSimulator:
         raise NotFound(f"{problem} {there}, and {error}") from error
 
 
-def versions_of(simulator: PinnedSimulator, store: Path) -> list[VersionRef]:
-    """The registered versions that stand for its weights; raises StoreError."""
+def world_model_of(simulator: PinnedSimulator, store: Path) -> WorldModel | None:
+    """What its weights were registered as, for the first time; raises StoreError."""
     registry = _registry(store)
-    return world_models_of(simulator.manifest, registry) if registry else []
+    versions = world_models_of(simulator.manifest, registry) if registry else []
+    return registry.world_model(versions[0]) if registry and versions else None
 
 
 def summaries(store: Path) -> list[SimulatorSummary]:

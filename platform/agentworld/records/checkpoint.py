@@ -79,6 +79,8 @@ class Checkpoint(Record):
     """Artifacts that training started from."""
     base: str | None = Field(None, exclude_if=lambda address: address is None)
     """Where the first of these was fetched from; null for a folder and for a stage of ours."""
+    from_scratch: bool = Field(False, exclude_if=lambda value: not value)
+    """Whether training began with random weights, here or in a stage before."""
     data: Digest | None = None
     """The data set that it was trained on."""
     domains: tuple[str, ...] = ()

@@ -14,9 +14,11 @@ from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun
-from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_of, once
+from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, once
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.start import check_rates, parent_of
+from agentworld.train.parent import Parent
 
 
 def plan(task: Task) -> Plan:
@@ -24,10 +26,11 @@ def plan(task: Task) -> Plan:
     opened = AgentRun.read(task.folders["run"] / RUN)
     simulator = resolve_simulator(opened.simulator, task.store)
     domain = domain_of_agent(task.recipe, simulator)
+    parent = parent_of(task.folders["imitated"])
+    check_rates("agent.rl", task.recipe.agent.rl, from_scratch=parent.from_scratch)
 
     def work(out: Path, tick: Tick) -> Digest:
         with no_environment() as guard:
-            parent = model_of(task.folders["imitated"])
             checkpoint = once(
                 out, lambda: _practise(task.recipe, domain, parent, opened, task.store, out, tick)
             )
@@ -41,7 +44,7 @@ def plan(task: Task) -> Plan:
 def _practise(
     recipe: Recipe,
     domain: str,
-    parent: Path,
+    parent: Parent,
     run: AgentRun,
     store: Path,
     out: Path,

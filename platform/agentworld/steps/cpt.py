@@ -14,7 +14,7 @@ from agentworld.storage.pools import read_dataset
 def plan(task: Task) -> Plan:
     """Trains a new model, or one from the base that the recipe names."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
-    check_rates(start, recipe.cpt)
+    check_rates("cpt", recipe.cpt, from_scratch=start.from_scratch)
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():

@@ -4,13 +4,15 @@ from pathlib import Path
 
 from agentworld.domains.live import no_environment
 from agentworld.errors import InputError
-from agentworld.operations.simulators import resolve_simulator, versions_of
+from agentworld.operations.simulators import resolve_simulator, world_model_of
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, once
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import fetch
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.start import check_rates
+from agentworld.train.parent import Parent
 
 
 def plan(task: Task) -> Plan:
@@ -27,22 +29,26 @@ def plan(task: Task) -> Plan:
             f"{pinned.digest} is the world of an endpoint, which has no weights that an agent could"
             " start from; name a simulator that was pinned"
         )
-    if not versions_of(pinned, task.store):
+    world_model = world_model_of(pinned, task.store)
+    if world_model is None:
         raise InputError(
             f"no registered version stands for the weights of {pinned.digest}, so that no agent of"
             " it could be followed back to its data; name a simulator of a registered world model"
         )
+    from_scratch = world_model.stages[-1].from_scratch
+    check_rates("agent.imitation", settings.agent.imitation, from_scratch=from_scratch)
+    # Here and not only where the agent learns by it, which is hours later.
+    check_rates("agent.rl", settings.agent.rl, from_scratch=from_scratch)
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():
             from agentworld.train import imitation
         SelectedSimulator(simulator=pinned.digest).write(out / SELECTED_SIMULATOR)
         with no_environment():
+            parent = Parent(fetch(pinned.model), from_scratch=from_scratch)
+            collected = task.folders["collected"]
             return once(
-                out,
-                lambda: imitation.run(
-                    settings.agent, task.folders["collected"], fetch(pinned.model), out, tick
-                ),
+                out, lambda: imitation.run(settings.agent, collected, parent, out, tick)
             ).artifact
 
     return Plan(work, {"simulator": pinned.digest})

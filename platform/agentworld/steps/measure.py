@@ -4,6 +4,7 @@ It is asked as an agent asks: of the service that AGENTWORLD_SERVICE_URL names, 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
 from agentworld.data.explore import collected_domain, explore
 from agentworld.data.filters import TrajectoryFilter
+from agentworld.data.redaction import redacted
 from agentworld.data.samples import make_sample
 from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
@@ -107,14 +109,15 @@ def plan(task: Task) -> Plan:
 
 
 def _live(night: _Measurement) -> list[Sample]:
-    """Held-out episodes as a data set would hold them."""
+    """Held-out episodes as a data set would hold them, without secrets where it has none."""
     path, recipe = night.out / LIVE, night.recipe
     if not path.is_file():
         seed = int(digest_json(night.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
-    trajectories = list(TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path)))
+    passed = TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path))
+    trajectories = list(redacted(passed, Counter()) if recipe.prepare.redact else passed)
     if not trajectories:
         raise InputError(
             f"no live episode has the {recipe.prepare.min_turns} turns of prepare.min_turns; raise"

@@ -8,7 +8,7 @@ from agentworld.records.progress import Tick
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged, content_of
-from agentworld.steps.start import start_of
+from agentworld.steps.start import check_rates, start_of
 from agentworld.storage.pools import read_dataset
 
 
@@ -17,6 +17,7 @@ def plan(task: Task) -> Plan:
     recipe, data, start = task.recipe.rl, task.folders["data"], start_of(task)
     if start.parent is None:
         raise InputError("RL has no model to start from; give --parent, or name model.base")
+    check_rates("rl", recipe, from_scratch=start.from_scratch)
     parent = start.parent
     inputs = {**start.inputs, **content_of("reward_model", recipe.reward.folder)}
 

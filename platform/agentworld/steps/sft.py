@@ -14,7 +14,7 @@ from agentworld.storage.pools import read_dataset
 def plan(task: Task) -> Plan:
     """Trains the parent's model, where there is none as CPT does."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
-    check_rates(start, recipe.sft)
+    check_rates("sft", recipe.sft, from_scratch=start.from_scratch)
 
     def work(out: Path, tick: Tick) -> Digest:
         with frozen_gc():

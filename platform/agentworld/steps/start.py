@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentworld.errors import InputError
-from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
+from agentworld.recipes.train import GroupRlRecipe, ModelRecipe, NextTokenRecipe
 from agentworld.records.base import Digest, digest_bytes
-from agentworld.runner.folders import model_of
+from agentworld.runner.folders import checkpoint_of, model_of
 from agentworld.runner.task import Task
 from agentworld.train.parent import Parent
 
@@ -19,6 +19,9 @@ _BASES = "agentworld.operations.base_model"
 """Loaded by its name: the digest of what was fetched is an input of the step, so that the code that
 fetches is none of the step's, and a change of it trains nothing again."""
 
+_LEAST_RATE = 1e-4
+"""By less a model that began with random weights learns nothing in the steps of a recipe."""
+
 
 class Start(NamedTuple):
     """A model, or none."""
@@ -27,16 +30,18 @@ class Start(NamedTuple):
     """The model, whose files are verified where it was fetched; null for a new model."""
     inputs: Mapping[str, Digest]
     """What the step reads of it beside its parent."""
+    from_scratch: bool = False
+    """Whether training begins with random weights, here or in a stage before."""
 
 
 def start_of(task: Task) -> Start:
     """The parent stage where one is given, else the base that the recipe names, else nothing."""
     if "parent" in task.folders:
-        parent = Parent(model_of(task.folders["parent"]))
-        return Start(lambda: parent, {})
+        parent = parent_of(task.folders["parent"])
+        return Start(lambda: parent, {}, parent.from_scratch)
     model = task.recipe.model
     if model.base is None:
-        return Start(None, {})
+        return Start(None, {}, from_scratch=True)
     find: Callable[[str, Path], Base] = import_module(_BASES).find_base
     base, template = find(model.base, task.store), _template_of(model)
     inputs = {"base": base.digest}
@@ -45,13 +50,19 @@ def start_of(task: Task) -> Start:
     return Start(lambda: Parent(base.folder(), base.address, template), inputs)
 
 
-def check_rates(start: Start, recipe: NextTokenRecipe) -> None:
-    """Raises InputError for a new model that would learn nothing, by the rates of a trained one."""
-    if start.parent is None and max(recipe.learning_rate, recipe.muon_learning_rate or 0) < 1e-4:
+def parent_of(folder: Path) -> Parent:
+    """The model of a finished stage."""
+    return Parent(model_of(folder), from_scratch=checkpoint_of(folder).from_scratch)
+
+
+def check_rates(part: str, recipe: NextTokenRecipe | GroupRlRecipe, *, from_scratch: bool) -> None:
+    """Raises InputError where a part of the recipe would teach a model from scratch nothing."""
+    muon = recipe.muon_learning_rate if isinstance(recipe, NextTokenRecipe) else None
+    if from_scratch and max(recipe.learning_rate, muon or 0) < _LEAST_RATE:
         raise InputError(
-            f"{recipe.stage} makes a new model here, which learns nothing by a learning_rate of"
-            f" {recipe.learning_rate:g}; name a model to start from as model.base, or take the"
-            " rates of the recipe demo"
+            f"{part}.learning_rate {recipe.learning_rate:g} is for a pretrained model and teaches"
+            " nothing to one that starts from scratch; take the rates of the recipe demo, or name a"
+            " pretrained model as model.base"
         )
 
 

@@ -157,7 +157,7 @@ def path_in(folder: Path, name: str, address: str) -> Path:
     """Where a file of this name belongs; raises InputError for a place outside of the folder."""
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"{address} has a file {name!r}; take it away")
+        raise InputError(f"{address} has a file {name!r} outside its folder; remove it")
     return path
 
 

@@ -38,10 +38,12 @@ class Practice(NamedTuple):
     """The task of a seed."""
 
 
-def run(recipe: AgentRecipe, parent: Path, practice: Practice, out: Path, tick: Tick) -> Checkpoint:
+def run(
+    recipe: AgentRecipe, parent: Parent, practice: Practice, out: Path, tick: Tick
+) -> Checkpoint:
     """Trains from `parent` in the simulator; writes `out/model`."""
-    language_model = load_model(Parent(parent))
-    weights = ArtifactManifest.of(parent).digest
+    language_model = load_model(parent)
+    weights = ArtifactManifest.of(parent.folder).digest
     policy = Policy(*language_model, recipe.rl.temperature, recipe.rl.max_tokens, weights)
     tasks = _tasks(recipe.rl, practice.task)
     most_tokens = _longest(recipe.rl, tasks.values())
@@ -67,7 +69,7 @@ def run(recipe: AgentRecipe, parent: Path, practice: Practice, out: Path, tick: 
         out,
         stage="agent",
         recipe=recipe,
-        parent=Parent(parent),
+        parent=parent,
         simulator=practice.simulator,
         metrics=_metrics(trainer),
     )

@@ -14,9 +14,13 @@ from agentworld.train.answer_spans import MARKS, end_of_answer, render
 from agentworld.train.chat_template import refused
 from agentworld.train.encode import Conversation, encode
 
-_ANSWERS = ("notes.txt", "three words here")
-_SYSTEM = Message(role="system", content="You simulate a Linux shell.")
-_CONVERSATION = [_SYSTEM, *exchange("ls", _ANSWERS[0]), *exchange("cat it", _ANSWERS[1])]
+_ANSWERS = ("the first answer", "three words here")
+_SYSTEM = Message(role="system", content="the system's text")
+_CONVERSATION = [
+    _SYSTEM,
+    *exchange("a question", _ANSWERS[0]),
+    *exchange("another question", _ANSWERS[1]),
+]
 _OPENING = re.compile(r"({%-?\s*)generation(\s*-?%})")
 _CLOSING = re.compile(r"({%-?\s*)endgeneration(\s*-?%})")
 

@@ -1,7 +1,8 @@
-"""Where the assistant's answers stand in a conversation, for templates without marks of their own.
+"""Where the assistant's answers stand in a conversation.
 
-A template is asked to render what comes before an answer, with the prompt for one, as an engine
-does; in the whole conversation the answer stands right after that, and ends with what ends one.
+A template with marks of its own says so. Any other is asked to render what comes before an answer,
+with the prompt for one, as an engine does; in the whole conversation the answer stands right after
+that, and ends with what ends one.
 """
 
 import re
@@ -9,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerFast
+from transformers.utils.chat_template_utils import render_jinja_template
+from trl.chat_template_utils import has_generation_markers
 
 from agentworld.errors import InputError
 from agentworld.records.message import Message
@@ -36,6 +39,9 @@ def render(
     are rendered once for each target, up to it: so an engine will see it. Raises InputError where
     an answer is not where its prompt ends.
     """
+    if has_generation_markers(tokenizer.chat_template):
+        yield _render_marked(tokenizer, messages, targets)
+        return
     places = [place for place, each in enumerate(messages) if each["role"] == "assistant"]
     places = [places[target] for target in targets]
     end = end_of_answer(tokenizer)
@@ -54,6 +60,23 @@ def render(
                 " model.chat_template in the recipe"
             )
         yield Rendered(text, (span,))
+
+
+def _render_marked(
+    tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], targets: Sequence[int]
+) -> Rendered:
+    """Marks without anything between them are of one answer, such as a thought and its end."""
+    (text,), (marks,) = render_jinja_template(
+        [list(messages)],
+        chat_template=tokenizer.get_chat_template(),
+        return_assistant_tokens_mask=True,
+        **tokenizer.special_tokens_map,
+    )
+    answers: list[tuple[int, int]] = []
+    for start, end in marks:
+        follows = answers and answers[-1][1] == start
+        answers.append((answers.pop()[0] if follows else start, end))
+    return Rendered(text, tuple(span for place, span in enumerate(answers) if place in targets))
 
 
 def end_of_answer(tokenizer: PreTrainedTokenizerFast) -> str:

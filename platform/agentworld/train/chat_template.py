@@ -12,8 +12,8 @@ from agentworld.errors import InputError
 from agentworld.records.message import Message
 
 _CONVERSATION = [
-    Message(role="system", content="You simulate a Linux shell."),
-    Message(role="user", content="ls"),
+    Message(role="system", content="the system's text"),
+    Message(role="user", content="a question"),
 ]
 
 

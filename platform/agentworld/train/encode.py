@@ -1,13 +1,13 @@
 """From samples to token rows: which tokens a model reads, and which it must predict."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from tokenizers import Encoding
 from transformers import PreTrainedTokenizerFast
-from trl.chat_template_utils import has_generation_markers
 
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
@@ -68,46 +68,26 @@ def encode(
 
     Raises InputError where the tokenizer's template neither marks answers nor shows where they are.
     """
-    is_marked = has_generation_markers(tokenizer.chat_template)
-    rows = _rows_by_marks if is_marked else _rows_by_spans
-    remaining = iter(conversations)
-    while piece := list(islice(remaining, _ROWS_AT_ONCE)):
-        yield from rows(tokenizer, piece)
-
-
-def _rows_by_marks(
-    tokenizer: PreTrainedTokenizerFast, conversations: Sequence[Conversation]
-) -> Iterator[Row]:
-    encoded = tokenizer.apply_chat_template(
-        [conversation.messages for conversation in conversations],
-        return_assistant_tokens_mask=True,
-        return_dict=True,
+    remaining = chain.from_iterable(
+        render(tokenizer, each.messages, each.targets) for each in conversations
     )
-    columns = zip(conversations, encoded["input_ids"], encoded["assistant_masks"], strict=True)
-    for conversation, ids, mask in columns:
-        target_mask = _keep_turns(np.array(mask, dtype=np.bool_), conversation.targets)
-        yield Row(np.array(ids, dtype=np.int32), target_mask)
+    while batch := list(islice(remaining, _ROWS_AT_ONCE)):
+        texts = [rendered.text for rendered in batch]
+        encoded = tokenizer(texts, add_special_tokens=False, verbose=False)
+        assert encoded.encodings is not None  # the tokenizer is a fast one
+        for rendered, encoding in zip(batch, encoded.encodings, strict=True):
+            yield _row(tokenizer, rendered, encoding)
 
 
-def _rows_by_spans(
-    tokenizer: PreTrainedTokenizerFast, conversations: Sequence[Conversation]
-) -> Iterator[Row]:
-    for conversation in conversations:
-        for rendered in render(tokenizer, conversation.messages, conversation.targets):
-            yield _row(tokenizer, rendered)
-
-
-def _row(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Row:
-    encoded = tokenizer(
-        rendered.text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-    )
-    offsets = np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+def _row(tokenizer: PreTrainedTokenizerFast, rendered: Rendered, encoding: Encoding) -> Row:
+    """A token that is not wholly within an answer is no target, for an engine never writes it."""
+    offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     is_target = np.zeros(len(offsets), dtype=np.bool_)
     is_cut = False
     for start, end in rendered.answers:
         is_target |= (offsets[:, 0] >= start) & (offsets[:, 1] <= end)
         is_cut |= any(((offsets[:, 0] < at) & (offsets[:, 1] > at)).any() for at in (start, end))
-    row = Row(np.array(encoded["input_ids"], dtype=np.int32), is_target)
+    row = Row(np.array(encoding.ids, dtype=np.int32), is_target)
     return (_row_of_pieces(tokenizer, rendered) or row) if is_cut else row
 
 
@@ -125,13 +105,3 @@ def _row_of_pieces(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Ro
     return Row(
         np.array([each for piece in ids for each in piece], dtype=np.int32), np.array(is_target)
     )
-
-
-def _keep_turns(
-    is_assistant: npt.NDArray[np.bool_], targets: tuple[int, ...]
-) -> npt.NDArray[np.bool_]:
-    """Of the assistant's tokens, only those of these turns; a turn is one run of the mask."""
-    starts = is_assistant & ~np.concatenate(([False], is_assistant[:-1]))
-    turn = np.cumsum(starts) - 1
-    target_mask: npt.NDArray[np.bool_] = is_assistant & np.isin(turn, targets)
-    return target_mask

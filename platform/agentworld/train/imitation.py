@@ -17,9 +17,11 @@ from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import train_rows
 
 
-def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
+def run(
+    recipe: AgentRecipe, trajectories: Path, parent: Parent, out: Path, tick: Tick
+) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
-    language_model = load_model(Parent(parent))
+    language_model = load_model(parent)
     conversations = _pursuits(read_trajectories(trajectories), recipe.imitation_episodes)
     rows = fit(encode(language_model.tokenizer, conversations), recipe.imitation.sequence_tokens)
     metrics = train_rows(language_model, recipe.imitation, rows, out, tick)
@@ -28,7 +30,7 @@ def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: 
         out,
         stage="imitation",
         recipe=recipe,
-        parent=Parent(parent),
+        parent=parent,
         metrics=metrics,
     )
 

@@ -12,3 +12,5 @@ class Parent(NamedTuple):
     """Where a base model was fetched from; null for a folder and for a stage of ours."""
     chat_template: str | None = None
     """Takes the place of the model's own."""
+    from_scratch: bool = False
+    """Whether its first stage began with random weights."""

@@ -49,6 +49,7 @@ def save_checkpoint(
             recipe=json.loads(recipe.model_dump_json()),
             parents=(_digest_of(parent.folder),) if parent else (),
             base=parent.address if parent else None,
+            from_scratch=parent is None or parent.from_scratch,
             data=dataset.digest if dataset else None,
             domains=_domains(parent, dataset),
             simulator=simulator,

@@ -126,7 +126,9 @@ def test_a_form_has_options_and_a_wrong_one_is_named(tmp_path):
 def test_a_form_that_is_not_plain_is_to_be_named(tmp_path):
     (tmp_path / "logs").mkdir()
     add_lines(tmp_path, b'{"a": 1}\n')
-    with pytest.raises(InputError, match=r"a\.jsonl is plainly none .* with --format: .*messages"):
+    with pytest.raises(
+        InputError, match=r"a\.jsonl fits no form; name one with --format: .*messages"
+    ):
         taken_in(tmp_path)
 
 
@@ -151,7 +153,7 @@ def test_a_file_alone_is_taken_in_too(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("gone.jsonl", "holds no recordings"), ("empty.jsonl", "plainly none")],
+    [("gone.jsonl", "holds no recordings"), ("empty.jsonl", "fits no form")],
 )
 def test_a_file_with_nothing_in_it_is_refused(tmp_path, name, problem):
     (tmp_path / "empty.jsonl").touch()

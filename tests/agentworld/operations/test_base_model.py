@@ -252,7 +252,9 @@ class TestRegistered:
         monkeypatch.setattr(source, "_version", lambda: None)
         monkeypatch.setattr(source, "_files", lambda version: {"../outside": 1})
         monkeypatch.setattr(source, "_download", lambda *args: pytest.fail("it was fetched"))
-        with pytest.raises(InputError, match=r"world/1 has a file '\.\./outside'; take it away"):
+        with pytest.raises(
+            InputError, match=r"world/1 has a file '\.\./outside' outside its folder; remove it"
+        ):
             source.fetch(tmp_path)
 
     def test_one_that_is_not_there_is_named(self, store):

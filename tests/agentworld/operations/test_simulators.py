@@ -17,7 +17,7 @@ from agentworld.operations.simulators import (
     set_alias,
     sheet,
     summaries,
-    versions_of,
+    world_model_of,
 )
 from agentworld.records.base import Digest
 from make import records
@@ -113,9 +113,9 @@ def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
     (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
     open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
     assert sheet(simulator, tmp_path).world_model == "shell@1"
-    assert [str(ref) for ref in versions_of(simulator, tmp_path)] == ["shell@1"]
+    assert world_model_of(simulator, tmp_path) == what
     other = records.pinned(tmp_path, artifact=records.digest("never registered"))
-    assert versions_of(other, tmp_path) == []
+    assert world_model_of(other, tmp_path) is None
 
 
 @pytest.fixture

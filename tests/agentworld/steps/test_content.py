@@ -21,7 +21,7 @@ from make import records
 def test_a_stage_comes_out_in_the_folder_that_was_told(tmp_path, stage):
     inputs = [records.prepared(tmp_path, "data")]
     if stage != "cpt":
-        inputs.append(str(records.finished_step(tmp_path, "before", records.digest("parent"))))
+        inputs.append(str(records.trained_step(tmp_path, "cpt")))
     folder = folder_for(stage, "demo", str(tmp_path), *inputs)
     records.receipt(stage, records.digest("made")).write(
         folder / "receipt.json"
@@ -69,7 +69,7 @@ NAMED = {
 def folder_of_stage(tmp_path):
     """The folder of a stage whose recipe names a folder."""
     store = tmp_path / "store"
-    parent = str(records.finished_step(store, "cpt", records.digest("b")))
+    parent = str(records.trained_step(store, "cpt"))
     inputs = [records.prepared(store, "a"), parent]
 
     def folder_of_stage(stage, folder):
@@ -98,7 +98,7 @@ def own_inputs(stage: str, chosen: Recipe, store: Path) -> dict[str, str]:
     """What a stage reads beside the folders of other steps."""
     folders = {"data": Path(records.prepared(store, "data"))}
     if stage != "cpt":
-        folders["parent"] = Path("parent")
+        folders["parent"] = records.trained_step(store, "sft")
     plan = import_module(f"agentworld.steps.{stage}").plan
     return dict(plan(Task(chosen, Path("store"), folders, {}, {})).inputs)
 

@@ -61,7 +61,7 @@ def _recipe(folder: Path) -> str:
     recipe["name"] = "foreign"
     recipe["collect"] = {"trajectories": str(folder / "logs.jsonl"), "held_out_share": 0.3}
     recipe["prepare"] = {"cpt_share": 0.45, "sft_share": 0.35}
-    recipe["rl"] = {"num_steps": 1, "prompts_per_step": 2, "group_size": 4, "max_tokens": 24}
+    recipe["rl"] |= {"num_steps": 1, "prompts_per_step": 2, "group_size": 4, "max_tokens": 24}
     recipe["cpt"]["epochs"] = recipe["sft"]["epochs"] = 2
     path = folder / "recipe.yaml"
     path.write_text(yaml.safe_dump(recipe))

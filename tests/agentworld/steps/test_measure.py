@@ -28,7 +28,7 @@ from agentworld.records.trajectory import Trajectory
 from agentworld.runner.run_name import RunName
 from agentworld.steps.run import run_by_name
 from agentworld.storage.simulators import PinnedSimulator
-from agentworld.storage.trajectories import read_trajectories
+from agentworld.storage.trajectories import read_trajectories, write_trajectories
 from fakes import endpoint
 from make import records
 from waiting import wait_for
@@ -178,6 +178,36 @@ def test_an_engine_that_fails_leaves_holes_and_the_models_own_failures_are_wrong
     assert found.exact_match.holes == sum(len(each.turns) - 2 for each in lost)
     assert 0 < found.exact_match.num < sum(len(each.turns) for each in night.live)
     assert found.by_tag["cat"].high == 0
+
+
+SECRET = "AKIAIOSFODNN7EXAMPLQ"
+PLACEHOLDER = "[REDACTED:aws-access-key:1]"
+
+
+@pytest.mark.parametrize(("redact", "shown"), [(True, PLACEHOLDER), (False, SECRET)])
+def test_a_secret_of_a_live_episode_is_what_it_is_in_the_data_set(night, redact, shown):
+    recipe = yaml.safe_load(Path(night.words[0]).read_text())
+    Path(night.words[0]).write_text(yaml.safe_dump(recipe | {"prepare": {"redact": redact}}))
+    night.measured()
+    (live,) = night.store.glob("steps/measure/*/live.jsonl")
+    first, *others = night.live
+    turn = first.turns[0].model_copy(update={"action": f"echo {SECRET}", "observation": SECRET})
+    write_trajectories(
+        live, [first.model_copy(update={"turns": (turn, *first.turns[1:])}), *others]
+    )
+    for path in (live.parent / "receipt.json", live.parent / "report.json"):
+        path.unlink()
+    for path in live.parent.glob("replayed/*.json"):
+        path.unlink()
+    actions = []
+
+    def echoing(messages):
+        actions.append(messages[-1]["content"])
+        return actions[-1].removeprefix("echo ")
+
+    figures = night.measured(echoing).free_running
+    assert f"echo {shown}" in actions
+    assert figures.exact_match.mean == pytest.approx(1 / figures.exact_match.num)
 
 
 def _is_cat(turn) -> bool:

@@ -3,15 +3,20 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from agentworld.errors import InputError
+from agentworld.lineage.base import WorldModel
 from agentworld.recipes import Recipe
-from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
+from agentworld.recipes.train import AgentRecipe, ModelRecipe, NextTokenRecipe, WorldRlRecipe
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.runner.task import Task
-from agentworld.steps import rl
+from agentworld.steps import imitate, rl
+from agentworld.steps.run import run_by_name
 from agentworld.steps.start import check_rates, start_of
+from agentworld.train.parent import Parent
+from make import records, training
 
 
 def task(base=None, chat_template=None, **folders):
@@ -27,14 +32,15 @@ def base(tmp_path) -> Path:
 
 
 def test_a_parent_goes_before_a_base(base, tmp_path):
-    start = start_of(task(base=str(base), parent=tmp_path / "cpt"))
-    assert start.parent() == (tmp_path / "cpt/model", None, None)
-    assert start.inputs == {}
+    parent = records.trained_step(tmp_path, "cpt")
+    start = start_of(task(base=str(base), parent=parent))
+    assert start.parent() == Parent(parent / "model")
+    assert (start.inputs, start.from_scratch) == ({}, False)
 
 
 def test_a_base_counts_by_its_content(base):
     start = start_of(task(base=str(base)))
-    assert start.parent() == (base, None, None)
+    assert start.parent() == Parent(base)
     assert start.inputs == {"base": ArtifactManifest.of(base).digest}
 
 
@@ -57,17 +63,64 @@ def test_a_chat_template_without_a_base_is_refused():
         task(chat_template="{{ messages }}")
 
 
+PARTS = {
+    "cpt": NextTokenRecipe(stage="cpt"),
+    "rl": WorldRlRecipe(),
+    "agent.imitation": AgentRecipe().imitation,
+    "agent.rl": AgentRecipe().rl,
+}
+
+
 @pytest.mark.parametrize("rates", [{}, {"learning_rate": 9e-5}])
-def test_a_new_model_is_not_trained_by_the_rates_of_a_pretrained_one(base, rates):
-    recipe = NextTokenRecipe(stage="cpt", **rates)
-    with pytest.raises(InputError, match=r"cpt makes a new model here, which learns nothing by a"):
-        check_rates(start_of(task()), recipe)
-    check_rates(start_of(task(str(base))), recipe)
-    check_rates(start_of(task()), recipe.model_copy(update={"muon_learning_rate": 0.02}))
+@pytest.mark.parametrize("part", PARTS)
+def test_a_model_from_scratch_is_not_trained_by_the_rates_of_a_pretrained_one(part, rates):
+    recipe = PARTS[part].model_copy(update=rates)
+    with pytest.raises(InputError, match=rf"^{part}\.learning_rate .* is for a pretrained model"):
+        check_rates(part, recipe, from_scratch=True)
+    check_rates(part, recipe, from_scratch=False)
+    check_rates(part, recipe.model_copy(update={"learning_rate": 1e-4}), from_scratch=True)
+
+
+def test_the_rate_of_muon_counts_too():
+    recipe = NextTokenRecipe(stage="cpt", muon_learning_rate=0.02)
+    check_rates("cpt", recipe, from_scratch=True)
 
 
 def test_without_either_a_new_model_is_made():
-    assert start_of(task()) == (None, {})
+    assert start_of(task()) == (None, {}, True)
+
+
+@pytest.mark.compute
+def test_each_stage_knows_that_its_model_began_from_scratch(tmp_path):
+    recipe, *given = training.training(tmp_path / "store", cpt={"epochs": 1}, sft={"epochs": 1})
+    stages = [run_by_name("cpt", recipe, *given)]
+    stages.append(run_by_name("sft", recipe, *given, stages[0]))
+    settings = yaml.safe_load(Path(recipe).read_text())
+    Path(recipe).write_text(yaml.safe_dump({**settings, "sft": {"stage": "sft"}, "rl": {}}))
+    for stage, parent in zip(("sft", "rl"), stages, strict=True):
+        with pytest.raises(InputError, match=rf"^{stage}\.learning_rate 1e-0\d is for"):
+            run_by_name(stage, recipe, *given, parent)
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("part", ["imitation", "rl"])
+def test_an_agent_knows_that_its_world_model_began_from_scratch(tmp_path, monkeypatch, part):
+    from agentworld.operations.registry import open_registry
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    pinned = records.pinned(tmp_path)
+    last = records.checkpoint("rl", artifact=pinned.manifest.artifact, from_scratch=True)
+    what = WorldModel(stages=(last,), report=records.digest("report"))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
+    open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    fast = AgentRecipe().model_dump()
+    fast["imitation"]["learning_rate"] = fast["rl"]["learning_rate"] = 1e-3
+    slow = {**fast, part: AgentRecipe().model_dump()[part]}
+    given = tmp_path, {"collected": tmp_path}, {}, {"simulator": pinned.digest}
+    imitate.plan(Task(Recipe(name="mine", agent=fast), *given))
+    with pytest.raises(InputError, match=rf"^agent\.{part}\.learning_rate"):
+        imitate.plan(Task(Recipe(name="mine", agent=slow), *given))
 
 
 def test_rl_has_to_start_somewhere(tmp_path):

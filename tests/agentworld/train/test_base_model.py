@@ -27,7 +27,8 @@ def test_a_base_is_in_the_lineage_by_its_digest_and_where_it_lies_is_nothing_to_
     digest = ArtifactManifest.of(here).digest
     own = training.training(tmp_path / "store", model={"base": str(here)}, cpt={"epochs": 1})
     made = Path(run_by_name("cpt", *own))
-    assert Checkpoint.read(made / "checkpoint.json").parents == (digest,)
+    checkpoint = Checkpoint.read(made / "checkpoint.json")
+    assert (checkpoint.parents, checkpoint.from_scratch) == ((digest,), False)
     assert read_receipt(made).inputs["base"] == digest
     finished = (made / "receipt.json").stat().st_mtime_ns
 

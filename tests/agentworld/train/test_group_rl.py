@@ -104,7 +104,7 @@ def test_with_one_step_for_each_batch_both_algorithms_make_the_same_weights(
         recipe = AGENT.model_copy(
             update={"rl": AGENT.rl.model_copy(update={"algorithm": algorithm})}
         )
-        agent_rl.run(recipe, parent, practice(world), tmp_path / algorithm, no_tick)
+        agent_rl.run(recipe, Parent(parent), practice(world), tmp_path / algorithm, no_tick)
         return load_file(tmp_path / algorithm / "model/model.safetensors")
 
     started, by_token = load_file(parent / "model.safetensors"), trained("grpo")
@@ -124,6 +124,7 @@ def test_a_world_is_trained_on_one_turn_of_each_trajectory(
     assert made == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
     assert made.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
     assert made.parents == (ArtifactManifest.of(parent).digest,)
+    assert not made.from_scratch
     assert 0 <= made.metrics["last_reward"] <= 25
 
 
@@ -131,10 +132,12 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
     from agentworld.train import agent_rl
 
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
-    made = agent_rl.run(AGENT, parent, practice(world), tmp_path / "out", no_tick)
+    start = Parent(parent, from_scratch=True)
+    made = agent_rl.run(AGENT, start, practice(world), tmp_path / "out", no_tick)
     assert made.simulator == records.digest("simulator")
     assert world.num_episodes == 2 * 2 * 2
     assert made.artifact != ArtifactManifest.of(parent).digest
+    assert made.from_scratch
     assert {(each.policy, each.policy_step) for each in world.sampled if each} == {
         (ArtifactManifest.of(parent).digest, 0),
         (ArtifactManifest.of(parent).digest, 1),
@@ -150,7 +153,7 @@ def test_an_agent_learns_nothing_from_the_steps_that_its_world_is_not_sure_of_an
         world = ScriptedWorld(
             reward=lambda action: float(len(action) % 2), unsure=lambda _task, step: step in unsure
         )
-        return agent_rl.run(AGENT, parent, practice(world), tmp_path / name, no_tick)
+        return agent_rl.run(AGENT, Parent(parent), practice(world), tmp_path / name, no_tick)
 
     sure, again, masked = trained("sure"), trained("again"), trained("masked", 1, 2)
     assert sure.artifact == again.artifact != masked.artifact

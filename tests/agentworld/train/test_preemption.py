@@ -72,7 +72,7 @@ def train(
 
     def of_agent(out: Path, tick: Tick) -> str:
         practice = agent_rl.Practice(world, records.digest("s"), task_of)
-        return agent_rl.run(AGENT, parent, practice, out, tick).artifact
+        return agent_rl.run(AGENT, Parent(parent), practice, out, tick).artifact
 
     def of_tokens(out: Path, tick: Tick) -> str:
         return paused_training.train(parent, out, tick)

@@ -74,6 +74,15 @@ MARKED_TOO_MUCH = (
     "{{ m.role }}\n{{ m.content }}<|im_end|>{%- endif %}{%- endfor %}"
     "{%- if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+MARKED = CHATML.replace(
+    "{{ m.content }}<|im_end|>",
+    "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}"
+    "{% else %}{{ m.content }}<|im_end|>{% endif %}",
+)
+# Without a prompt for answers, so that the marks alone say where they are.
+MARKED_IN_PIECES = MARKED.partition("{% if add")[0].replace(
+    "<|im_end|>{% endgen", "{% endgeneration %}{% generation %}<|im_end|>{% endgen"
+)
 FAMILIES = {
     "chatml": (CHATML, "<|im_end|>"),
     "llama 3": (LLAMA_3, "<|eot_id|>"),
@@ -82,6 +91,8 @@ FAMILIES = {
     "qwen 3": (QWEN_3, "<|im_end|>"),
     "phi": (PHI, "<|end|>"),
     "deepseek": (DEEPSEEK, "<｜end▁of▁sentence｜>"),
+    "marks itself": (MARKED, "<|im_end|>"),
+    "marks itself in pieces": (MARKED_IN_PIECES, "<|im_end|>"),
     "marks too much": (MARKED_TOO_MUCH, "<|im_end|>"),
 }
 TRIMS = ("llama 3", "gemma")
@@ -200,6 +211,18 @@ def test_the_template_that_a_model_is_saved_with_needs_no_marks(marked):
     tokenizer = marked(MARKED_TOO_MUCH)
     assert "generation %}" not in tokenizer.chat_template
     assert tokenizer.apply_chat_template(CHAT, tokenize=False).count("<|im_end|>") == len(CHAT)
+
+
+@pytest.mark.parametrize("template", [CHATML, MARKED], ids=["unmarked", "marked"])
+def test_a_token_across_the_border_of_an_answer_that_cannot_be_encoded_apart_is_no_target(
+    marked, template
+):
+    from tokenizers.normalizers import Lowercase
+
+    tokenizer = marked(template)
+    tokenizer.backend_tokenizer.normalizer = Lowercase()  # so that pieces are not the whole
+    messages = [*CHAT[:1], *exchange("ls", "\n\nafter IT")]
+    assert trained(tokenizer, messages, [0]) == ["\nafter it<|im_end|>"]
 
 
 PLAIN = "{% for m in messages %}{{ m.content }}\n{% endfor %}"

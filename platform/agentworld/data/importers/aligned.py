@@ -66,10 +66,15 @@ def _is_end(step: Step, options: AlignmentOptions) -> bool:
 def _check_states(steps: Sequence[Step], are_acts: Sequence[bool]) -> None:
     for number, (step, is_act) in enumerate(zip(steps, are_acts, strict=True), 1):
         if step.observation is None:
-            raise InputError(f"{step.place} has no observation, which `next state` does not allow")
+            raise InputError(
+                f"{step.place} has no observation, which `next state` needs; add it, or name"
+                " another alignment"
+            )
         if is_act != (number < len(steps)):
-            what = "it is the last and has an action" if is_act else "it has no action"
-            raise InputError(f"{step.place}: {what}, which `next state` does not allow")
+            what = "is the last step and has an action" if is_act else "has no action"
+            raise InputError(
+                f"{step.place} {what}, which `next state` does not allow; name another alignment"
+            )
 
 
 def _action(step: Step, number: int, are_acts: Sequence[bool]) -> Iterator[Event]:

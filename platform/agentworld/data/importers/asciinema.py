@@ -4,6 +4,7 @@ Most of them show a person's terminal, and hold no input at all: nobody can tell
 action. So they are read only where they hold input, and where it is said that an agent typed it.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
@@ -69,7 +70,9 @@ class Asciinema:
             elif place:
                 rows.append((row.place, row.value))
             else:
-                yield Imported(row.place, problem="it stands before the header of a recording")
+                yield Imported(
+                    row.place, problem="no header comes before it; start the file with one"
+                )
         if place:
             yield convert_record(place, partial(_episode, header, rows, settings), domain)
 
@@ -83,9 +86,9 @@ def _episode(
     recording = _Header.model_validate(header)
     parts = list(_parts(recording, rows))
     if not any(part.code == "i" for part in parts):
-        raise InputError("it holds no input, so that nobody can tell an action; record it with it")
+        raise InputError("it has no 'i' event, so it shows no action; record the input too")
     if not options.typed_by:
-        raise InputError("who typed is not said; give --set typed_by=agent where the agent did")
+        raise InputError("it does not say who typed; add --set typed_by=agent if the agent did")
     return Episode(
         source=options.source or "asciinema",
         events=list(_events(parts)),
@@ -103,7 +106,8 @@ def _parts(header: _Header, rows: Sequence[tuple[str, JsonValue]]) -> Iterator[_
                 elapsed = (elapsed if header.version == _RELATIVE else begin) + time
                 yield _Part(place, elapsed, code, text)
             case _:
-                raise InputError(f"{place}: it is no event of a time, a code and a text")
+                excerpt = json.dumps(row)[:80]
+                raise InputError(f"{place}: {excerpt} is not [time, code, text]; correct the event")
 
 
 def _events(parts: Sequence[_Part]) -> Iterator[Event]:

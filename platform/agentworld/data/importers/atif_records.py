@@ -13,7 +13,9 @@ _VERSION = re.compile(r"ATIF-v1\.[5-8](\.\d+)?")
 
 def _readable(version: str) -> str:
     if not _VERSION.fullmatch(version):
-        raise ValueError("it is none of ATIF-v1.5 to ATIF-v1.8; convert the trajectory to one")
+        raise ValueError(
+            f"{version[:40]!r} is not a version from ATIF-v1.5 to ATIF-v1.8; convert the trajectory"
+        )
     return version
 
 

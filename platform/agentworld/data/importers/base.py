@@ -109,10 +109,8 @@ def form_of(files: Sequence[SourceFile]) -> str:
     claims = _claims_by_name(files) or _claims_by_row(files)
     if len(claims) == 1:
         return claims[0]
-    what = f"may be {' or '.join(claims)}" if claims else "is plainly none that can be read here"
-    raise InputError(
-        f"the form of {files[0].name} {what}; name it with --format: {', '.join(_KINDS.names)}"
-    )
+    what = f"fits {' and '.join(claims)}" if claims else "fits no form"
+    raise InputError(f"{files[0].name} {what}; name one with --format: {', '.join(_KINDS.names)}")
 
 
 def _claims_by_name(files: Sequence[SourceFile]) -> list[str]:

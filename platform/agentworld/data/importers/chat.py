@@ -171,7 +171,9 @@ def _events(path: str, messages: Sequence[Message], options: ChatOptions) -> Ite
         else:
             yield event._replace(reason=reason)
     if not is_started:
-        raise InputError(f"no message of the user has {options.starts_after!r}; see starts_after")
+        raise InputError(
+            f"no user message contains {options.starts_after!r}; correct --set starts_after=TEXT"
+        )
 
 
 def _time(message: Message) -> str:

@@ -103,7 +103,7 @@ def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
             return [_resolve(each, attachments) for each in value]
         case str() if match := _ATTACHMENT.fullmatch(value):
             if match[1] not in attachments:
-                raise InputError(f"attachments: there is no {match[1]}")
+                raise InputError(f"attachments has no {match[1]}; export the log again")
             return attachments[match[1]]
     return value
 
@@ -157,7 +157,11 @@ def _of_zip(file: SourceFile) -> Iterator[LoggedSample]:
 
 def _header(archive: Zip) -> _Log | Row:
     name = next((each for each in _HEADERS if each in archive.names), "")
-    return _log(_member(archive, name)) if name else Row("", problem="the log has no header")
+    return (
+        _log(_member(archive, name))
+        if name
+        else Row("", problem=f"the log has no {' or '.join(_HEADERS)}; export it again")
+    )
 
 
 def _member(archive: Zip, name: str) -> Row:

@@ -21,7 +21,7 @@ from agentworld.storage.source import SourceFile
 
 UNSIGNED = "live episode of a validation that nobody signed"
 SIMULATED = "episode that a simulator answered"
-_WHY = "what a model showed is no record of a world; import live episodes"
+_WHY = "a simulator's answers do not show a world; import live episodes"
 _EXPORTS = (TRANSITIONS, TRAJECTORIES)
 _COLUMNS = ("run", "simulator", "episode")
 

@@ -30,7 +30,7 @@ def _is_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from error
+        raise ValueError(f"it is not a regular expression ({error}); correct it") from error
     return text
 
 

@@ -81,7 +81,7 @@ def _lines(stream: BufferedIOBase) -> Iterator[Row]:
         number += 1
         place = f"line {number}"
         if len(line) > MOST_ROW_BYTES:
-            yield Row(place, problem=f"it is longer than {MOST_ROW_BYTES:,} bytes")
+            yield Row(place, problem=f"it is longer than {MOST_ROW_BYTES:,} bytes; split it")
             while not line.endswith(b"\n") and line:
                 line = stream.readline(MOST_ROW_BYTES)
             continue
@@ -183,7 +183,9 @@ def document_of(stream: BufferedIOBase) -> Row:
     """The one value of a stream."""
     data = stream.read(MOST_DOCUMENT_BYTES + 1)
     if len(data) > MOST_DOCUMENT_BYTES:
-        return Row("", problem=f"it is one document of more than {MOST_DOCUMENT_BYTES:,} bytes")
+        return Row(
+            "", problem=f"the document is longer than {MOST_DOCUMENT_BYTES:,} bytes; split it"
+        )
     try:
         return Row("", json.loads(data.removeprefix(_BOM)))
     except (ValueError, RecursionError) as error:

@@ -99,7 +99,7 @@ def _raw_spans(row: Row) -> list[_RawSpan]:
         case _:
             spans = []
     if not spans:
-        raise InputError("it has no spans; name another form")
+        raise InputError("it has no spans; name another --format")
     return [
         _RawSpan(_trace_of(value) or row.place, ", ".join(filter(None, (row.place, place))), value)
         for place, value in spans

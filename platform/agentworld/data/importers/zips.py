@@ -39,15 +39,17 @@ class Zip:
         if member.flag_bits & _ENCRYPTED:
             raise InputError("it is encrypted; decrypt it")
         if member.compress_type not in _METHODS:
-            raise InputError(f"it is compressed by method {member.compress_type}; zip it anew")
+            raise InputError(
+                f"it is compressed by method {member.compress_type}; zip it by deflate"
+            )
         if member.file_size > MOST_DOCUMENT_BYTES:
-            raise InputError(f"it is longer than {MOST_DOCUMENT_BYTES:,} bytes")
+            raise InputError(f"it is longer than {MOST_DOCUMENT_BYTES:,} bytes; split it")
         try:
             data = self._inflate(member)
         except _DAMAGE as error:
-            raise InputError(f"it is damaged: {error}") from error
+            raise InputError(f"it is damaged ({error}); copy it again") from error
         if len(data) != member.file_size or zlib.crc32(data) != member.CRC:
-            raise InputError("it is damaged: it is not what the zip's directory says")
+            raise InputError("it is damaged (size or checksum differ); copy it again")
         return data
 
     def _inflate(self, member: zipfile.ZipInfo) -> bytes:
@@ -78,5 +80,5 @@ def open_zip(file: SourceFile) -> Iterator[Zip]:
             stream = stack.enter_context(file.open())
             archive = Zip(zipfile.ZipFile(stream))
         except _DAMAGE as error:
-            raise InputError(f"it is no whole zip: {error}") from error
+            raise InputError(f"it is not a whole zip ({error}); copy it again") from error
         yield archive

@@ -54,7 +54,7 @@ def test_without_the_word_that_an_agent_typed_it_is_refused(tmp_path):
 
 def test_without_input_it_is_refused(tmp_path):
     (record,) = read(tmp_path, *(row for row in CAST if "i" not in row))
-    assert record.problem.startswith("it holds no input")
+    assert record.problem.startswith("it has no 'i' event")
 
 
 def test_an_older_version_is_refused_and_named(tmp_path):
@@ -71,13 +71,13 @@ def test_it_is_found_by_its_header_and_a_second_header_begins_a_second_episode(t
 @pytest.mark.parametrize("event", [[1, "o"], ["1", "o", "x"], [1, 2, 3], 7, [1e300, "o", "x"]])
 def test_an_event_that_is_none_is_a_problem_of_its_recording_alone(tmp_path, event):
     bad, good = read(tmp_path, *CAST, event, *CAST)
-    assert "it is no event" in bad.problem
+    assert "is not [time, code, text]; correct the event" in bad.problem
     assert logs.turns(good) == TURNS
 
 
 def test_what_stands_before_a_header_is_a_problem(tmp_path):
     first, record = read(tmp_path, 7, *CAST)
-    assert "before the header" in first.problem
+    assert "no header comes before it" in first.problem
     assert logs.turns(record) == TURNS
 
 

@@ -83,7 +83,7 @@ def test_the_message_of_the_user_may_be_the_start(tmp_path):
 def test_another_version_is_refused_by_name(tmp_path, version):
     (only,) = logs.read("atif", tmp_path, LISTED | {"schema_version": version})
     assert only.problem.startswith("schema_version: ")
-    assert "it is none of ATIF-v1.5 to ATIF-v1.8" in only.problem
+    assert "is not a version from ATIF-v1.5 to ATIF-v1.8; convert" in only.problem
     assert repr(version) in only.problem
 
 

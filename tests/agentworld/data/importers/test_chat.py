@@ -98,7 +98,7 @@ def test_worked_examples_may_be_messages_of_their_own(tmp_path):
 
 def test_a_chat_in_which_no_episode_starts_has_a_problem(tmp_path):
     (record,) = logs.read(FORM, tmp_path, [user("go"), agent("Task:")], starts_after="Task:")
-    assert record.problem == "no message of the user has 'Task:'; see starts_after"
+    assert record.problem == "no user message contains 'Task:'; correct --set starts_after=TEXT"
 
 
 def test_reference_and_repeated_state_do_not_reach_the_episode(tmp_path):
@@ -129,7 +129,7 @@ def test_an_observation_without_such_lines_has_no_span(tmp_path):
 
 
 def test_a_pattern_that_is_none_is_refused():
-    with pytest.raises(ValidationError, match="no regular expression"):
+    with pytest.raises(ValidationError, match="not a regular expression"):
         importer_of(FORM).options(harness_lines=["("])
 
 

@@ -112,7 +112,7 @@ def test_attachments_are_put_where_they_are_named(tmp_path):
 def test_an_attachment_that_is_not_there_is_a_problem_of_its_sample_alone(tmp_path):
     lost = sample([result("1", f"attachment://{PICTURE}")])
     problems = [each.problem for each in imported(tmp_path, log(LISTED, lost, LISTED))]
-    assert problems == ["", f"attachments: there is no {PICTURE}", ""]
+    assert problems == ["", f"attachments has no {PICTURE}; export the log again", ""]
 
 
 def test_images_are_counted_and_no_text(tmp_path):

@@ -45,7 +45,10 @@ def test_a_log_that_did_not_end_has_the_samples_that_did(tmp_path):
 @pytest.mark.parametrize(
     ("members", "problem"),
     [
-        ({"samples/a_epoch_1.json": SAMPLE}, "the log has no header"),
+        (
+            {"samples/a_epoch_1.json": SAMPLE},
+            "the log has no header.json or _journal/start.json; export it again",
+        ),
         ({"header.json": {"eval": 3}, "samples/a_epoch_1.json": SAMPLE}, "eval: "),
         ({"header.json": HEADER, "samples/a_epoch_1/sample.json": {}}, "the sample is stored in"),
     ],
@@ -74,7 +77,7 @@ def test_a_zip_that_does_not_end_is_a_problem(tmp_path):
     path = eval_file(tmp_path, **{"header.json": HEADER, "samples/a_epoch_1.json": SAMPLE})
     path.write_bytes(path.read_bytes()[:-10])
     (only,) = read(path)
-    assert only.row.problem.startswith("it is no whole zip")
+    assert only.row.problem.startswith("it is not a whole zip")
 
 
 def test_a_log_as_json_says_which_of_its_samples_is_which(tmp_path):

@@ -109,7 +109,7 @@ def test_a_line_that_is_too_long_is_named_and_the_next_is_read(tmp_path, monkeyp
 def test_a_document_that_is_too_long_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "MOST_DOCUMENT_BYTES", 10)
     (row,) = read(tmp_path, "a.json", b'{"a": "bcdefghij"}')
-    assert "one document of more than 10 bytes" in row.problem
+    assert "the document is longer than 10 bytes; split it" in row.problem
 
 
 @pytest.mark.parametrize("place", [11, 20, 60, -9, -5])

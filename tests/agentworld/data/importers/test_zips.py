@@ -82,7 +82,7 @@ def test_no_more_is_inflated_than_a_member_says(tmp_path, monkeypatch):
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"{}"])
 def test_what_is_no_zip_is_refused(tmp_path, data):
     (tmp_path / "a.eval").write_bytes(data)
-    with pytest.raises(InputError, match="it is no whole zip"):
+    with pytest.raises(InputError, match="it is not a whole zip"):
         contents(tmp_path / "a.eval")
 
 
