@@ -10,9 +10,8 @@ import pytest
 
 from agentworld.domains import sandbox
 from agentworld.errors import EnvironmentUnavailable, InputError
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.runner.folders import CHECKPOINT, SELECTED_SIMULATOR, SelectedSimulator
-from agentworld.runner.step import folder_of
+from agentworld.steps.run import folder_for
 from agentworld.steps.table import names_of
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.trajectories import write_trajectories
@@ -52,8 +51,7 @@ def arguments(step: str, store: Path) -> list[str]:
 
 def collected(store: Path) -> Path:
     """The folder that the step `collect` fills for the profile `smoke`."""
-    recipe = load_recipe(recipe_path("smoke")).collect
-    return folder_of(store, "collect", [recipe], {}, domains=["shell"])
+    return folder_for("collect", "smoke", str(store))
 
 
 @pytest.mark.parametrize("place", ["", PLACE], ids=["none", "without the store"])

@@ -13,7 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from agentworld.client.gym import SimulatorEnv, waiting
-from agentworld.client.gym.waiting import THREAD
+from agentworld.client.gym.waiting import THREAD, WaitingRun
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.engine.base import Completion
@@ -289,6 +289,30 @@ def test_an_interrupted_step_may_be_taken_again(serve):
         with pytest.raises(KeyboardInterrupt):
             env.step("ls")
         assert env.step("ls")[-1]["step"] == 1
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_at_any_instant_leaves_no_request_behind():
+    class NoClient:
+        async def resume_run(self, _run):
+            return None
+
+        async def close(self):
+            pass
+
+    async def interrupting():
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        await asyncio.Event().wait()
+
+    async def num_requests():
+        return len(asyncio.all_tasks()) - 1
+
+    run = WaitingRun(NoClient(), "a run")
+    for _ in range(1000):
+        with pytest.raises(KeyboardInterrupt):
+            run.ask(interrupting)
+    assert run.ask(num_requests) == 0
+    run.close()
 
 
 def test_a_step_may_take_longer_than_a_part_of_the_wait(serve, monkeypatch):

@@ -22,7 +22,7 @@ from agentworld.storage.model_folder import check_safe
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld.storage.pools import PoolWriter, pool_rows, read_pool
 from agentworld.storage.simulators import PinnedSimulator
-from agentworld.storage.trajectories import read_trajectories, recorded
+from agentworld.storage.trajectories import read_collected, read_trajectories
 from agentworld.storage.weights import read_tensors
 from agentworld.train.resume import newest_checkpoint
 from make import records
@@ -53,7 +53,7 @@ READERS = {
     "a trusted key": (f"{TRUSTED}/a.pem", load_trusted),
     "a secret": ("a", lambda folder: read_secret(folder / "a")),
     "a log from elsewhere": ("a.jsonl", lambda folder: list(read_trajectories(folder / "a.jsonl"))),
-    "a folder of logs": ("a.jsonl", recorded),
+    "a folder of logs": ("a.jsonl", read_collected),
     "an agent's log": ("a.jsonl", lambda folder: list(read_trajectory(folder / "a.jsonl"))),
     "a pool": ("sft.parquet", pool),
     "weights": ("a.safetensors", lambda folder: read_tensors(folder / "a.safetensors")),

@@ -3,8 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
 
 from pydantic import SecretStr
 
@@ -20,6 +21,38 @@ THREAD = "agentworld-gym"
 _PART_SECONDS = 1.0
 
 _Answer = TypeVar("_Answer")
+
+
+class _Request(Generic[_Answer]):
+    """Work of the loop's thread that another thread waits for.
+
+    The waiting thread takes no lock of Python code: an interrupt inside of one would leave it
+    locked. Nor does it hold a future that the interrupt could keep from being cancelled.
+    """
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, _Answer]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[_Answer] | None = None
+        self._ended: SimpleQueue[asyncio.Task[_Answer]] = SimpleQueue()
+
+    def start(self) -> None:
+        """In the loop's thread."""
+        self._task = asyncio.create_task(self._work())
+        self._task.add_done_callback(self._ended.put)
+
+    def cancel(self) -> None:
+        """In the loop's thread, after `start` or in its place."""
+        if self._task:
+            self._task.cancel()
+
+    def wait(self) -> asyncio.Task[_Answer]:
+        """The task, once it has ended.
+
+        Waits in parts: Python hears a signal that came just before a wait only after it.
+        """
+        while True:
+            with suppress(Empty):
+                return self._ended.get(timeout=_PART_SECONDS)
 
 
 class WaitingRun:
@@ -46,11 +79,13 @@ class WaitingRun:
         """What the work returns or raises; whoever is interrupted meanwhile cancels it."""
         if self.closed:
             raise InputError("this environment is closed; open another one")
-        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        request = _Request(work)
         try:
-            return _result_of(future)
-        finally:
-            future.cancel()
+            self._loop.call_soon_threadsafe(request.start)
+            return request.wait().result()
+        except BaseException:
+            self._loop.call_soon_threadsafe(request.cancel)
+            raise
 
     def close(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
         """Does what is `last`, lets go of the connections and of the thread; happens once."""
@@ -68,16 +103,6 @@ class WaitingRun:
     def _work(self) -> None:
         with self._runner:
             self._loop.run_forever()
-
-
-def _result_of(future: Future[_Answer]) -> _Answer:
-    """Waits in parts: Python hears a signal that came just before a wait only after it."""
-    while True:
-        try:
-            return future.result(timeout=_PART_SECONDS)
-        except TimeoutError:
-            if future.done():  # else it is the part that is over
-                return future.result()
 
 
 def client_of(simulator: Simulator, concurrency: int = 1) -> SimulatorClient:
