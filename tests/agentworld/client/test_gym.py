@@ -1,6 +1,4 @@
-import asyncio
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -12,8 +10,8 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from agentworld.client.gym import SimulatorEnv, waiting
-from agentworld.client.gym.waiting import THREAD, WaitingRun
+from agentworld.client.gym import SimulatorEnv
+from agentworld.client.gym.waiting import THREAD
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.engine.base import Completion
@@ -263,74 +261,6 @@ def test_a_step_whose_answer_got_lost_is_not_taken_twice(serve, losing):
             env.step("echo a")
         shown, *_, info = env.step("echo a")
     assert (shown, info["step"], len(served.engine.requests)) == ("a\n[0] ~", 1, 1)
-
-
-@pytest.fixture
-def interruptible():
-    """Also where the tests were started in the background, which ignores SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupted_step_may_be_taken_again(serve):
-    asked = []
-
-    async def slow(_messages):
-        asked.append(1)
-        if len(asked) == 1:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            await asyncio.Event().wait()
-        return "[0] ~"
-
-    with opened(serve(slow)) as env:
-        env.reset()
-        with pytest.raises(KeyboardInterrupt):
-            env.step("ls")
-        assert env.step("ls")[-1]["step"] == 1
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_at_any_instant_leaves_no_request_behind():
-    class NoClient:
-        async def resume_run(self, _run):
-            return None
-
-        async def close(self):
-            pass
-
-    async def interrupting():
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        await asyncio.Event().wait()
-
-    async def num_requests():
-        return len(asyncio.all_tasks()) - 1
-
-    run = WaitingRun(NoClient(), "a run")
-    for _ in range(1000):
-        with pytest.raises(KeyboardInterrupt):
-            run.ask(interrupting)
-    assert run.ask(num_requests) == 0
-    run.close()
-
-
-def test_a_step_may_take_longer_than_a_part_of_the_wait(serve, monkeypatch):
-    monkeypatch.setattr(waiting, "_PART_SECONDS", 0.01)
-
-    async def slow(_messages):
-        await asyncio.sleep(0.1)
-        return "[0] ~"
-
-    with opened(serve(slow)) as env:
-        env.reset()
-        assert env.step("ls")[0] == "[0] ~"
-        with pytest.raises(TimeoutError, match="of the work"):
-            env._waiting.ask(times_out)
-
-
-async def times_out():
-    raise TimeoutError("of the work")
 
 
 def test_an_episode_is_begun_before_a_step(serve):
