@@ -82,8 +82,9 @@ def test_a_model_from_scratch_is_not_trained_by_the_rates_of_a_pretrained_one(pa
 
 
 def test_the_rate_of_muon_counts_too():
-    recipe = NextTokenRecipe(stage="cpt", muon_learning_rate=0.02)
-    check_rates("cpt", recipe, from_scratch=True)
+    check_rates("cpt", NextTokenRecipe(stage="cpt", muon_learning_rate=0.02), from_scratch=True)
+    with pytest.raises(InputError, match=r"^cpt\.learning_rate"):
+        check_rates("cpt", NextTokenRecipe(stage="cpt", muon_learning_rate=9e-5), from_scratch=True)
 
 
 def test_without_either_a_new_model_is_made():
