@@ -66,17 +66,17 @@ def retry_problems(config_map: Object, deployment: Object) -> list[str]:
     problems = []
     # An expression without a policy decides alone.
     if policy != "Always" and not ("expression" in strategy and policy is None):
-        scope = _NOT_RETRIED.get(str(policy or "OnFailure"), "at all by such a word")
+        scope = _NOT_RETRIED.get(str(policy or "OnFailure"), "for such a word")
         problems.append(
-            f"retryPolicy in {name} is {policy or 'not set'}: Argo starts no pod anew {scope};"
+            f"retryPolicy in {name} is {policy or 'not set'}: Argo does not replace a pod {scope};"
             " set it to Always"
         )
     if policy == "OnTransientError" and not _has_pattern(deployment):
         problems.append(f"{PATTERN} of the Deployment {_CONTROLLER} is not set; set it")
     if str(limit) != "0":
         problems.append(
-            f"limit in {name} is {limit or 'not set'}: it holds for the graphs around a step too,"
-            ' which Argo would repeat whole; set it to "0", for each step brings its own'
+            f"limit in {name} is {limit or 'not set'}: it also applies to the graphs around a step,"
+            ' which Argo would repeat as a whole; set it to "0", for each step brings its own'
         )
     return problems
 

@@ -32,9 +32,9 @@ def problems(strategy, **variables):
 def test_kubeflow_2_17_as_installed_lacks_a_policy_and_a_limit():
     policy, limit = problems(AS_INSTALLED, **{PATTERN: "(?i)evict"})
     assert policy.startswith("retryPolicy in workflowDefaults.spec.templateDefaults.retryStrategy")
-    assert "is OnError: Argo starts no pod anew whose process failed, that ran out" in policy
+    assert "is OnError: Argo does not replace a pod whose process failed, that ran out" in policy
     assert policy.endswith("set it to Always")
-    assert "is 2: it holds for the graphs around a step too" in limit
+    assert "is 2: it also applies to the graphs around a step" in limit
 
 
 def test_what_is_advised_lacks_nothing():

@@ -127,7 +127,7 @@ _TABLE = (
     ),
     Step(
         "gate",
-        does="Decide whether the world model may go on; a poor one is refused, and nothing fails.",
+        does="Compare the report with the gate; a refused model ends the run without a failure.",
         makes="the verdict",
         recipe=lambda recipe: recipe.gate,
         inputs=(Input("report", "evaluate"),),
@@ -181,7 +181,7 @@ _TABLE = (
     ),
     Step(
         "open_run",
-        does="Open the agent's run, with its first weights and its simulator for good.",
+        does="Open the agent's run with its first weights and one simulator; neither changes later.",
         makes="the record of the run, open",
         recipe=lambda recipe: [recipe.agent],
         inputs=(Input("imitated", "imitate"),),
@@ -198,7 +198,7 @@ _TABLE = (
     ),
     Step(
         "close_run",
-        does="Close the agent's run with the weights that it made, which are signed.",
+        does="Sign the weights that the run made, and close the run.",
         makes="the record of the run, closed",
         recipe=lambda _: (),
         inputs=(Input("agent", "agent"),),
@@ -235,7 +235,7 @@ _TABLE = (
     ),
     Step(
         "audit",
-        does="Follow the agent back to its data; the step fails where the chain is not whole.",
+        does="Trace the agent to its data; fail if a link is missing.",
         makes="the chain",
         recipe=lambda _: (),
         inputs=(Input("registered", "register_agent"), Input("validation", "validate")),
