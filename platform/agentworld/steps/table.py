@@ -181,7 +181,7 @@ _TABLE = (
     ),
     Step(
         "open_run",
-        does="Open the agent's run with its first weights and one simulator; neither changes later.",
+        does="Open the agent's run with its first weights and one simulator, which never change.",
         makes="the record of the run, open",
         recipe=lambda recipe: [recipe.agent],
         inputs=(Input("imitated", "imitate"),),
