@@ -73,6 +73,8 @@ class _Rollout:
         self._until = time.monotonic() + target.deployment.ready_seconds
         self._name = objects.simulator_name(naming)
         self._allowed: set[tuple[str, str]] = set()
+        self._is_known = False
+        """Whether the API server has answered for our kinds, which are installed together."""
 
     def is_over(self) -> bool:
         """Whether this very step moved the alias before it was killed; others may have since."""
@@ -164,17 +166,20 @@ class _Rollout:
     def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
         """Asks again while nobody can be asked; raises PipelineError for a refusal."""
         try:
-            return ask_until(
+            answer = ask_until(
                 ask,
                 until=self._until,
                 every_seconds=_EVERY_SECONDS,
                 report=_log.info,
+                known=self._is_known,
                 granted=granted,
             )
         except ClusterError as error:
             if is_unreachable(error):
                 raise
             raise PipelineError(_refusal(error)) from error
+        self._is_known = True
+        return answer
 
 
 def _refusal(error: ClusterError) -> str:

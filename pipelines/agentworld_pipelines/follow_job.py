@@ -141,6 +141,8 @@ class Follower:
         self._name = built["metadata"]["name"]
         self._built = built
         self._settings = settings
+        self._is_known = False
+        """Whether the API server has answered for this kind."""
 
     def begin(self, on_create: Callable[[], None], finished: Finished) -> str | None:
         """The uid of the job that does the step, told before a new one is made; null where one
@@ -214,11 +216,12 @@ class Follower:
 
     def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
         try:
-            return ask_until(
+            answer = ask_until(
                 ask,
                 until=time.monotonic() + self._settings.patience_seconds,
                 every_seconds=self._settings.look_seconds,
                 report=write_line,
+                known=self._is_known,
                 granted=granted,
             )
         except UnknownPath as error:
@@ -229,6 +232,8 @@ class Follower:
                 "the stage's `nodes` out of the placement",
                 status=error.status,
             ) from error
+        self._is_known = True
+        return answer
 
 
 def _failure(task: _Task, status: JobStatus, problem: str) -> PipelineError:

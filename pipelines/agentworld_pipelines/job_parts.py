@@ -26,7 +26,7 @@ def name_of(step: str, content: object) -> str:
 
 
 def metadata_of(name: str, component: str, command: Sequence[str], place: Place) -> Object:
-    """The words are the step, its recipe, its store and whatever else it is given."""
+    """The command is the step, its recipe, its store and whatever else it is given."""
     step, recipe, store, *_ = command
     queued = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
     return {

@@ -130,7 +130,8 @@ class Ledger:
             run = connection.scalar(select(EPISODES.c.run).where(EPISODES.c.id == episode))
         if run is None:
             raise NotFound(
-                f"there is no episode {episode}; reset to begin one, or see `episode list RUN`"
+                f"there is no episode {episode}; reset to begin one, or see"
+                " `agentworld episode list RUN`"
             )
         return str(run)
 
@@ -160,7 +161,8 @@ class Ledger:
         record = self.episodes_named([episode]).get(episode)
         if record is None:
             raise NotFound(
-                f"there is no episode {episode}; reset to begin one, or see `episode list RUN`"
+                f"there is no episode {episode}; reset to begin one, or see"
+                " `agentworld episode list RUN`"
             )
         return record
 

@@ -295,4 +295,6 @@ def _lost_run(run: str) -> str:
 
 
 def _no_episode(episode: str) -> str:
-    return f"there is no episode {episode}; reset to begin one, or see `episode list RUN`"
+    return (
+        f"there is no episode {episode}; reset to begin one, or see `agentworld episode list RUN`"
+    )

@@ -91,5 +91,5 @@ def _log_signer(
 
 
 def guard_of(app_state: AppState, limits: Limits) -> Guard:
-    """Names the house's simulator, where it has one, and counts among what it refused."""
+    """Names the simulator of a service that has a single one, and counts what is refused."""
     return Guard(app_state.simulators.single, limits, app_state.episode_store.metrics.count_problem)

@@ -8,6 +8,7 @@ import pytest
 
 from agentworld.client.gym import SimulatorEnv, waiting
 from agentworld.client.gym.waiting import WaitingRun
+from agentworld.errors import InputError
 from make.service import OPENING
 
 
@@ -37,15 +38,34 @@ def test_an_interrupted_step_may_be_taken_again(serve):
         assert env.step("ls")[-1]["step"] == 1
 
 
+class NoClient:
+    async def resume_run(self, _run):
+        return None
+
+    async def close(self):
+        pass
+
+
+def test_who_waits_while_another_thread_closes_is_told_so():
+    run, begun = WaitingRun(NoClient(), "a run"), threading.Event()
+
+    async def endless():
+        begun.set()
+        await asyncio.Event().wait()
+
+    def close():
+        begun.wait()
+        run.close()
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    with pytest.raises(InputError, match="this environment is closed"):
+        run.ask(endless)
+    thread.join()
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_at_any_instant_leaves_no_request_behind():
-    class NoClient:
-        async def resume_run(self, _run):
-            return None
-
-        async def close(self):
-            pass
-
     async def interrupting():
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         await asyncio.Event().wait()

@@ -37,8 +37,8 @@ def test_what_was_allowed_before_is_waited_for():
     assert asked(GONE, NOBODY, FORBIDDEN, granted=True) == ["it is so; waiting for it"]
 
 
-@pytest.mark.parametrize("granted", [True, False])
-def test_a_kind_that_was_known_before_is_waited_for(granted):
+@pytest.mark.parametrize("known", [True, False])
+def test_a_kind_that_was_known_before_is_waited_for(known):
     answers = [UnknownPath("404 page not found")]
 
     def ask() -> str:
@@ -46,8 +46,9 @@ def test_a_kind_that_was_known_before_is_waited_for(granted):
             raise answers.pop()
         return "found"
 
-    with nullcontext() if granted else pytest.raises(UnknownPath):
-        assert ask_until(ask, until=math.inf, every_seconds=0, report=print, granted=granted)
+    how = {"known": known, "granted": not known}
+    with nullcontext() if known else pytest.raises(UnknownPath):
+        assert ask_until(ask, until=math.inf, every_seconds=0, report=print, **how)
 
 
 @pytest.mark.parametrize(("status", "granted"), REFUSED)

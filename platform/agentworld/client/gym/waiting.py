@@ -19,6 +19,7 @@ Simulator = str | SecretStr | SimulatorClient
 
 THREAD = "agentworld-gym"
 _PART_SECONDS = 1.0
+_CLOSED = "this environment is closed; open another one"
 
 _Answer = TypeVar("_Answer")
 
@@ -78,11 +79,13 @@ class WaitingRun:
     def ask(self, work: Callable[[], Coroutine[Any, Any, _Answer]]) -> _Answer:
         """What the work returns or raises; whoever is interrupted meanwhile cancels it."""
         if self.closed:
-            raise InputError("this environment is closed; open another one")
+            raise InputError(_CLOSED)
         request = _Request(work)
         try:
             self._loop.call_soon_threadsafe(request.start)
             return request.wait().result()
+        except asyncio.CancelledError as error:  # another thread closed this meanwhile
+            raise InputError(_CLOSED) from error
         except BaseException:
             self._loop.call_soon_threadsafe(request.cancel)
             raise

@@ -5,7 +5,7 @@ from types import TracebackType
 
 
 class TimeLimit:
-    """`with patience:` raises TimeoutError where what is in it takes longer than `most_seconds`.
+    """`with time_limit:` raises TimeoutError where what is in it takes longer than `most_seconds`.
 
     It belongs to the task that makes it, which is then cancelled and takes it back.
     """

@@ -19,7 +19,7 @@ from agentworld.cluster.client import ApiServer, configuration
 from agentworld.cluster.names import API_VERSION
 from agentworld.cluster.records.view import AliasView, SimulatorView, of_digest, parse_object
 from agentworld.engine.accelerators import UNKNOWN
-from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
+from agentworld.errors import AccessError, ClusterError, Conflict, NotFound, UnknownPath
 from agentworld.records.alias import gets_canary
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
@@ -97,7 +97,10 @@ class ClusterSimulators:
 
     def _resolve_alias(self, request: SimulatorRequest) -> SimulatorView:
         alias = request.simulator
-        fields = self._read(f"simulatoraliases/{quote(alias, safe='')}")
+        # A path of dots is another path.
+        fields = (
+            self._read(f"simulatoraliases/{quote(alias, safe='')}") if alias.strip(".") else None
+        )
         if fields is None:
             raise NotFound(f"there is no alias {alias!r}; create it, or give a digest")
         spec = parse_object(AliasView, fields).spec
@@ -187,6 +190,8 @@ def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
     def read(path: str) -> Object | None:
         try:
             return server.find(f"/apis/{API_VERSION}/namespaces/{namespace}/{path}")
+        except UnknownPath as error:  # it has just begun
+            raise ClusterError(f"the cluster does not serve {path} yet; try again") from error
         except ClusterError as error:
             # Whoever opens a run is not shown the API server's words, which name our account.
             reason = f"status {error.status}" if error.status else "it does not answer"

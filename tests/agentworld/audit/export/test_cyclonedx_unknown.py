@@ -218,11 +218,35 @@ def test_a_manifest_of_a_data_set_that_somebody_changed_gives_one_sentence(own):
         bill_of_materials(own.made.ref, own.sources)
 
 
-def test_an_edge_that_somebody_changed_is_a_break_and_not_in_the_bill(own):
+def test_an_edge_that_somebody_changed_in_the_ledger_is_a_break(own):
     with closing(sqlite3.connect(own.made.store / "ledger.db")) as database, database:
         changed = "replace(envelope, 'payload\":\"e', 'payload\":\"f')"
         done = database.execute(f"UPDATE attestations SET envelope = {changed} WHERE kind = 'edge'")
         assert done.rowcount
     known = properties(own.bill["metadata"]["component"])
     assert known["grade"] == "disputed"
-    assert "edge" not in known
+    assert known["edge"] == own.made.agent.edge.envelope  # the registry's copy, which verifies
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [('"sig":"', '"sig":"AAAA'), ('"payload":"', '"payload":"AAAA')]
+)
+def test_an_edge_that_does_not_verify_is_not_in_the_bill(own, before, after):
+    edge = own.made.agent.edge
+    assert before in edge.envelope
+    changed = edge.model_copy(update={"envelope": edge.envelope.replace(before, after)})
+    registry = MemoryRegistry()
+    agent = own.made.agent.model_copy(update={"edge": changed})
+    ref = registry.register_agent("shell-agent", agent, own.made.store / "model")
+    bill = checked(bill_of_materials(ref, own.sources._replace(registry=registry)))
+    component = bill["metadata"]["component"]
+    assert properties(component)["grade"] == "disputed"
+    assert "edge" not in properties(component)
+    assert "externalReferences" not in component
+    assert "timestamp" not in bill["metadata"]
+
+
+def test_an_edge_of_another_name_is_not_in_the_bill(own):
+    ref = own.made.registry.register_agent("other", own.made.agent, own.made.store / "model")
+    bill = checked(bill_of_materials(ref, own.sources))
+    assert "edge" not in properties(bill["metadata"]["component"])

@@ -259,6 +259,21 @@ def test_an_object_that_cannot_be_read_is_said_to_be_wrong_and_lets_nobody_in(si
         meant(simulators, STABLE.digest)
 
 
+def test_an_api_server_that_does_not_know_simulators_yet_is_asked_again_later(tmp_path):
+    with api_server.running(tmp_path) as server:
+        path = "/apis/agentworld.dev/v1alpha1/namespaces/worlds/simulators/one"
+        server.absent[path] = "404 page not found"
+        with pytest.raises(ClusterError, match="does not serve simulators/one yet") as early:
+            cluster_reader("worlds", server.kubeconfig)("simulators/one")
+    assert early.value.retryable
+
+
+@pytest.mark.parametrize("alias", [".", ".."])
+def test_an_alias_of_dots_is_no_path_of_the_api_server(simulators, alias):
+    with pytest.raises(NotFound, match="there is no alias"):
+        meant(simulators, alias)
+
+
 def test_who_opens_a_run_is_not_told_the_api_servers_own_words(tmp_path):
     with api_server.running(tmp_path) as server:
         read = cluster_reader("worlds", server.kubeconfig)

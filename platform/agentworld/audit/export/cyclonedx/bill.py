@@ -23,10 +23,12 @@ from agentworld.audit.export.cyclonedx.parts import Inventory, Part, hashes, sho
 from agentworld.audit.export.cyclonedx.simulator import add_simulator
 from agentworld.audit.questions.agent import AgentChain, audit_agent
 from agentworld.audit.read.sources import Sources, manifest_of
+from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.base import Digest, digest_bytes, digest_json
 from agentworld.records.edge import SignedEdge
 from agentworld.records.report import AgentReport
+from agentworld.signing.edge import verify_edge
 from agentworld.statements.signer import edge_name
 
 _IDS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:agentworld:bill-of-materials")
@@ -40,7 +42,8 @@ def bill_of_materials(ref: VersionRef, sources: Sources) -> Part:
     """
     chain, agent = audit_agent(ref, sources), sources.agent(ref)
     inventory = Inventory()
-    root = _agent(ref, chain, agent, report_of(agent, chain, sources))
+    signed = _signed_edge(ref, agent, sources)
+    root = _agent(ref, chain, agent, report_of(agent, chain, sources), signed)
     starting = chain.run.opening.starting_weights
     inventory.add(root, uses=[starting, chain.simulator, *_data_of(agent)])
     _add_world(inventory, chain, sources)
@@ -51,7 +54,7 @@ def bill_of_materials(ref: VersionRef, sources: Sources) -> Part:
     services = [*inventory.services.values()]
     body: Part = {
         "version": 1,
-        "metadata": _metadata(chain, root),
+        "metadata": _metadata(signed, root),
         "components": [*components],
         **({"services": [*services]} if services else {}),
         "dependencies": inventory.dependencies,
@@ -90,9 +93,9 @@ def _claimed_data(chain: AgentChain) -> tuple[Digest, ...]:
     return chain.edge.edge.claim.data if chain.edge and chain.edge.edge else ()
 
 
-def _metadata(chain: AgentChain, root: Part) -> Part:
+def _metadata(signed: SignedEdge | None, root: Part) -> Part:
     tool: Part = {"type": "application", "name": "agentworld", "version": __version__}
-    timestamp: Part = {"timestamp": chain.edge.edge.at} if chain.edge and chain.edge.edge else {}
+    timestamp: Part = {"timestamp": signed.edge.at} if signed else {}
     return {
         **timestamp,
         "lifecycles": [{"phase": "post-build"}],
@@ -101,8 +104,13 @@ def _metadata(chain: AgentChain, root: Part) -> Part:
     }
 
 
-def _agent(ref: VersionRef, chain: AgentChain, agent: Agent, report: AgentReport | None) -> Part:
-    signed = _signed_edge(chain, agent)
+def _agent(
+    ref: VersionRef,
+    chain: AgentChain,
+    agent: Agent,
+    report: AgentReport | None,
+    signed: SignedEdge | None,
+) -> Part:
     approach = "reinforcement-learning" if "rl" in agent.checkpoint.recipe else None
     properties = {
         "stage": agent.checkpoint.stage,
@@ -127,10 +135,18 @@ def _agent(ref: VersionRef, chain: AgentChain, agent: Agent, report: AgentReport
     )
 
 
-def _signed_edge(chain: AgentChain, agent: Agent) -> SignedEdge | None:
-    """The edge that the agent was registered with, where it is the one that verifies."""
-    verified = chain.edge.edge if chain.edge else None
-    return agent.edge if agent.edge and agent.edge.edge == verified else None
+def _signed_edge(ref: VersionRef, agent: Agent, sources: Sources) -> SignedEdge | None:
+    """The edge that the agent was registered with, where its envelope verifies and is about it."""
+    signed, evidence = agent.edge, sources.evidence
+    if signed is None or evidence is None:
+        return None
+    try:
+        edge = verify_edge(signed.envelope.encode(), evidence.trusted)
+    except EvidenceError:
+        return None
+    about = edge.claim.agent, edge.run, edge.claim.artifact
+    is_of_agent = about == (ref.name, agent.run, agent.artifact)
+    return signed if edge == signed.edge and is_of_agent else None
 
 
 def _attestation(chain: AgentChain, signed: SignedEdge) -> list[JsonValue]:

@@ -93,13 +93,14 @@ def add_unregistered(
     if manifest.artifact is None:
         return
     name, version = f"world-model-{short(manifest.artifact)}", None
-    evidence = sources.evidence
+    # Only of now: a withdrawal does not say which versions were there at an earlier time.
+    evidence = sources.evidence if sources.at is None else None
     all_withdrawn = (
         registrations(sources.ledger.attestations, evidence).withdrawn if evidence else ()
     )
-    for each in all_withdrawn:
-        if each.artifact == manifest.artifact:
-            name, version = each.registered_as, each.version
+    for registration in all_withdrawn:
+        if registration.artifact == manifest.artifact:
+            name, version = registration.registered_as, registration.version
     inventory.add(
         model(
             name,

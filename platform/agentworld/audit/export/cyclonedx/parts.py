@@ -44,10 +44,15 @@ class Inventory:
 
     @property
     def dependencies(self) -> list[JsonValue]:
-        """An entry for each part that is known to depend on others."""
-        return [
-            {"ref": reference, "dependsOn": list(dict.fromkeys(uses))}
+        """An entry for each part that is known to depend on others of the bill."""
+        parts = self.components | self.services
+        depends_on = {
+            reference: list(dict.fromkeys(digest for digest in uses if digest in parts))
             for reference, uses in self._uses.items()
+        }
+        return [
+            {"ref": reference, "dependsOn": [*uses]}
+            for reference, uses in depends_on.items()
             if uses
         ]
 
