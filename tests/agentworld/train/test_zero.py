@@ -66,7 +66,7 @@ def test_a_recipe_that_says_nothing_of_it_keeps_its_digest() -> None:
         ),
         (
             {"stage": "cpt", "zero_stage": 4, "muon_learning_rate": None},
-            "Input should be 1, 2 or 3",
+            "zero_stage: it should be 1, 2 or 3",
         ),
         (
             {"stage": "imitation", "zero_stage": 1, "muon_learning_rate": None},
