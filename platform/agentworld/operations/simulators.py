@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agentworld.audit.read.sources import world_models_of
 from agentworld.client.simulator import SimulatorClient
-from agentworld.errors import InputError, NotFound, SimulatorError
+from agentworld.errors import EvidenceError, InputError, NotFound, SimulatorError
 from agentworld.lineage.base import Registry, WorldModel
 from agentworld.operations.ledger import existing_ledger, open_ledger
 from agentworld.operations.registry import check_store, open_registry
@@ -128,10 +128,23 @@ def resolve_simulator(name: str, store: Path) -> PinnedSimulator:
 
 
 def world_model_of(simulator: PinnedSimulator, store: Path) -> WorldModel | None:
-    """What its weights were registered as, for the first time; raises StoreError."""
+    """A version that its weights were registered as; null where they never were.
+
+    A version that cannot be read hides no other. Raises EvidenceError where none can be read, and
+    StoreError.
+    """
     registry = _registry(store)
-    versions = world_models_of(simulator.manifest, registry) if registry else []
-    return registry.world_model(versions[0]) if registry and versions else None
+    if registry is None:
+        return None
+    unreadable: EvidenceError | None = None
+    for version in world_models_of(simulator.manifest, registry):
+        try:
+            return registry.world_model(version)
+        except EvidenceError as error:
+            unreadable = error
+    if unreadable:
+        raise unreadable
+    return None
 
 
 def summaries(store: Path) -> list[SimulatorSummary]:

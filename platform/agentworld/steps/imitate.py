@@ -6,6 +6,7 @@ from agentworld.domains.live import no_environment
 from agentworld.errors import InputError
 from agentworld.operations.simulators import resolve_simulator, world_model_of
 from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
 from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, once
 from agentworld.runner.frozen_gc import frozen_gc
@@ -44,11 +45,12 @@ def plan(task: Task) -> Plan:
         with frozen_gc():
             from agentworld.train import imitation
         SelectedSimulator(simulator=pinned.digest).write(out / SELECTED_SIMULATOR)
-        with no_environment():
+
+        def train() -> Checkpoint:
             parent = Parent(fetch(pinned.model), from_scratch=from_scratch)
-            collected = task.folders["collected"]
-            return once(
-                out, lambda: imitation.run(settings.agent, collected, parent, out, tick)
-            ).artifact
+            return imitation.run(settings.agent, task.folders["collected"], parent, out, tick)
+
+        with no_environment():
+            return once(out, train).artifact
 
     return Plan(work, {"simulator": pinned.digest})

@@ -31,7 +31,10 @@ class Start(NamedTuple):
     inputs: Mapping[str, Digest]
     """What the step reads of it beside its parent."""
     from_scratch: bool = False
-    """Whether training begins with random weights, here or in a stage before."""
+    """Whether training begins with random weights, here or in a stage before.
+
+    False for a base, of which nobody knows.
+    """
 
 
 def start_of(task: Task) -> Start:
