@@ -1,6 +1,7 @@
-"""What a person sees who opens the service's address: where to go on, and a page of its routes.
+"""The service's first answer, which says where to go on, and a page of its routes.
 
-The page has no scripts and loads nothing: a service without a network shows it too.
+Both need a credential, as every route but `/health` does. The page has no scripts and loads
+nothing: a service without a network shows it too.
 """
 
 from collections.abc import Callable, Iterator
