@@ -13,7 +13,7 @@ from agentworld_console import rows
 from agentworld_console.datasets import DataSets
 from agentworld_console.formatting import page_path
 from agentworld_console.scoped_view import ScopedView
-from agentworld_console.table import Listing, Part, Row
+from agentworld_console.table import Cell, Listing, Part, Row
 
 _ROWS = 50
 OF_A_FILE = 2_000
@@ -22,7 +22,7 @@ _ROWS_WITH_AGENTS = 25
 """Of a list that asks the registry and the evidence mirror for each of its rows."""
 _RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "final weights")
 _RUN_AGENT_COLUMNS = (
-    *("run", "registered as", "grade", "episodes", "steps", "agent", "purpose", "opened"),
+    *("run", "registered agent", "grade", "episodes", "steps", "agent", "purpose", "opened"),
     *("simulator", "tenant"),
 )
 
@@ -36,7 +36,7 @@ def agents(view: ScopedView, limit: int = _ROWS) -> Listing:
         next_cursor = str(first + limit) if len(versions) > limit else ""
         return Part([rows.agent_row(version) for version in versions[:limit]], next_cursor)
 
-    return Listing("/agents", ("agent", "weights", "run", "simulator as told"), fetch)
+    return Listing("/agents", ("agent", "weights", "run", "simulator"), fetch)
 
 
 def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
@@ -53,7 +53,7 @@ def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
         return Part(lines, str(first + limit) if len(uses) > limit else "")
 
     by = ("by",) if view.is_whole else ()
-    columns = ("agent", "in use as", "state", "grade", "since", *by, "simulator", "why")
+    columns = ("agent", "in use as", "state", "grade", "since", *by, "simulator", "reasons")
     return Listing("/in-use", columns, fetch)
 
 
@@ -66,7 +66,7 @@ def datasets(view: ScopedView, limit: int = _ROWS) -> Listing:
         lines = [rows.dataset_row(*entry) for entry in data_sets[first : first + limit]]
         return Part(lines, str(first + limit) if len(data_sets) > first + limit else "")
 
-    return Listing("/datasets", ("data set", "world models", "stages that read it"), fetch)
+    return Listing("/datasets", ("data set", "world models", "stages"), fetch)
 
 
 def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
@@ -82,7 +82,7 @@ def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
             return Part(lines, _as_cursor(entries[limit - 1].newest_run))
         return Part(lines + [rows.simulator_row(d, names, 0, "") for d in view.unused_simulators()])
 
-    return Listing("/simulators", ("simulator", "means it now", "runs", "newest run"), fetch)
+    return Listing("/simulators", ("simulator", "aliases", "runs", "newest run"), fetch)
 
 
 def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
@@ -92,13 +92,13 @@ def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
         entries = view.runs(limit + 1, cursor)
         return Part([rows.run_row(run) for run in entries[:limit]], _last(entries, limit))
 
-    return Listing("/runs", _RUN, fetch)
+    return Listing("/runs", _RUN, fetch, _own_tenant(view))
 
 
 def runs_of(
     view: ScopedView, path: str, simulators: Collection[Digest], limit: int = _ROWS_WITH_AGENTS
 ) -> Listing:
-    """All that simulators served, and the agents that came of it: a row for each."""
+    """All that simulators served, and the agents that these runs made: a row for each."""
 
     def fetch(cursor: str) -> Part:
         entries = view.runs(limit + 1, cursor, simulators=simulators)
@@ -110,7 +110,8 @@ def runs_of(
         ]
         return Part(lines, _last(entries, limit))
 
-    return Listing(path, _RUN_AGENT_COLUMNS, fetch)
+    only = {"simulator": rows.simulator_link(*simulators)} if len(simulators) == 1 else {}
+    return Listing(path, _RUN_AGENT_COLUMNS, fetch, {**_own_tenant(view), **only})
 
 
 def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> Listing:
@@ -128,7 +129,7 @@ def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> 
         ]
         return Part(lines, str(first + _ROWS) if len(served) > first + _ROWS else "")
 
-    return Listing(path, ("simulator", "world model", "means it now"), fetch)
+    return Listing(path, ("simulator", "world model", "aliases"), fetch)
 
 
 def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
@@ -139,8 +140,10 @@ def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
         next_cursor = str(entries[limit - 1].key) if len(entries) > limit else ""
         return Part([rows.episode_row(entry) for entry in entries[:limit]], next_cursor)
 
-    columns = ("episode", "steps", "of a fork", "not sure", "reward", "ended", "texts")
-    return Listing(page_path("runs", run, "episodes"), columns, fetch)
+    columns = ("episode", "steps", "copied steps", "low confidence", "reward", "ended", "texts")
+    usual: dict[str, Cell] = {"copied steps": 0, "low confidence": 0, "reward": None}
+    usual |= {"texts": "stored"}
+    return Listing(page_path("runs", run, "episodes"), columns, fetch, usual)
 
 
 def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
@@ -152,12 +155,12 @@ def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
         lines = (rows.fork_row(episode, entry) for entry in entries[:limit])
         return Part([row for row in lines if row], next_cursor)
 
-    columns = ("episode", "is a", "first steps", "run", "tenant", "opened", "ended")
-    return Listing(page_path("episodes", episode, "forks"), columns, fetch)
+    columns = ("episode", "kind", "first steps", "run", "tenant", "opened", "ended")
+    return Listing(page_path("episodes", episode, "forks"), columns, fetch, _own_tenant(view))
 
 
 def meanings(view: ScopedView, simulator: Digest) -> Listing:
-    """When names meant a simulator, who said so, and until when."""
+    """When aliases pointed at a simulator, who moved them, and until when."""
 
     def fetch(_cursor: str) -> Part:
         changes = view.alias_changes()
@@ -170,8 +173,9 @@ def meanings(view: ScopedView, simulator: Digest) -> Listing:
             ]
         )
 
-    columns = ("alias", "since", "by", "until", "share of runs", "why past its gate")
-    return Listing(page_path("simulators", simulator, "aliases"), columns, fetch)
+    columns = ("alias", "since", "by", "until", "share of runs", "gate overridden because")
+    usual: dict[str, Cell] = {"share of runs": "all", "gate overridden because": ""}
+    return Listing(page_path("simulators", simulator, "aliases"), columns, fetch, usual)
 
 
 def number(cursor: str) -> int:
@@ -181,6 +185,10 @@ def number(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
         raise InputError(f"no list begins at {cursor!r:.40}; begin at its start")
     return int(cursor)
+
+
+def _own_tenant(view: ScopedView) -> dict[str, Cell]:
+    return {"tenant": view.caller.tenant}
 
 
 def _next(changes: list[AliasChange], alias: str) -> AliasChange | None:

@@ -69,7 +69,7 @@ def agent_row(agent: Version) -> Row:
 def simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newest: str) -> Row:
     """A simulator, the names that mean it, and its newest run."""
     aliases = " ".join(names.get(digest, []))
-    return simulator_link(digest), aliases, num, run_link(newest) if newest else "served none"
+    return simulator_link(digest), aliases, num, run_link(newest) if newest else "none"
 
 
 def run_row(run: ListedRun) -> Row:
@@ -83,7 +83,7 @@ def run_agent_row(view: ScopedView, run: ListedRun, agent: RegisteredAgent | Non
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
     run_cells = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator), run.tenant
     if agent is None:
-        outcome = "nothing" if run.final_weights else "open"
+        outcome = "none" if run.final_weights else "open"
         return run_link(run.id), outcome, None, run.num_episodes, run.num_steps, *run_cells
     audit = view.edge_of(agent)
     traffic = audit.edge.traffic if audit.edge else run
@@ -110,7 +110,7 @@ def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
     """A data set and the world models that read it."""
-    names = ", ".join(reader.world_model for reader in readers) or "none has read it"
+    names = ", ".join(reader.world_model for reader in readers) or "none"
     stages = dict.fromkeys(stage for reader in readers for stage in reader.stages)
     return dataset_link(data), names, ", ".join(stages)
 
@@ -138,6 +138,6 @@ def episode_row(episode: ListedEpisode) -> Row:
 def meaning_row(change: AliasChange, after: AliasChange | None) -> Row:
     """What a name meant, until the change `after`."""
     percent = change.canary.percent if change.canary else None
-    share = "all" if percent is None else f"{percent} % are the canary's"
+    share = "all" if percent is None else f"{percent} % to the canary"
     until = after.at if after else "now"
     return change.alias, change.at, change.set_by, until, share, change.override or ""

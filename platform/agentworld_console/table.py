@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from agentworld.reports.visible import visible_lines
@@ -44,6 +44,17 @@ class Listing(NamedTuple):
     """Of its page; its CSV is there too."""
     columns: tuple[str, ...]
     fetch: Callable[[str], Part]
+    usual: Mapping[str, Cell] = {}
+    """By column: a page leaves a column out where each of its rows has this value."""
+
+    def shown(self, part: Part) -> tuple[list[str], list[list[Cell]]]:
+        """The columns and rows of a page, without columns that say the same in every row."""
+        kept = [
+            index
+            for index, name in enumerate(self.columns)
+            if name not in self.usual or any(row[index] != self.usual[name] for row in part.rows)
+        ]
+        return [self.columns[i] for i in kept], [[row[i] for i in kept] for row in part.rows]
 
     def csv(self) -> Iterator[str]:
         """All of it, a part at a time."""

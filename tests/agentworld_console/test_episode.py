@@ -34,11 +34,11 @@ def test_an_episode_leads_to_its_forks_and_replays(own, tmp_path):
     assert f'href="/episodes/{own.fork}"' in text
     assert f'href="/episodes/{replay}"' in text
     told = rows(auditor, f"/episodes/{own.episode}/forks.csv")
-    assert [(row["episode"], row["is a"], row["first steps"]) for row in told] == [
+    assert [(row["episode"], row["kind"], row["first steps"]) for row in told] == [
         (own.fork, "fork", "1"),
         (replay, "replay", "2"),
     ]
-    assert "Nobody forked or replayed it" in auditor.get(f"/episodes/{own.fork}").text
+    assert "You may see no fork or replay of it" in auditor.get(f"/episodes/{own.fork}").text
 
 
 def test_a_tenant_is_told_of_its_own_forks_alone(own, tmp_path):
@@ -62,8 +62,8 @@ def test_what_only_the_index_calls_a_fork_is_none(own, tmp_path):
         of = EPISODES.c.id == own.rival_episode
         database.execute(EPISODES.update().where(of).values(source=own.episode))
     (fork, erased) = rows(client(own, tmp_path), f"/episodes/{own.episode}/forks.csv")
-    assert (fork["episode"], fork["is a"]) == (own.fork, "fork")
-    assert (erased["episode"], erased["is a"]) == (own.erased, "cannot be read")
+    assert (fork["episode"], fork["kind"]) == (own.fork, "fork")
+    assert (erased["episode"], erased["kind"]) == (own.erased, "cannot be read")
 
 
 def test_a_long_text_is_cut_and_leads_to_the_whole(own, tmp_path):

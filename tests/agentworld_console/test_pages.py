@@ -35,7 +35,7 @@ def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
     for words in (told.run, told.simulator, "agentworld-shell@1", records.digest("data")):
         assert words in text
     assert '<span class="grade">observed</span>' in text
-    assert "3 episodes and 3 steps as it was signed, 1 more copied by forks<br>" in text
+    assert "3 episodes and 3 steps as signed, 1 more copied by forks<br>" in text
     assert re.search(r"\+0\.050\s+<span class=\"soft\">-0\.09 to \+0\.19", text)
 
 
@@ -55,9 +55,9 @@ def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(o
     def text():
         return auditor.get(f"/agents/{own.agent}").text
 
-    assert "In use as shop, validated in" in text()
+    assert "In use as shop; its validation is current" in text()
     own.move_on()
-    assert "To be validated anew" in text()
+    assert "To be revalidated" in text()
     assert f"shell-stable moved from {own.simulator} to {records.digest('next')}" in text()
 
 
@@ -117,6 +117,17 @@ def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):
     for episode in (told.episode, told.fork, told.erased):
         assert f'href="/episodes/{episode}"' in text
     assert told.open_run not in text
+
+
+def test_columns_that_say_the_same_in_every_row_are_left_out_of_a_page(auditor, acme, told):
+    def columns(client, path):
+        return re.findall(r'<th scope="col"[^>]*>([^<]+)<', client.get(path).text)
+
+    assert "Tenant" in columns(auditor, "/runs")
+    assert "Tenant" not in columns(acme, "/runs")
+    assert {"Copied steps", "Low confidence", "Texts"} <= {*columns(acme, f"/runs/{told.run}")}
+    assert not {"Copied steps", "Texts"} & {*columns(acme, f"/runs/{told.open_run}")}
+    assert "Simulator" not in columns(auditor, f"/simulators/{told.simulator}")
 
 
 def test_a_long_record_is_checked_where_it_is_asked_for(auditor, told, monkeypatch):
@@ -181,7 +192,7 @@ def test_simulators_are_listed_a_page_at_a_time_by_their_newest_run(own, tmp_pat
 def test_episodes_are_listed_in_the_order_of_their_opening(auditor, told):
     found = rows(auditor, f"/runs/{told.run}/episodes.csv")
     assert [row["episode"] for row in found] == [told.episode, told.fork, told.erased]
-    assert [row["of a fork"] for row in found] == ["0", "1", "0"]
+    assert [row["copied steps"] for row in found] == ["0", "1", "0"]
     assert [row["texts"] for row in found] == ["stored", "stored", "erased"]
 
 
@@ -189,7 +200,7 @@ def test_the_graph_tells_the_same_as_a_picture_and_as_a_table(auditor, told):
     path = f"simulator={told.simulator}"
     edges = rows(auditor, f"/graph.csv?{path}")
     text = auditor.get(f"/graph?{path}").text
-    kinds = [(row["what it is"], row["what it becomes"]) for row in edges]
+    kinds = [(row["from kind"], row["to kind"]) for row in edges]
     for edge in [
         ("data", "cpt"),
         ("cpt", "sft"),

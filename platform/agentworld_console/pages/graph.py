@@ -10,7 +10,7 @@ from agentworld_console.graph import Graph, graph_of_agent, graph_of_simulator
 from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Cell, Link, Listing, Part
 
-_COLUMNS = ("from", "what it is", "to", "what it becomes")
+_COLUMNS = ("from", "from kind", "to", "to kind")
 
 
 def graph(view: ScopedView, request: Request) -> Answer:
