@@ -27,16 +27,17 @@ _RUN_AGENT_COLUMNS = (
 )
 
 
-def agents(view: ScopedView, limit: int = _ROWS) -> Listing:
+def agents(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
     """The newest registered ones."""
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
         versions = view.agents(first + limit + 1)[first:]
         next_cursor = str(first + limit) if len(versions) > limit else ""
-        return Part([rows.agent_row(version) for version in versions[:limit]], next_cursor)
+        return Part([rows.agent_row(view, version) for version in versions[:limit]], next_cursor)
 
-    return Listing("/agents", ("agent", "weights", "run", "simulator"), fetch)
+    columns = ("agent", "grade", "live success", "simulator", "run", "weights")
+    return Listing("/agents", columns, fetch)
 
 
 def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
@@ -73,7 +74,7 @@ def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
     """Those that served runs, by their newest one; then those that only were pinned."""
 
     def fetch(cursor: str) -> Part:
-        names, entries = view.aliases(), view.simulators(limit + 1, cursor)
+        names, entries = view.aliases, view.simulators(limit + 1, cursor)
         lines = [
             rows.simulator_row(e.simulator, names, e.num_runs, e.newest_run)
             for e in entries[:limit]
@@ -90,7 +91,7 @@ def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
 
     def fetch(cursor: str) -> Part:
         entries = view.runs(limit + 1, cursor)
-        return Part([rows.run_row(run) for run in entries[:limit]], _last(entries, limit))
+        return Part([rows.run_row(view, run) for run in entries[:limit]], _last(entries, limit))
 
     return Listing("/runs", _RUN, fetch, _own_tenant(view))
 
@@ -110,7 +111,7 @@ def runs_of(
         ]
         return Part(lines, _last(entries, limit))
 
-    only = {"simulator": rows.simulator_link(*simulators)} if len(simulators) == 1 else {}
+    only = {"simulator": rows.simulator_link(view, *simulators)} if len(simulators) == 1 else {}
     return Listing(path, _RUN_AGENT_COLUMNS, fetch, {**_own_tenant(view), **only})
 
 
@@ -118,10 +119,10 @@ def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> 
     """Those that a data set came into, and the world models that they serve."""
 
     def fetch(cursor: str) -> Part:
-        names, first = view.aliases(), number(cursor)
+        names, first = view.aliases, number(cursor)
         lines: list[Row] = [
             (
-                rows.simulator_link(simulator),
+                rows.digest_link(simulator),
                 served[simulator].world_model,
                 " ".join(names.get(simulator, [])),
             )

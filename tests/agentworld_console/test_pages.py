@@ -39,6 +39,31 @@ def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
     assert re.search(r"\+0\.050\s+<span class=\"soft\">-0\.09 to \+0\.19", text)
 
 
+def test_agents_show_grade_live_success_and_the_simulator_by_its_name(auditor, told):
+    (row,) = [row for row in rows(auditor, "/agents.csv") if row["agent"] == str(told.agent)]
+    live = "0.500 (0.40 to 0.60)"
+    assert (row["grade"], row["live success"], row["simulator"]) == (
+        *("observed", live),
+        told.simulator,
+    )
+    link = f'<a href="/simulators/{told.simulator}" title="{told.simulator}">shell-stable</a>'
+    assert link in auditor.get("/agents").text
+    page = auditor.get(f"/agents/{told.agent}").text
+    assert link in page
+    interval = r'0\.500 <span class="soft">0\.40 to 0\.60</span>'
+    assert re.search(rf"trained agent</dt><dd>\s*{interval}\s+of \d+ tasks", page)
+
+
+def test_an_agent_without_a_readable_validation_is_still_listed(own, tmp_path):
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    for report in own.library.store.glob("steps/validate/*/report.json"):
+        report.write_text("{")
+    assert {row["live success"] for row in rows(auditor, "/agents.csv")} == {"cannot be read"}
+    for receipt in own.library.store.glob("steps/validate/*/receipt.json"):
+        receipt.unlink()
+    assert {row["live success"] for row in rows(auditor, "/agents.csv")} == {"not validated"}
+
+
 def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
     with own.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE steps SET reward = 1")
@@ -102,7 +127,9 @@ def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_
 
 def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
     text = auditor.get(f"/simulators/{told.simulator}").text
-    for words in ("agentworld-shell@1", "shell-stable", "transformers-serve 5.19.0"):
+    short = told.simulator[7:19]
+    assert f'<h1>shell-stable <code class="soft">{short}</code></h1>' in text
+    for words in ("agentworld-shell@1", "transformers-serve 5.19.0"):
         assert words in text
     for link in (told.run, told.open_run, told.rival_run):
         assert f'href="/runs/{link}"' in text

@@ -45,7 +45,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
         {
             **values,
             "chain": chain,
-            "simulator": rows.simulator_link(chain.simulator),
+            "simulator": rows.simulator_link(view, chain.simulator),
             "data": rows.dataset_link(chain.data) if chain.data else None,
             "checked": checked,
             "grade": grade_of(chain),

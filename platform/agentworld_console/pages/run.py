@@ -16,7 +16,7 @@ def run(view: ScopedView, request: Request) -> Answer:
         "num_open": view.library.ledger.counts.num_open_episodes(run=name),
         "record": view.record(run, force=query.get("check") == "1"),
         "episodes": ListView.of(lists.episodes(view, name), query.get("from", "")),
-        "simulator": rows.simulator_link(run.simulator),
+        "simulator": rows.simulator_link(view, run.simulator),
         "agents": [rows.agent_link(agent.ref) for agent in view.agents_of([run])[name]],
     }
     return Page("run.html", values)

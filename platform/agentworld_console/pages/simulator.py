@@ -42,7 +42,7 @@ def simulator(view: ScopedView, request: Request) -> Answer:
         "fields": manifest.model_dump(mode="json") if manifest else {},
         "world_models": [str(reader.ref) for reader in served],
         "data": [rows.dataset_link(digest) for digest in _data(view, served)],
-        "names": view.aliases().get(name, []),
+        "names": view.aliases.get(name, []),
         "reports": _reports(view, pinned) if pinned else [],
         "open": [_open_run(view, run) for run in open_],
         "most_open": _MOST_OPEN,
