@@ -141,9 +141,12 @@ def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
         next_cursor = str(entries[limit - 1].key) if len(entries) > limit else ""
         return Part([rows.episode_row(entry) for entry in entries[:limit]], next_cursor)
 
-    columns = ("episode", "steps", "copied steps", "low confidence", "reward", "ended", "texts")
-    usual: dict[str, Cell] = {"copied steps": 0, "low confidence": 0, "reward": None}
-    usual |= {"texts": "stored"}
+    columns = (
+        *("episode", "task", "steps", "reward", "success", "ended"),
+        *("copied steps", "low confidence", "texts"),
+    )
+    usual: dict[str, Cell] = {"task": None, "reward": None, "success": None}
+    usual |= {"copied steps": 0, "low confidence": 0, "texts": "stored"}
     return Listing(page_path("runs", run, "episodes"), columns, fetch, usual)
 
 

@@ -152,9 +152,17 @@ def fork_row(source: str, fork: ListedFork) -> Row | None:
 def episode_row(episode: ListedEpisode) -> Row:
     """An episode without its texts."""
     link = Link(episode.id, page_path("episodes", episode.id))
-    counts = episode.num_steps, episode.num_copied, episode.num_low
+    result = episode.num_steps, episode.reward, success(episode.reward)
+    counts = episode.num_copied, episode.num_low
     texts = "erased" if episode.erased else "stored"
-    return link, *counts, episode.reward, episode.closed or "open", texts
+    return link, episode.task, *result, episode.closed or "open", *counts, texts
+
+
+def success(reward: float | None) -> Cell:
+    """Whether an episode's task succeeded, by the reward of its last step; null without one."""
+    if reward is None:
+        return None
+    return Mark("yes", "good") if reward >= 1 else "no"
 
 
 def meaning_row(change: AliasChange, after: AliasChange | None) -> Row:

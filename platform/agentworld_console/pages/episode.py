@@ -37,6 +37,7 @@ def episode(view: ScopedView, request: Request) -> Answer:
         "next": next_first,
         "most_prior_turns": _MOST_PRIOR_TURNS,
         "run": rows.run_link(episode.run),
+        "success": rows.success(episode.steps[-1].reward if episode.steps else None),
         "simulator": rows.simulator_link(view, episode.simulator),
         "sources": list(_sources(episode)),
         "forks": ListView.of(lists.forks(view, name)),
