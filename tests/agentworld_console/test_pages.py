@@ -6,6 +6,7 @@ import pytest
 
 import make.console
 from agentworld.lineage.base import Agent
+from agentworld.storage.simulators import SimulatorStore
 from make import records
 
 
@@ -136,6 +137,23 @@ def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
     assert f'href="/agents/{told.agent}"' in text
     assert "1 open episode" in text
     assert "free_running.exact_match" in text
+
+
+def test_a_simulators_headline_figures_come_before_those_of_groups(own, tmp_path):
+    hole = records.estimate(0.7).model_copy(update={"holes": 3})
+    free_running = {"exact_match": hole, "by_tag": {"ls": records.estimate(0.2)}}
+    pinned = SimulatorStore(own.library.store).find(own.simulator)
+    pinned.attach(records.served_report(job="tags", free_running=free_running))
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/simulators/{own.simulator}").text
+    first, _, folded = text.partition("<summary>1 figure of groups, leads and gains</summary>")
+    assert "Served simulator on fresh live episodes" in first
+    assert re.findall(r'<th scope="col"[^>]*>([^<]+)<', first)[-4:] == [
+        *("Figure", "Mean and 95 % interval", "Turns", "Without verdict"),
+    ]
+    assert "free_running.by_tag.ls" not in first
+    assert "free_running.by_tag.ls" in folded
+    assert "Without verdict" not in folded
 
 
 def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):

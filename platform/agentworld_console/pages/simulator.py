@@ -22,7 +22,13 @@ from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Link
 
 _MOST_OPEN = 25
-_FOLDED = {"by_domain", "by_kind", "gain", "leads"}
+_FOLDED = {"by_domain", "by_family", "by_kind", "by_tag", "gain", "leads"}
+_TITLES = {
+    "world_model": ("World model on held-out live episodes", "turns"),
+    "served": ("Served simulator on fresh live episodes", "turns"),
+    "agent": ("Agent on held-out tasks", "tasks"),
+}
+"""By kind of report, and what its means are over."""
 
 
 def simulator(view: ScopedView, request: Request) -> Answer:
@@ -94,7 +100,8 @@ def _open_run(view: ScopedView, run: ListedRun) -> tuple[Link, ListedRun, int]:
 class _Evaluation(NamedTuple):
     """An attached report."""
 
-    kind: str
+    title: str
+    unit: str
     digest: Digest
     figures: Mapping[str, Estimate] = {}
     folded: Mapping[str, Estimate] = {}
@@ -106,7 +113,7 @@ class _Evaluation(NamedTuple):
         figures = report.figures(subjects)
         folded = {name: figure for name, figure in figures.items() if _FOLDED & {*name.split(".")}}
         first = {name: figure for name, figure in figures.items() if name not in folded}
-        return cls(type(report).__name__, report.digest, first, folded)
+        return cls(*_TITLES[report.kind], report.digest, first, folded)
 
 
 def _reports(view: ScopedView, pinned: PinnedSimulator) -> list[_Evaluation]:
@@ -118,7 +125,7 @@ def _reports(view: ScopedView, pinned: PinnedSimulator) -> list[_Evaluation]:
             with reading(digest):
                 report = read_report(pinned.folder / "reports" / f"{digest[7:]}.json")
         except EvidenceError:  # as `audit verify` tells
-            reports.append(_Evaluation("garbled report", digest))
+            reports.append(_Evaluation("garbled report", "", digest))
         else:
             if view.is_whole or not isinstance(report, AgentReport):
                 reports.append(_Evaluation.of(report, subjects))
