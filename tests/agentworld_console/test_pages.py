@@ -156,6 +156,17 @@ def test_a_simulators_headline_figures_come_before_those_of_groups(own, tmp_path
     assert "Without verdict" not in folded
 
 
+def test_a_lead_is_signed_and_its_baseline_is_explained(own, tmp_path):
+    pinned = SimulatorStore(own.library.store).find(own.simulator)
+    pinned.attach(records.grouped_report(pinned.manifest.artifact, lead=0.02))
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/simulators/{own.simulator}").text
+    (row,) = re.findall(r'<th scope="row">leads.copy.exact_match</th>(.*?)</tr>', text, re.S)
+    assert "+0.020" in row
+    assert "-0.03 to +0.07, no difference seen" in row
+    assert "copy predicts the last observation again; repeat predicts what" in text
+
+
 def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):
     text = auditor.get(f"/runs/{told.run}").text
     assert '<span class="state good">verified</span>' in text

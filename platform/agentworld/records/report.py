@@ -143,6 +143,18 @@ class AgentScore(Record):
     by_family: dict[str, Estimate] = {}
     """Live success by family of tasks."""
 
+    @property
+    def gap(self) -> Estimate:
+        """Simulated less live success; the two are of episodes of their own."""
+        return self.simulated.less(self.live)
+
+    @property
+    def gap_verdict(self) -> str:
+        """What the sign of the gap means, in words."""
+        if not self.gap.excludes_zero:
+            return "no difference seen"
+        return "the simulator flatters" if self.gap.mean > 0 else "the simulator is harder"
+
 
 class AgentReport(Record):
     """An agent at each stage of its training, on the same held-out tasks."""

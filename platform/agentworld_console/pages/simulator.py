@@ -14,6 +14,7 @@ from agentworld.records.base import Digest
 from agentworld.records.garbled import reading
 from agentworld.records.report import AgentReport, Estimate, Report, read_report
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.reports.groups import explain_baselines
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_console import lists, rows
 from agentworld_console.answer import Answer, ListView, Page, Redirect, Sheet
@@ -29,6 +30,7 @@ _TITLES = {
     "agent": ("Agent on held-out tasks", "tasks"),
 }
 """By kind of report, and what its means are over."""
+_DIFFERENCES = {"change", "gain", "leads", "live_gain"}
 
 
 def simulator(view: ScopedView, request: Request) -> Answer:
@@ -50,6 +52,7 @@ def simulator(view: ScopedView, request: Request) -> Answer:
         "data": [rows.dataset_link(digest) for digest in _data(view, served)],
         "names": view.aliases.get(name, []),
         "reports": _reports(view, pinned) if pinned else [],
+        "differences": _DIFFERENCES,
         "open": [_open_run(view, run) for run in open_],
         "most_open": _MOST_OPEN,
         "aliases": ListView.of(lists.meanings(view, name)),
@@ -106,6 +109,12 @@ class _Evaluation(NamedTuple):
     figures: Mapping[str, Estimate] = {}
     folded: Mapping[str, Estimate] = {}
     """Of groups of turns and beside others: too many to be read at a glance."""
+
+    @property
+    def baselines(self) -> str:
+        """What the baselines predict that it leads over."""
+        names = (name.partition("leads.")[2].partition(".")[0] for name in self.folded)
+        return explain_baselines(dict.fromkeys(names))
 
     @classmethod
     def of(cls, report: Report, subjects: Set[Digest]) -> Self:
