@@ -1,12 +1,15 @@
 import csv
 import io
 import re
+import shlex
 
 import pytest
+from typer.testing import CliRunner
 
 import make.console
 from agentworld.lineage.base import Agent
 from agentworld.storage.simulators import SimulatorStore
+from agentworld_cli.main import app as command_line
 from make import records
 
 
@@ -24,6 +27,14 @@ def test_every_page_is_shown_with_headers_that_let_a_browser_do_little(auditor, 
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
     assert not re.search(r"<script(?! src=)| style=| on\w+=\"", answer.text)
+
+
+@pytest.mark.parametrize("name", ["agent", "simulator", "dataset", "run", "episode"])
+def test_a_page_shows_its_command(auditor, told, name):
+    page = auditor.get(told.pages[name]).text
+    (command,) = re.findall("On the command line: <code>agentworld ([^<]+)</code>", page)
+    assert command.split()[-1] == told.pages[name].rpartition("/")[2]
+    assert CliRunner().invoke(command_line, [*shlex.split(command), "--help"]).exit_code == 0
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
