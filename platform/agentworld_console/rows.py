@@ -31,6 +31,11 @@ def run_link(run: str) -> Link:
     return Link(shortened(run), page_path("runs", run), run)
 
 
+def episode_link(episode: str) -> Link:
+    """To an episode's page."""
+    return Link(shortened(episode), page_path("episodes", episode), episode)
+
+
 def simulator_link(view: ScopedView, digest: Digest) -> Link:
     """To a simulator's page, by its alias where it has one."""
     return Link(view.name_of(digest), page_path("simulators", digest), digest)
@@ -139,7 +144,7 @@ def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
 
 def fork_row(source: str, fork: ListedFork) -> Row | None:
     """None where its own opening says otherwise: what the list was found by is no evidence."""
-    link, run = Link(fork.id, page_path("episodes", fork.id)), run_link(fork.run)
+    link, run = episode_link(fork.id), run_link(fork.run)
     cells = run, fork.tenant, opened(fork.id), fork.closed or "open"
     if fork.opening is None:
         return link, "cannot be read", None, *cells
@@ -151,7 +156,7 @@ def fork_row(source: str, fork: ListedFork) -> Row | None:
 
 def episode_row(episode: ListedEpisode) -> Row:
     """An episode without its texts."""
-    link = Link(episode.id, page_path("episodes", episode.id))
+    link = episode_link(episode.id)
     result = episode.num_steps, episode.reward, success(episode.reward)
     counts = episode.num_copied, episode.num_low
     texts = "erased" if episode.erased else "stored"

@@ -37,6 +37,13 @@ class Part(NamedTuple):
     next: str = ""
 
 
+class Column(NamedTuple):
+    """Of a table on a page."""
+
+    name: str
+    has_numbers: bool
+
+
 class Listing(NamedTuple):
     """A list of any length. `fetch` reads the part that a cursor begins; the first one is ''."""
 
@@ -47,14 +54,18 @@ class Listing(NamedTuple):
     usual: Mapping[str, Cell] = {}
     """By column: a page leaves a column out where each of its rows has this value."""
 
-    def shown(self, part: Part) -> tuple[list[str], list[list[Cell]]]:
+    def shown(self, part: Part) -> tuple[list[Column], list[list[Cell]]]:
         """The columns and rows of a page, without columns that say the same in every row."""
         kept = [
             index
             for index, name in enumerate(self.columns)
             if name not in self.usual or any(row[index] != self.usual[name] for row in part.rows)
         ]
-        return [self.columns[i] for i in kept], [[row[i] for i in kept] for row in part.rows]
+        columns = [
+            Column(self.columns[i], any(isinstance(row[i], int | float) for row in part.rows))
+            for i in kept
+        ]
+        return columns, [[row[i] for i in kept] for row in part.rows]
 
     def csv(self) -> Iterator[str]:
         """All of it, a part at a time."""

@@ -63,7 +63,7 @@ def test_agents_show_grade_live_success_and_the_simulator_by_its_name(auditor, t
     page = auditor.get(f"/agents/{told.agent}").text
     assert link in page
     interval = r'0\.500 <span class="soft">0\.40 to 0\.60</span>'
-    assert re.search(rf"trained agent</dt><dd>\s*{interval}\s+of \d+ tasks", page)
+    assert re.search(rf"trained agent</dt><dd>50 of 100 tasks:\s+{interval}", page)
 
 
 def test_an_agent_without_a_readable_validation_is_still_listed(own, tmp_path):
@@ -195,6 +195,8 @@ def test_columns_that_say_the_same_in_every_row_are_left_out_of_a_page(auditor, 
     assert {"Copied steps", "Low confidence", "Texts"} <= {*columns(acme, f"/runs/{told.run}")}
     assert not {"Copied steps", "Texts"} & {*columns(acme, f"/runs/{told.open_run}")}
     assert "Simulator" not in columns(auditor, f"/simulators/{told.simulator}")
+    assert "<dt>Tenant</dt><dd>acme</dd>" in auditor.get(f"/runs/{told.run}").text
+    assert "<dt>Tenant</dt>" not in acme.get(f"/runs/{told.run}").text
 
 
 def test_a_long_record_is_checked_where_it_is_asked_for(auditor, told, monkeypatch):
