@@ -54,18 +54,18 @@ class Listing(NamedTuple):
     usual: Mapping[str, Cell] = {}
     """By column: a page leaves a column out where each of its rows has this value."""
 
-    def shown(self, part: Part) -> tuple[list[Column], list[list[Cell]]]:
+    def for_page(self, part: Part) -> tuple[list[Column], list[list[Cell]]]:
         """The columns and rows of a page, without columns that say the same in every row."""
-        kept = [
+        indices = [
             index
             for index, name in enumerate(self.columns)
             if name not in self.usual or any(row[index] != self.usual[name] for row in part.rows)
         ]
         columns = [
             Column(self.columns[i], any(isinstance(row[i], int | float) for row in part.rows))
-            for i in kept
+            for i in indices
         ]
-        return columns, [[row[i] for i in kept] for row in part.rows]
+        return columns, [[row[i] for i in indices] for row in part.rows]
 
     def csv(self) -> Iterator[str]:
         """All of it, a part at a time."""

@@ -42,7 +42,7 @@ def test_a_list_of_several_parts_is_told_to_its_end():
 def test_a_page_leaves_out_a_column_where_every_row_has_its_usual_value():
     part = Part([("a", "x", 0), ("b", "x", 1)])
     listing = Listing("/x", ("name", "tenant", "low"), lambda _: part, {"tenant": "x", "low": 0})
-    assert listing.shown(part) == (
+    assert listing.for_page(part) == (
         [("name", False), ("low", True)],
         [["a", 0], ["b", 1]],
     )
