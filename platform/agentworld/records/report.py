@@ -151,9 +151,8 @@ class AgentScore(Record):
     @property
     def gap_verdict(self) -> str:
         """What the sign of the gap means, in words."""
-        if not self.gap.excludes_zero:
-            return "no difference seen"
-        return "the simulator flatters" if self.gap.mean > 0 else "the simulator is harder"
+        words = "the simulator flatters" if self.gap.mean > 0 else "the simulator is harder"
+        return words if self.gap.excludes_zero else "no difference seen"
 
 
 class AgentReport(Record):
@@ -191,9 +190,8 @@ class AgentReport(Record):
         """What it found of its subject, as `live_gain` or `trained.live`."""
         return figures_of_record(self) if self.simulator in of else {}
 
-    def validation(self, of: Set[Digest]) -> None:  # noqa: ARG002  the other reports' form
+    def validation(self, of: Set[Digest]) -> None:
         """Nothing: it is about an agent, and compares no answer with a live one."""
-        return
 
 
 class FreeRunningScore(Figures):
