@@ -1,6 +1,7 @@
 """The only wiring of the console: addresses, pages, templates, and who may see them."""
 
 import logging
+import shlex
 from functools import partial
 from pathlib import Path
 
@@ -80,6 +81,7 @@ class Console:
         self._library = library
         self._templates = templates(_FOLDER / "templates")
         self._templates.globals.update(page_path=formatting.page_path, brief=formatting.brief)
+        self._templates.globals["quote"] = shlex.quote
         self._templates.globals["lists"] = {name: title for name, (title, _) in index.LISTS.items()}
         self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
         self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)

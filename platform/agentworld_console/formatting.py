@@ -2,6 +2,8 @@
 
 from urllib.parse import quote
 
+from agentworld.records.report import Estimate
+
 _MOST_LETTERS = 15
 
 
@@ -15,6 +17,11 @@ def shortened(text: str) -> str:
     if len(text) <= _MOST_LETTERS:
         return text
     return f"{text[:8]}\N{HORIZONTAL ELLIPSIS}{text[-6:]}"
+
+
+def with_interval(estimate: Estimate) -> str:
+    """A mean with its 95 % interval."""
+    return f"{estimate.mean:.3f} ({estimate.low:.2f} to {estimate.high:.2f})"
 
 
 def page_path(*parts: str) -> str:

@@ -97,7 +97,9 @@ def _add_simulator(graph: Graph, view: ScopedView, simulator: Digest) -> str:
         last_stage = _add_stages(graph, view.library.registry.world_model(ref))
         # It has no page of its own: its simulator's tells of it.
         last = graph.add(Node(str(ref), "world model", str(ref), page, _WORLD), after=last_stage)
-    return graph.add(Node(simulator, "simulator", brief(simulator), page, _SIMULATOR), after=last)
+    return graph.add(
+        Node(simulator, "simulator", view.name_of(simulator), page, _SIMULATOR), after=last
+    )
 
 
 def _add_stages(graph: Graph, world: WorldModel) -> str:

@@ -13,7 +13,7 @@ from agentworld_console import rows
 from agentworld_console.datasets import DataSets
 from agentworld_console.formatting import page_path
 from agentworld_console.scoped_view import ScopedView
-from agentworld_console.table import Listing, Part, Row
+from agentworld_console.table import Cell, Listing, Part, Row
 
 _ROWS = 50
 OF_A_FILE = 2_000
@@ -22,21 +22,22 @@ _ROWS_WITH_AGENTS = 25
 """Of a list that asks the registry and the evidence mirror for each of its rows."""
 _RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "final weights")
 _RUN_AGENT_COLUMNS = (
-    *("run", "registered as", "grade", "episodes", "steps", "agent", "purpose", "opened"),
+    *("run", "registered agent", "grade", "episodes", "steps", "agent", "purpose", "opened"),
     *("simulator", "tenant"),
 )
 
 
-def agents(view: ScopedView, limit: int = _ROWS) -> Listing:
+def agents(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
     """The newest registered ones."""
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
         versions = view.agents(first + limit + 1)[first:]
         next_cursor = str(first + limit) if len(versions) > limit else ""
-        return Part([rows.agent_row(version) for version in versions[:limit]], next_cursor)
+        return Part([rows.agent_row(view, version) for version in versions[:limit]], next_cursor)
 
-    return Listing("/agents", ("agent", "weights", "run", "simulator as told"), fetch)
+    columns = ("agent", "grade", "live success", "simulator", "run", "weights")
+    return Listing("/agents", columns, fetch)
 
 
 def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
@@ -53,7 +54,7 @@ def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
         return Part(lines, str(first + limit) if len(uses) > limit else "")
 
     by = ("by",) if view.is_whole else ()
-    columns = ("agent", "in use as", "state", "grade", "since", *by, "simulator", "why")
+    columns = ("agent", "in use as", "state", "grade", "since", *by, "simulator", "reasons")
     return Listing("/in-use", columns, fetch)
 
 
@@ -66,14 +67,14 @@ def datasets(view: ScopedView, limit: int = _ROWS) -> Listing:
         lines = [rows.dataset_row(*entry) for entry in data_sets[first : first + limit]]
         return Part(lines, str(first + limit) if len(data_sets) > first + limit else "")
 
-    return Listing("/datasets", ("data set", "world models", "stages that read it"), fetch)
+    return Listing("/datasets", ("data set", "world models", "stages"), fetch)
 
 
 def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
     """Those that served runs, by their newest one; then those that only were pinned."""
 
     def fetch(cursor: str) -> Part:
-        names, entries = view.aliases(), view.simulators(limit + 1, cursor)
+        names, entries = view.aliases, view.simulators(limit + 1, cursor)
         lines = [
             rows.simulator_row(e.simulator, names, e.num_runs, e.newest_run)
             for e in entries[:limit]
@@ -82,7 +83,7 @@ def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
             return Part(lines, _as_cursor(entries[limit - 1].newest_run))
         return Part(lines + [rows.simulator_row(d, names, 0, "") for d in view.unused_simulators()])
 
-    return Listing("/simulators", ("simulator", "means it now", "runs", "newest run"), fetch)
+    return Listing("/simulators", ("simulator", "aliases", "runs", "newest run"), fetch)
 
 
 def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
@@ -90,15 +91,15 @@ def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
 
     def fetch(cursor: str) -> Part:
         entries = view.runs(limit + 1, cursor)
-        return Part([rows.run_row(run) for run in entries[:limit]], _last(entries, limit))
+        return Part([rows.run_row(view, run) for run in entries[:limit]], _last(entries, limit))
 
-    return Listing("/runs", _RUN, fetch)
+    return Listing("/runs", _RUN, fetch, _own_tenant(view))
 
 
 def runs_of(
     view: ScopedView, path: str, simulators: Collection[Digest], limit: int = _ROWS_WITH_AGENTS
 ) -> Listing:
-    """All that simulators served, and the agents that came of it: a row for each."""
+    """All that simulators served, and the agents that these runs made: a row for each."""
 
     def fetch(cursor: str) -> Part:
         entries = view.runs(limit + 1, cursor, simulators=simulators)
@@ -110,17 +111,18 @@ def runs_of(
         ]
         return Part(lines, _last(entries, limit))
 
-    return Listing(path, _RUN_AGENT_COLUMNS, fetch)
+    only = {"simulator": rows.simulator_link(view, *simulators)} if len(simulators) == 1 else {}
+    return Listing(path, _RUN_AGENT_COLUMNS, fetch, {**_own_tenant(view), **only})
 
 
 def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> Listing:
     """Those that a data set came into, and the world models that they serve."""
 
     def fetch(cursor: str) -> Part:
-        names, first = view.aliases(), number(cursor)
+        names, first = view.aliases, number(cursor)
         lines: list[Row] = [
             (
-                rows.simulator_link(simulator),
+                rows.digest_link(simulator),
                 served[simulator].world_model,
                 " ".join(names.get(simulator, [])),
             )
@@ -128,7 +130,7 @@ def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> 
         ]
         return Part(lines, str(first + _ROWS) if len(served) > first + _ROWS else "")
 
-    return Listing(path, ("simulator", "world model", "means it now"), fetch)
+    return Listing(path, ("simulator", "world model", "aliases"), fetch)
 
 
 def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
@@ -139,8 +141,13 @@ def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
         next_cursor = str(entries[limit - 1].key) if len(entries) > limit else ""
         return Part([rows.episode_row(entry) for entry in entries[:limit]], next_cursor)
 
-    columns = ("episode", "steps", "of a fork", "not sure", "reward", "ended", "texts")
-    return Listing(page_path("runs", run, "episodes"), columns, fetch)
+    columns = (
+        *("episode", "task", "steps", "reward", "success", "ended"),
+        *("copied steps", "low confidence", "texts"),
+    )
+    usual: dict[str, Cell] = {"task": None, "reward": None, "success": None}
+    usual |= {"copied steps": 0, "low confidence": 0, "texts": "stored"}
+    return Listing(page_path("runs", run, "episodes"), columns, fetch, usual)
 
 
 def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
@@ -152,12 +159,12 @@ def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
         lines = (rows.fork_row(episode, entry) for entry in entries[:limit])
         return Part([row for row in lines if row], next_cursor)
 
-    columns = ("episode", "is a", "first steps", "run", "tenant", "opened", "ended")
-    return Listing(page_path("episodes", episode, "forks"), columns, fetch)
+    columns = ("episode", "kind", "first steps", "run", "tenant", "opened", "ended")
+    return Listing(page_path("episodes", episode, "forks"), columns, fetch, _own_tenant(view))
 
 
 def meanings(view: ScopedView, simulator: Digest) -> Listing:
-    """When names meant a simulator, who said so, and until when."""
+    """When aliases pointed at a simulator, who moved them, and until when."""
 
     def fetch(_cursor: str) -> Part:
         changes = view.alias_changes()
@@ -170,8 +177,9 @@ def meanings(view: ScopedView, simulator: Digest) -> Listing:
             ]
         )
 
-    columns = ("alias", "since", "by", "until", "share of runs", "why past its gate")
-    return Listing(page_path("simulators", simulator, "aliases"), columns, fetch)
+    columns = ("alias", "since", "by", "until", "share of runs", "gate overridden because")
+    usual: dict[str, Cell] = {"share of runs": "all", "gate overridden because": ""}
+    return Listing(page_path("simulators", simulator, "aliases"), columns, fetch, usual)
 
 
 def number(cursor: str) -> int:
@@ -181,6 +189,10 @@ def number(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
         raise InputError(f"no list begins at {cursor!r:.40}; begin at its start")
     return int(cursor)
+
+
+def _own_tenant(view: ScopedView) -> dict[str, Cell]:
+    return {"tenant": view.caller.tenant}
 
 
 def _next(changes: list[AliasChange], alias: str) -> AliasChange | None:

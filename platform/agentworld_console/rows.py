@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from agentworld.audit.checks.edges import EdgeAudit
+from agentworld.audit.checks.validation import validation_of_weights
 from agentworld.audit.questions.dataset import Reader
+from agentworld.errors import EvidenceError
 from agentworld.ledger.pages import ListedEpisode, ListedFork
 from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
@@ -12,10 +14,10 @@ from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld.records.edge import Grade
-from agentworld_console.formatting import brief, page_path, shortened
+from agentworld_console.formatting import brief, page_path, shortened, with_interval
 from agentworld_console.grade import disputed
 from agentworld_console.scoped_view import ScopedView
-from agentworld_console.table import Link, Mark, Row
+from agentworld_console.table import Cell, Link, Mark, Row
 
 _STATES: dict[Grade, Literal["good", "wait", "bad"]] = {
     "proven": "good",
@@ -29,9 +31,19 @@ def run_link(run: str) -> Link:
     return Link(shortened(run), page_path("runs", run), run)
 
 
-def simulator_link(digest: Digest) -> Link:
-    """To a simulator's page."""
-    return Link(brief(digest), page_path("simulators", digest), digest)
+def episode_link(episode: str) -> Link:
+    """To an episode's page."""
+    return Link(shortened(episode), page_path("episodes", episode), episode)
+
+
+def simulator_link(view: ScopedView, digest: Digest) -> Link:
+    """To a simulator's page, by its alias where it has one."""
+    return Link(view.name_of(digest), page_path("simulators", digest), digest)
+
+
+def digest_link(simulator: Digest) -> Link:
+    """To a simulator's page, where its aliases stand beside it."""
+    return Link(brief(simulator), page_path("simulators", simulator), simulator)
 
 
 def dataset_link(digest: Digest) -> Link:
@@ -59,31 +71,46 @@ def _minute(at: str) -> str:
     return at[:16].replace("T", " ")
 
 
-def agent_row(agent: Version) -> Row:
-    """A registered agent."""
-    artifact, run, simulator = (agent.tags[name] for name in ("artifact", "run", "simulator"))
-    weights = Link(brief(artifact), "", artifact)
-    return agent_link(agent.ref), weights, run_link(run), simulator_link(simulator)
+def agent_row(view: ScopedView, agent: Version) -> Row:
+    """A registered agent; its simulator as it was signed, else as the registry has it."""
+    registered = RegisteredAgent.tagged(agent)
+    audit = view.edge_of(registered) if registered else disputed("its tags are garbled")
+    simulator = audit.edge.simulator if audit.edge else agent.tags["simulator"]
+    artifact, run = agent.tags["artifact"], agent.tags["run"]
+    return (
+        *(agent_link(agent.ref), _grade(audit), _live_success(view, agent, simulator)),
+        *(simulator_link(view, simulator), run_link(run), Link(brief(artifact), "", artifact)),
+    )
+
+
+def _live_success(view: ScopedView, agent: Version, simulator: Digest) -> Cell:
+    artifact, report = agent.tags["artifact"], agent.tags.get("report")
+    try:
+        validated = validation_of_weights(artifact, report, simulator, view.sources)
+    except EvidenceError:  # as the agent's page says
+        return "cannot be read"
+    return with_interval(validated.report.trained.live) if validated else "not validated"
 
 
 def simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newest: str) -> Row:
-    """A simulator, the names that mean it, and its newest run."""
+    """A simulator, its aliases, and its newest run."""
     aliases = " ".join(names.get(digest, []))
-    return simulator_link(digest), aliases, num, run_link(newest) if newest else "served none"
+    return digest_link(digest), aliases, num, run_link(newest) if newest else "none"
 
 
-def run_row(run: ListedRun) -> Row:
+def run_row(view: ScopedView, run: ListedRun) -> Row:
     """A run."""
     weights = Link(brief(run.final_weights), "", run.final_weights) if run.final_weights else "open"
-    cells = run.purpose, run.agent, simulator_link(run.simulator)
+    cells = run.purpose, run.agent, simulator_link(view, run.simulator)
     return run_link(run.id), opened(run.id), *cells, run.tenant, run.log_length, weights
 
 
 def run_agent_row(view: ScopedView, run: ListedRun, agent: RegisteredAgent | None) -> Row:
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
-    run_cells = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator), run.tenant
+    simulator = simulator_link(view, run.simulator)
+    run_cells = run.agent, run.purpose, opened(run.id), simulator, run.tenant
     if agent is None:
-        outcome = "nothing" if run.final_weights else "open"
+        outcome = "none" if run.final_weights else "open"
         return run_link(run.id), outcome, None, run.num_episodes, run.num_steps, *run_cells
     audit = view.edge_of(agent)
     traffic = audit.edge.traffic if audit.edge else run
@@ -105,19 +132,19 @@ def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]
     reasons = "; ".join([*moved, *audit.reasons])
     by = (agent_use.by,) if view.is_whole else ()
     cells = agent_link(VersionRef.parse(agent_use.agent)), agent_use.alias, state, _grade(audit)
-    return *cells, _minute(agent_use.at), *by, simulator_link(agent_use.simulator), reasons
+    return *cells, _minute(agent_use.at), *by, simulator_link(view, agent_use.simulator), reasons
 
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
     """A data set and the world models that read it."""
-    names = ", ".join(reader.world_model for reader in readers) or "none has read it"
+    names = ", ".join(reader.world_model for reader in readers) or "none"
     stages = dict.fromkeys(stage for reader in readers for stage in reader.stages)
     return dataset_link(data), names, ", ".join(stages)
 
 
 def fork_row(source: str, fork: ListedFork) -> Row | None:
     """None where its own opening says otherwise: what the list was found by is no evidence."""
-    link, run = Link(fork.id, page_path("episodes", fork.id)), run_link(fork.run)
+    link, run = episode_link(fork.id), run_link(fork.run)
     cells = run, fork.tenant, opened(fork.id), fork.closed or "open"
     if fork.opening is None:
         return link, "cannot be read", None, *cells
@@ -129,15 +156,23 @@ def fork_row(source: str, fork: ListedFork) -> Row | None:
 
 def episode_row(episode: ListedEpisode) -> Row:
     """An episode without its texts."""
-    link = Link(episode.id, page_path("episodes", episode.id))
-    counts = episode.num_steps, episode.num_copied, episode.num_low
+    link = episode_link(episode.id)
+    result = episode.num_steps, episode.reward, success(episode.reward)
+    counts = episode.num_copied, episode.num_low
     texts = "erased" if episode.erased else "stored"
-    return link, *counts, episode.reward, episode.closed or "open", texts
+    return link, episode.task, *result, episode.closed or "open", *counts, texts
+
+
+def success(reward: float | None) -> Cell:
+    """Whether an episode's task succeeded, by the reward of its last step; null without one."""
+    if reward is None:
+        return None
+    return Mark("yes", "good") if reward >= 1 else "no"
 
 
 def meaning_row(change: AliasChange, after: AliasChange | None) -> Row:
     """What a name meant, until the change `after`."""
     percent = change.canary.percent if change.canary else None
-    share = "all" if percent is None else f"{percent} % are the canary's"
+    share = "all" if percent is None else f"{percent} % to the canary"
     until = after.at if after else "now"
     return change.alias, change.at, change.set_by, until, share, change.override or ""

@@ -28,6 +28,7 @@ from agentworld.records.episode import Episode
 from agentworld.records.garbled import reading
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from agentworld_console.formatting import brief
 from agentworld_console.grade import disputed
 from agentworld_console.library import Library
 
@@ -268,8 +269,13 @@ class ScopedView:
         """The history of all names, which tells who moved them; for who sees across tenants."""
         return self.library.ledger.aliases.readable_history().changes if self.is_whole else []
 
+    def name_of(self, simulator: Digest) -> str:
+        """Its first alias, else a short digest."""
+        return next(iter(self.aliases.get(simulator, ())), brief(simulator))
+
+    @cached_property
     def aliases(self) -> dict[Digest, list[str]]:
-        """The names that mean each simulator now."""
+        """The aliases that point at each simulator now, read once for a page."""
         changes, garbled = self.library.ledger.aliases.readable_history()
         last = {change.alias: change for change in changes}
         names: dict[Digest, list[str]] = {}

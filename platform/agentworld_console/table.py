@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from agentworld.reports.visible import visible_lines
@@ -37,6 +37,13 @@ class Part(NamedTuple):
     next: str = ""
 
 
+class Column(NamedTuple):
+    """Of a table on a page."""
+
+    name: str
+    has_numbers: bool
+
+
 class Listing(NamedTuple):
     """A list of any length. `fetch` reads the part that a cursor begins; the first one is ''."""
 
@@ -44,6 +51,21 @@ class Listing(NamedTuple):
     """Of its page; its CSV is there too."""
     columns: tuple[str, ...]
     fetch: Callable[[str], Part]
+    usual: Mapping[str, Cell] = {}
+    """By column: a page leaves a column out where each of its rows has this value."""
+
+    def for_page(self, part: Part) -> tuple[list[Column], list[list[Cell]]]:
+        """The columns and rows of a page, without columns that say the same in every row."""
+        indices = [
+            index
+            for index, name in enumerate(self.columns)
+            if name not in self.usual or any(row[index] != self.usual[name] for row in part.rows)
+        ]
+        columns = [
+            Column(self.columns[i], any(isinstance(row[i], int | float) for row in part.rows))
+            for i in indices
+        ]
+        return columns, [[row[i] for i in indices] for row in part.rows]
 
     def csv(self) -> Iterator[str]:
         """All of it, a part at a time."""

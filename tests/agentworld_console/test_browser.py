@@ -112,11 +112,14 @@ def contents(world) -> str:
 
 
 def width_beyond_a_narrow_screen(browser: Browser, address: str) -> int:
+    """Pixels by which the page, or a caption that is seen, is wider than a screen of 390."""
     context = browser.new_context(viewport={"width": 390, "height": 800})
     page = context.new_page()
     page.goto(address)
     root = "document.documentElement"
     width: int = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+    ends = "e => e.map((caption) => caption.getBoundingClientRect().right)"
+    width = max(width, *(end - 390 for end in page.eval_on_selector_all("caption", ends)), 0)
     context.close()
     return width
 

@@ -24,10 +24,10 @@ def test_a_data_set_tells_its_world_models_simulators_and_agents(auditor, told):
     for page in (f"/simulators/{told.simulator}", f"/runs/{told.run}", f"/agents/{told.agent}"):
         assert f'href="{page}"' in text
     (served,) = rows(auditor, f"/datasets/{DATA}/simulators.csv")
-    assert (served["simulator"], served["means it now"]) == (told.simulator, "shell-stable")
+    assert (served["simulator"], served["aliases"]) == (told.simulator, "shell-stable")
     made = {row["run"]: row for row in rows(auditor, f"/datasets/{DATA}/runs.csv")}
     assert made.keys() == {told.run, told.open_run, told.rival_run}
-    assert made[told.run]["registered as"] == str(told.agent)
+    assert made[told.run]["registered agent"] == str(told.agent)
 
 
 @pytest.mark.parametrize("page", ["agent", "simulator", "graph", "agent-graph"])
@@ -61,9 +61,12 @@ def test_an_auditor_is_told_of_all_data(own, tmp_path):
     assert found == {
         DATA: "agentworld-shell@1",
         OTHER: "agentworld-unserved@1",
-        records.digest("prepared"): "none has read it",
+        records.digest("prepared"): "none",
     }
-    assert "No simulator of this store serves one" in auditor.get(f"/datasets/{OTHER}").text
+    assert (
+        "You may see no simulator of this store that serves one"
+        in auditor.get(f"/datasets/{OTHER}").text
+    )
 
 
 def test_a_tenant_is_told_of_the_data_behind_its_simulators(own, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 import make.console
 from agentworld.ledger.tables import EPISODES
 from agentworld.records.episode import Exchange, Source
+from make import records
 
 LONG = "<b>a long text</b>\n" * 5_000
 
@@ -34,11 +35,11 @@ def test_an_episode_leads_to_its_forks_and_replays(own, tmp_path):
     assert f'href="/episodes/{own.fork}"' in text
     assert f'href="/episodes/{replay}"' in text
     told = rows(auditor, f"/episodes/{own.episode}/forks.csv")
-    assert [(row["episode"], row["is a"], row["first steps"]) for row in told] == [
+    assert [(row["episode"], row["kind"], row["first steps"]) for row in told] == [
         (own.fork, "fork", "1"),
         (replay, "replay", "2"),
     ]
-    assert "Nobody forked or replayed it" in auditor.get(f"/episodes/{own.fork}").text
+    assert "You may see no fork or replay of it" in auditor.get(f"/episodes/{own.fork}").text
 
 
 def test_a_tenant_is_told_of_its_own_forks_alone(own, tmp_path):
@@ -62,8 +63,8 @@ def test_what_only_the_index_calls_a_fork_is_none(own, tmp_path):
         of = EPISODES.c.id == own.rival_episode
         database.execute(EPISODES.update().where(of).values(source=own.episode))
     (fork, erased) = rows(client(own, tmp_path), f"/episodes/{own.episode}/forks.csv")
-    assert (fork["episode"], fork["is a"]) == (own.fork, "fork")
-    assert (erased["episode"], erased["is a"]) == (own.erased, "cannot be read")
+    assert (fork["episode"], fork["kind"]) == (own.fork, "fork")
+    assert (erased["episode"], erased["kind"]) == (own.erased, "cannot be read")
 
 
 def test_a_long_text_is_cut_and_leads_to_the_whole(own, tmp_path):
@@ -122,3 +123,22 @@ def test_many_steps_are_shown_a_part_at_a_time_and_all_in_the_csv(own, tmp_path)
     assert seen == list(range(1, 121))
     assert [int(row["step"]) for row in rows(auditor, f"/episodes/{episode}.csv")] == seen
     assert auditor.get(f"/episodes/{episode}?from=x").status_code == 422
+
+
+@pytest.mark.parametrize(("reward", "success"), [(1.0, "yes"), (0.0, "no")])
+def test_an_episode_with_a_task_says_whether_it_succeeded(own, tmp_path, reward, success):
+    episode, auditor = play(own, "ls", task=records.task()), client(own, tmp_path)
+    with own.library.ledger._database.engine.begin() as database:
+        database.exec_driver_sql("UPDATE steps SET reward = ?", (reward,))
+    page = auditor.get(f"/episodes/{episode}").text
+    assert re.search(rf"<dt>Success</dt><dd>[^-]*\b{success}\b", page)
+    told = {row["episode"]: row for row in rows(auditor, f"/runs/{own.open_run}/episodes.csv")}
+    assert (told[episode]["task"], told[episode]["success"]) == (records.task().id, success)
+    page = auditor.get(f"/runs/{own.open_run}").text
+    assert f"{2 * int(reward)} of 2 rewarded episodes" in page
+    assert f"<dt>Mean reward</dt><dd>{reward:.3f}</dd>" in page
+
+
+def test_an_episode_without_a_reward_says_nothing_of_success(own, tmp_path):
+    empty = play(own, close=False)
+    assert "<dt>Success</dt>" not in client(own, tmp_path).get(f"/episodes/{empty}").text

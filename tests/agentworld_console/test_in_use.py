@@ -92,9 +92,9 @@ def test_a_simulators_page_tells_grade_and_traffic_of_each_agent(auditor, told):
     path = f"/simulators/{told.simulator}/runs.csv"
     found = {row["run"]: row for row in rows(auditor, path)}
     made = found[told.run]
-    assert (made["registered as"], made["grade"]) == (str(told.agent), "observed")
+    assert (made["registered agent"], made["grade"]) == (str(told.agent), "observed")
     assert (made["episodes"], made["steps"]) == ("3", "3")
-    assert (found[told.open_run]["registered as"], found[told.open_run]["grade"]) == ("open", "")
+    assert (found[told.open_run]["registered agent"], found[told.open_run]["grade"]) == ("open", "")
 
 
 def test_traffic_is_told_as_it_was_signed(auditor_of):
@@ -111,5 +111,5 @@ def test_each_agent_of_a_run_has_a_row(auditor_of, tmp_path):
     twin = Agent(checkpoint=agent.checkpoint, run=agent.run)
     ref = own.library.registry.register_agent("twin", twin, tmp_path)
     found = rows(auditor, f"/simulators/{own.simulator}/runs.csv")
-    graded = {row["registered as"]: row["grade"] for row in found if row["run"] == own.run}
+    graded = {row["registered agent"]: row["grade"] for row in found if row["run"] == own.run}
     assert graded == {str(own.agent): "observed", str(ref): "disputed"}

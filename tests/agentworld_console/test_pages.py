@@ -1,11 +1,15 @@
 import csv
 import io
 import re
+import shlex
 
 import pytest
+from typer.testing import CliRunner
 
 import make.console
 from agentworld.lineage.base import Agent
+from agentworld.storage.simulators import SimulatorStore
+from agentworld_cli.main import app as command_line
 from make import records
 
 
@@ -25,6 +29,14 @@ def test_every_page_is_shown_with_headers_that_let_a_browser_do_little(auditor, 
     assert not re.search(r"<script(?! src=)| style=| on\w+=\"", answer.text)
 
 
+@pytest.mark.parametrize("name", ["agent", "simulator", "dataset", "run", "episode"])
+def test_a_page_shows_its_command(auditor, told, name):
+    page = auditor.get(told.pages[name]).text
+    (command,) = re.findall("On the command line: <code>agentworld ([^<]+)</code>", page)
+    assert command.split()[-1] == told.pages[name].rpartition("/")[2]
+    assert CliRunner().invoke(command_line, [*shlex.split(command), "--help"]).exit_code == 0
+
+
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
 def test_the_console_is_only_read(auditor, told, method):
     assert getattr(auditor, method)(f"/runs/{told.run}").status_code == 405
@@ -35,8 +47,33 @@ def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
     for words in (told.run, told.simulator, "agentworld-shell@1", records.digest("data")):
         assert words in text
     assert '<span class="grade">observed</span>' in text
-    assert "3 episodes and 3 steps as it was signed, 1 more copied by forks<br>" in text
+    assert "3 episodes and 3 steps as signed, 1 more copied by forks<br>" in text
     assert re.search(r"\+0\.050\s+<span class=\"soft\">-0\.09 to \+0\.19", text)
+
+
+def test_agents_show_grade_live_success_and_the_simulator_by_its_name(auditor, told):
+    (row,) = [row for row in rows(auditor, "/agents.csv") if row["agent"] == str(told.agent)]
+    live = "0.500 (0.40 to 0.60)"
+    assert (row["grade"], row["live success"], row["simulator"]) == (
+        *("observed", live),
+        told.simulator,
+    )
+    link = f'<a href="/simulators/{told.simulator}" title="{told.simulator}">shell-stable</a>'
+    assert link in auditor.get("/agents").text
+    page = auditor.get(f"/agents/{told.agent}").text
+    assert link in page
+    interval = r'0\.500 <span class="soft">0\.40 to 0\.60</span>'
+    assert re.search(rf"trained agent</dt><dd>50 of 100 tasks:\s+{interval}", page)
+
+
+def test_an_agent_without_a_readable_validation_is_still_listed(own, tmp_path):
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    for report in own.library.store.glob("steps/validate/*/report.json"):
+        report.write_text("{")
+    assert {row["live success"] for row in rows(auditor, "/agents.csv")} == {"cannot be read"}
+    for receipt in own.library.store.glob("steps/validate/*/receipt.json"):
+        receipt.unlink()
+    assert {row["live success"] for row in rows(auditor, "/agents.csv")} == {"not validated"}
 
 
 def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
@@ -55,9 +92,9 @@ def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(o
     def text():
         return auditor.get(f"/agents/{own.agent}").text
 
-    assert "In use as shop, validated in" in text()
+    assert "In use as shop; its validation is current" in text()
     own.move_on()
-    assert "To be validated anew" in text()
+    assert "To be revalidated" in text()
     assert f"shell-stable moved from {own.simulator} to {records.digest('next')}" in text()
 
 
@@ -102,7 +139,9 @@ def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_
 
 def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
     text = auditor.get(f"/simulators/{told.simulator}").text
-    for words in ("agentworld-shell@1", "shell-stable", "transformers-serve 5.19.0"):
+    short = told.simulator[7:19]
+    assert f'<h1>shell-stable <code class="soft">{short}</code></h1>' in text
+    for words in ("agentworld-shell@1", "transformers-serve 5.19.0"):
         assert words in text
     for link in (told.run, told.open_run, told.rival_run):
         assert f'href="/runs/{link}"' in text
@@ -111,12 +150,53 @@ def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
     assert "free_running.exact_match" in text
 
 
+def test_a_simulators_headline_figures_come_before_those_of_groups(own, tmp_path):
+    hole = records.estimate(0.7).model_copy(update={"holes": 3})
+    free_running = {"exact_match": hole, "by_tag": {"ls": records.estimate(0.2)}}
+    pinned = SimulatorStore(own.library.store).find(own.simulator)
+    pinned.attach(records.served_report(job="tags", free_running=free_running))
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/simulators/{own.simulator}").text
+    first, _, folded = text.partition("<summary>1 figure of groups, leads and gains</summary>")
+    assert "Served simulator on fresh live episodes" in first
+    assert re.findall(r'<th scope="col"[^>]*>([^<]+)<', first)[-4:] == [
+        *("Figure", "Mean and 95 % interval", "Turns", "Without verdict"),
+    ]
+    assert "free_running.by_tag.ls" not in first
+    assert "free_running.by_tag.ls" in folded
+    assert "Without verdict" not in folded
+
+
+def test_a_lead_is_signed_and_its_baseline_is_explained(own, tmp_path):
+    pinned = SimulatorStore(own.library.store).find(own.simulator)
+    pinned.attach(records.grouped_report(pinned.manifest.artifact, lead=0.02))
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/simulators/{own.simulator}").text
+    (row,) = re.findall(r'<th scope="row">leads.copy.exact_match</th>(.*?)</tr>', text, re.S)
+    assert "+0.020" in row
+    assert "-0.03 to +0.07, no difference seen" in row
+    assert "copy predicts the last observation again; repeat predicts what" in text
+
+
 def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):
     text = auditor.get(f"/runs/{told.run}").text
     assert '<span class="state good">verified</span>' in text
     for episode in (told.episode, told.fork, told.erased):
         assert f'href="/episodes/{episode}"' in text
     assert told.open_run not in text
+
+
+def test_columns_that_say_the_same_in_every_row_are_left_out_of_a_page(auditor, acme, told):
+    def columns(client, path):
+        return re.findall(r'<th scope="col"[^>]*>([^<]+)<', client.get(path).text)
+
+    assert "Tenant" in columns(auditor, "/runs")
+    assert "Tenant" not in columns(acme, "/runs")
+    assert {"Copied steps", "Low confidence", "Texts"} <= {*columns(acme, f"/runs/{told.run}")}
+    assert not {"Copied steps", "Texts"} & {*columns(acme, f"/runs/{told.open_run}")}
+    assert "Simulator" not in columns(auditor, f"/simulators/{told.simulator}")
+    assert "<dt>Tenant</dt><dd>acme</dd>" in auditor.get(f"/runs/{told.run}").text
+    assert "<dt>Tenant</dt>" not in acme.get(f"/runs/{told.run}").text
 
 
 def test_a_long_record_is_checked_where_it_is_asked_for(auditor, told, monkeypatch):
@@ -181,7 +261,7 @@ def test_simulators_are_listed_a_page_at_a_time_by_their_newest_run(own, tmp_pat
 def test_episodes_are_listed_in_the_order_of_their_opening(auditor, told):
     found = rows(auditor, f"/runs/{told.run}/episodes.csv")
     assert [row["episode"] for row in found] == [told.episode, told.fork, told.erased]
-    assert [row["of a fork"] for row in found] == ["0", "1", "0"]
+    assert [row["copied steps"] for row in found] == ["0", "1", "0"]
     assert [row["texts"] for row in found] == ["stored", "stored", "erased"]
 
 
@@ -189,7 +269,7 @@ def test_the_graph_tells_the_same_as_a_picture_and_as_a_table(auditor, told):
     path = f"simulator={told.simulator}"
     edges = rows(auditor, f"/graph.csv?{path}")
     text = auditor.get(f"/graph?{path}").text
-    kinds = [(row["what it is"], row["what it becomes"]) for row in edges]
+    kinds = [(row["from kind"], row["to kind"]) for row in edges]
     for edge in [
         ("data", "cpt"),
         ("cpt", "sft"),

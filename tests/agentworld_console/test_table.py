@@ -37,3 +37,13 @@ def test_a_list_of_several_parts_is_told_to_its_end():
     parts = {"": Part([(1,)], "a"), "a": Part([(2,)], "b"), "b": Part([(3,)])}
     lines = Listing("/x", ("number",), parts.__getitem__).csv()
     assert "".join(lines).split() == ["number", "1", "2", "3"]
+
+
+def test_a_page_leaves_out_a_column_where_every_row_has_its_usual_value():
+    part = Part([("a", "x", 0), ("b", "x", 1)])
+    listing = Listing("/x", ("name", "tenant", "low"), lambda _: part, {"tenant": "x", "low": 0})
+    assert listing.for_page(part) == (
+        [("name", False), ("low", True)],
+        [["a", 0], ["b", 1]],
+    )
+    assert "".join(listing.csv()).split() == ["name,tenant,low", "a,x,0", "b,x,1"]

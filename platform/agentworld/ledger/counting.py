@@ -30,6 +30,16 @@ class RunUsage(NamedTuple):
     usage: Usage
 
 
+class Rewards(NamedTuple):
+    """Of the episodes of a run that ended with a reward."""
+
+    num_episodes: int
+    num_successes: int
+    """Whose reward is 1."""
+    mean: float | None
+    """Null without any."""
+
+
 class Counts:
     """`of` names a `tenant`, a `simulator`, a `run`, several of them, or nothing for all."""
 
@@ -56,6 +66,17 @@ class Counts:
         )
         with self._database.transaction() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
+
+    def rewards(self, run: str) -> Rewards:
+        """What the episodes of a run ended with; reads the rewards of all its steps."""
+        reward = STEPS.c.reward
+        query = (
+            select(func.count(reward), func.count().filter(reward >= 1), func.avg(reward))
+            .select_from(STEPS.join(EPISODES, STEPS.c.episode == EPISODES.c.key))
+            .where(EPISODES.c.run == run, STEPS.c.number > EPISODES.c.num_copied)
+        )
+        with self._database.transaction() as connection:
+            return Rewards(*connection.execute(query).one())
 
     def run_usage(self, *, by_episode: bool = False, **of: str | None) -> list[RunUsage]:
         """What runs used, or each of their episodes; `of` may name one `episode` too.

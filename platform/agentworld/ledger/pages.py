@@ -36,6 +36,9 @@ class ListedEpisode(NamedTuple):
     """Steps whose observation the simulator was not sure of."""
     reward: float | None
     """Of its last step."""
+    task: str | None
+    """Its id; null without a task, and where the opening was erased, cannot be read, or is too
+    long for the ledger's own row."""
 
 
 class ListedFork(NamedTuple):
@@ -110,13 +113,14 @@ class Pages:
         *page_columns, last = counted.c
         is_last = and_(STEPS.c.episode == counted.c.key, STEPS.c.number == last)
         query = (
-            select(*page_columns, STEPS.c.reward)
+            select(*page_columns, STEPS.c.reward, *EPISODES.c["opening", "opening_digest"])
             .select_from(counted.outerjoin(STEPS, is_last))
+            .join(EPISODES, EPISODES.c.key == counted.c.key)
             .order_by(counted.c.key)
         )
         with self._database.transaction() as connection:
             rows = connection.execute(query).all()
-        return [ListedEpisode(key, str(id_), *values) for key, id_, *values in rows]
+        return [self._episode(row) for row in rows]
 
     def forks(
         self,
@@ -143,11 +147,21 @@ class Pages:
             rows = connection.execute(query).all()
         return [self._fork(row) for row in rows]
 
-    def _fork(self, row: Row[Any]) -> ListedFork:
-        opening = None
-        with suppress(EvidenceError), reading(f"episode {row.id}"):  # as a verification says
-            opening = read_opening(row, self._texts)
+    def _episode(self, row: Row[*tuple[Any, ...]]) -> ListedEpisode:
+        # An opening in the object store is not fetched: a list would wait for each of them.
+        opening = self._opening(row) if row.opening is not None else None
+        task = opening.task.id if opening and opening.task else None
+        key, name, *values, _opening, _digest = row
+        return ListedEpisode._make((key, str(name), *values, task))
+
+    def _fork(self, row: Row[*tuple[Any, ...]]) -> ListedFork:
+        opening = self._opening(row)
         return ListedFork(row.key, str(row.id), str(row.run), str(row.tenant), opening, row.closed)
+
+    def _opening(self, row: Row[*tuple[Any, ...]]) -> EpisodeOpening | None:
+        with suppress(EvidenceError), reading(f"episode {row.id}"):  # as a verification says
+            return read_opening(row, self._texts)
+        return None
 
     def simulators(
         self, limit: int, after: str = "", *, tenant: str | None = None, start: str = ""

@@ -143,6 +143,17 @@ class AgentScore(Record):
     by_family: dict[str, Estimate] = {}
     """Live success by family of tasks."""
 
+    @property
+    def gap(self) -> Estimate:
+        """Simulated less live success; the two are of episodes of their own."""
+        return self.simulated.less(self.live)
+
+    @property
+    def gap_verdict(self) -> str:
+        """What the sign of the gap means, in words."""
+        words = "the simulator flatters" if self.gap.mean > 0 else "the simulator is harder"
+        return words if self.gap.excludes_zero else "no difference seen"
+
 
 class AgentReport(Record):
     """An agent at each stage of its training, on the same held-out tasks."""
@@ -179,9 +190,8 @@ class AgentReport(Record):
         """What it found of its subject, as `live_gain` or `trained.live`."""
         return figures_of_record(self) if self.simulator in of else {}
 
-    def validation(self, of: Set[Digest]) -> None:  # noqa: ARG002  the other reports' form
+    def validation(self, of: Set[Digest]) -> None:
         """Nothing: it is about an agent, and compares no answer with a live one."""
-        return
 
 
 class FreeRunningScore(Figures):

@@ -1,11 +1,26 @@
 """A world model's figures as rows of tables: by metric, by kind of turn, and by tag."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentworld.records.report import Estimate, Figures, WorldModelReport, WorldModelScore
 
 FEW = 30
 """A group of fewer turns says little, and is marked."""
+
+
+BASELINES = {
+    "copy": "the last observation again",
+    "repeat": "what the same action showed earlier in the episode",
+    "frequent": "what the action's tool showed most often",
+    "nearest": "what the tool's most similar recorded turn showed",
+}
+"""What each predicts, as docs/guides/evaluation.md has it."""
+
+
+def explain_baselines(names: Iterable[str]) -> str:
+    """One clause for each; one that a package added is left out."""
+    return "; ".join(f"{name} predicts {BASELINES[name]}" for name in names if name in BASELINES)
 
 
 class Lead(NamedTuple):

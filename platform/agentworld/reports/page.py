@@ -17,7 +17,7 @@ from agentworld.records.report import (
     WorldModelReport,
     WorldModelScore,
 )
-from agentworld.reports.groups import FEW, kind_rows, metric_rows, tag_rows
+from agentworld.reports.groups import FEW, explain_baselines, kind_rows, metric_rows, tag_rows
 from agentworld.reports.summary import Summary
 from agentworld.reports.targets import figures_of, has_no_targets
 from agentworld.reports.templates import templates
@@ -79,6 +79,7 @@ def render_page(
         tags=tag_rows(world),
         absent=world.absent,
         few=FEW,
+        baselines=explain_baselines(world.baselines),
         stages=list(world.stages),
         without_targets=has_no_targets(summary),
         agent_plots=_agent_plots(agent) if agent else [],

@@ -1,28 +1,16 @@
 """An agent: the chain back to its data, and how it did in the live environment."""
 
-from typing import NamedTuple
-
 from starlette.requests import Request
 
 from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.questions.agent import AgentChain, audit_agent
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.report import AgentReport, Estimate
+from agentworld.records.report import AgentReport
 from agentworld_console import rows
 from agentworld_console.answer import Answer, Page
 from agentworld_console.grade import disputed, grade_of
 from agentworld_console.scoped_view import ScopedView
-
-
-class Compared(NamedTuple):
-    """An agent in its simulator and live."""
-
-    name: str
-    simulated: Estimate
-    live: Estimate
-    gap: Estimate
-    """How far the simulator flatters; the two are of episodes of their own."""
 
 
 def agent(view: ScopedView, request: Request) -> Answer:
@@ -36,7 +24,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
         problem = "is not in the ledger" if run is None else "is garbled in the ledger"
         missing = disputed(f"its run {agent.run} {problem}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
-        return Page("agent.html", {**values, "checked": True, "compared": [], "grade": missing})
+        return Page("agent.html", {**values, "checked": True, "compared": {}, "grade": missing})
     checked = force or not view.is_long(run)
     chain = audit_agent(ref, view.sources, verify=checked)
     report = _report(view, agent, chain)
@@ -45,12 +33,12 @@ def agent(view: ScopedView, request: Request) -> Answer:
         {
             **values,
             "chain": chain,
-            "simulator": rows.simulator_link(chain.simulator),
+            "simulator": rows.simulator_link(view, chain.simulator),
             "data": rows.dataset_link(chain.data) if chain.data else None,
             "checked": checked,
             "grade": grade_of(chain),
             "report": report,
-            "compared": _compared(report) if report else [],
+            "compared": report.scores if report else {},
         },
     )
 
@@ -62,10 +50,3 @@ def _report(view: ScopedView, agent: Agent, chain: AgentChain) -> AgentReport | 
     except EvidenceError:
         return None
     return validated.report if validated else None
-
-
-def _compared(report: AgentReport) -> list[Compared]:
-    return [
-        Compared(name, score.simulated, score.live, score.simulated.less(score.live))
-        for name, score in report.scores.items()
-    ]

@@ -5,12 +5,12 @@ from starlette.requests import Request
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import VersionRef
 from agentworld_console.answer import Answer, ListView, Page, Sheet
-from agentworld_console.formatting import brief, page_path
+from agentworld_console.formatting import page_path
 from agentworld_console.graph import Graph, graph_of_agent, graph_of_simulator
 from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Cell, Link, Listing, Part
 
-_COLUMNS = ("from", "what it is", "to", "what it becomes")
+_COLUMNS = ("from", "from kind", "to", "to kind")
 
 
 def graph(view: ScopedView, request: Request) -> Answer:
@@ -18,7 +18,7 @@ def graph(view: ScopedView, request: Request) -> Answer:
     lineage, is_cut = _build_graph(view, request)
     layout, (kind, name) = lineage.layout, _subject(request)
     values = {
-        "title": brief(name) if kind == "simulator" else name,
+        "title": view.name_of(name) if kind == "simulator" else name,
         "back": page_path(f"{kind}s", name),
         "is_cut": is_cut,
         "nodes": [(node, layout.boxes[node.name]) for node in lineage.nodes.values()],

@@ -69,7 +69,7 @@ def search(view: ScopedView, request: Request) -> Answer:
 def _hits(view: ScopedView, name: str) -> Iterator[tuple[str, Link]]:
     """What each is, and its page."""
     for simulator in view.find_simulators(name)[:_MOST_HITS]:
-        yield "simulator", rows.simulator_link(simulator)
+        yield "simulator", rows.simulator_link(view, simulator)
     for digest in DataSets(view).find(name)[:_MOST_HITS] if _DIGEST.fullmatch(name) else ():
         yield "data set", rows.dataset_link(digest)
     agents = (agent.ref for agent in view.agents() if name in str(agent.ref))

@@ -11,12 +11,15 @@ def run(view: ScopedView, request: Request) -> Answer:
     """How it was opened, the state of its record, and a part of its episodes."""
     name, query = request.path_params["run"], request.query_params
     run = view.run(name)
+    record = view.record(run, force=query.get("check") == "1")
+    counts = view.library.ledger.counts
     values = {
         "run": run,
-        "num_open": view.library.ledger.counts.num_open_episodes(run=name),
-        "record": view.record(run, force=query.get("check") == "1"),
+        "num_open": counts.num_open_episodes(run=name),
+        "record": record,
+        "rewards": counts.rewards(name) if record.checked else None,  # reads as much
         "episodes": ListView.of(lists.episodes(view, name), query.get("from", "")),
-        "simulator": rows.simulator_link(run.simulator),
+        "simulator": rows.simulator_link(view, run.simulator),
         "agents": [rows.agent_link(agent.ref) for agent in view.agents_of([run])[name]],
     }
     return Page("run.html", values)

@@ -14,6 +14,7 @@ from agentworld.records.base import Digest
 from agentworld.records.garbled import reading
 from agentworld.records.report import AgentReport, Estimate, Report, read_report
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.reports.groups import explain_baselines
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_console import lists, rows
 from agentworld_console.answer import Answer, ListView, Page, Redirect, Sheet
@@ -22,7 +23,14 @@ from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Link
 
 _MOST_OPEN = 25
-_FOLDED = {"by_domain", "by_kind", "gain", "leads"}
+_FOLDED = {"by_domain", "by_family", "by_kind", "by_tag", "gain", "leads"}
+_TITLES = {
+    "world_model": ("World model on held-out live episodes", "turns"),
+    "served": ("Served simulator on fresh live episodes", "turns"),
+    "agent": ("Agent on held-out tasks", "tasks"),
+}
+"""By kind of report, and what its means are over."""
+_DIFFERENCES = {"change", "gain", "leads", "live_gain"}
 
 
 def simulator(view: ScopedView, request: Request) -> Answer:
@@ -42,8 +50,9 @@ def simulator(view: ScopedView, request: Request) -> Answer:
         "fields": manifest.model_dump(mode="json") if manifest else {},
         "world_models": [str(reader.ref) for reader in served],
         "data": [rows.dataset_link(digest) for digest in _data(view, served)],
-        "names": view.aliases().get(name, []),
+        "names": view.aliases.get(name, []),
         "reports": _reports(view, pinned) if pinned else [],
+        "differences": _DIFFERENCES,
         "open": [_open_run(view, run) for run in open_],
         "most_open": _MOST_OPEN,
         "aliases": ListView.of(lists.meanings(view, name)),
@@ -94,11 +103,18 @@ def _open_run(view: ScopedView, run: ListedRun) -> tuple[Link, ListedRun, int]:
 class _Evaluation(NamedTuple):
     """An attached report."""
 
-    kind: str
+    title: str
+    unit: str
     digest: Digest
     figures: Mapping[str, Estimate] = {}
     folded: Mapping[str, Estimate] = {}
     """Of groups of turns and beside others: too many to be read at a glance."""
+
+    @property
+    def baselines(self) -> str:
+        """What the baselines predict that it leads over."""
+        names = (name.partition("leads.")[2].partition(".")[0] for name in self.folded)
+        return explain_baselines(dict.fromkeys(names))
 
     @classmethod
     def of(cls, report: Report, subjects: Set[Digest]) -> Self:
@@ -106,7 +122,7 @@ class _Evaluation(NamedTuple):
         figures = report.figures(subjects)
         folded = {name: figure for name, figure in figures.items() if _FOLDED & {*name.split(".")}}
         first = {name: figure for name, figure in figures.items() if name not in folded}
-        return cls(type(report).__name__, report.digest, first, folded)
+        return cls(*_TITLES[report.kind], report.digest, first, folded)
 
 
 def _reports(view: ScopedView, pinned: PinnedSimulator) -> list[_Evaluation]:
@@ -118,7 +134,7 @@ def _reports(view: ScopedView, pinned: PinnedSimulator) -> list[_Evaluation]:
             with reading(digest):
                 report = read_report(pinned.folder / "reports" / f"{digest[7:]}.json")
         except EvidenceError:  # as `audit verify` tells
-            reports.append(_Evaluation("garbled report", digest))
+            reports.append(_Evaluation("garbled report", "", digest))
         else:
             if view.is_whole or not isinstance(report, AgentReport):
                 reports.append(_Evaluation.of(report, subjects))

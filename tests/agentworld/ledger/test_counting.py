@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from agentworld.ledger.tables import EPISODES
 from agentworld.ledger.writes import Opened
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.usage import Usage
@@ -167,3 +168,18 @@ def test_open_episodes_are_counted_for_each_simulator_or_for_one(ledger):
     ledger.close_run(third, closing())
     assert ledger.counts.open_episodes() == {SIMULATOR: 1}
     assert ledger.counts.open_episodes(simulator=second) == {}
+
+
+def test_rewards_of_a_run_are_those_of_its_own_ends(ledger):
+    run, other = opened(ledger), opened(ledger)
+    for of, reward in ((run, 1.0), (run, 0.0), (run, None), (other, 1.0)):
+        (taken_step,) = taken(open_episode(ledger, of), "x")
+        ledger.write([taken_step._replace(step=taken_step.step._replace(reward=reward))])
+    assert ledger.counts.rewards(run) == (2, 1, 0.5)
+    copy = open_episode(ledger, run, fork=Source(episode="x", step=1))
+    with ledger._database.engine.begin() as database:
+        database.execute(EPISODES.update().where(EPISODES.c.id == copy.id).values(num_copied=1))
+    (copied_step,) = taken(copy, "x")
+    ledger.write([copied_step._replace(step=copied_step.step._replace(reward=1.0))])
+    assert ledger.counts.rewards(run) == (2, 1, 0.5)
+    assert ledger.counts.rewards(opened(ledger)) == (0, 0, None)

@@ -8,7 +8,7 @@ from agentworld.ledger.tables import EPISODES
 from agentworld.records.episode import Confidence, Source
 from agentworld.storage.objects import ObjectStore
 from make import records
-from make.ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
+from make.ledger import OPENING, SIMULATOR, closing, end, laid, open_episode, taken
 
 OTHER = records.digest("other")
 
@@ -73,6 +73,21 @@ def test_a_listed_episode_tells_its_steps_its_last_reward_and_its_end(ledger):
     )
     assert (other.id, other.num_steps, other.num_low) == (empty.id, 0, 0)
     assert (other.reward, other.closed, other.erased) == (None, None, False)
+
+
+def test_a_listed_episode_has_the_task_of_an_opening_that_its_row_tells(url, tmp_path):
+    with closing_(Ledger(laid(url), ObjectStore(str(tmp_path)))) as ledger:
+        (run,) = opened(ledger)
+        long = records.task(initial_state="x" * 9_000)
+        tasks = [records.task(), None, long, records.task(), records.task()]
+        *_, erased, garbled = [open_episode(ledger, run, task=task) for task in tasks]
+        ledger.write([end(erased)])
+        ledger.erase_texts(erased.id)
+        with ledger._database.engine.begin() as database:
+            of = EPISODES.c.id == garbled.id
+            database.execute(EPISODES.update().where(of).values(opening=b"["))
+        listed = [episode.task for episode in ledger.pages.episodes(run, 9)]
+    assert listed == [records.task().id, None, None, None, None]
 
 
 def test_forks_and_replays_of_an_episode_are_read_in_the_order_of_opening(ledger):

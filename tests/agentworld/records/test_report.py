@@ -3,7 +3,7 @@ import json
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.records.report import parse_report, read_report
+from agentworld.records.report import AgentScore, parse_report, read_report
 from make import records
 
 REPORTS = [
@@ -60,3 +60,18 @@ def test_a_report_in_which_files_and_transcripts_agree_has_the_digest_that_it_ha
     assert "live_disagreements" not in plain.model_dump()
     assert disputed.model_dump()["live_disagreements"] == 2
     assert disputed.digest != plain.digest
+
+
+@pytest.mark.parametrize(
+    ("simulated", "words"),
+    [
+        (0.9, "the simulator flatters"),
+        (0.1, "the simulator is harder"),
+        (0.5, "no difference seen"),
+        (0.55, "no difference seen"),
+    ],
+)
+def test_a_gap_is_put_into_words_by_its_sign(simulated, words):
+    score = AgentScore(simulated=records.estimate(simulated), live=records.estimate(0.5))
+    assert score.gap.mean == pytest.approx(simulated - 0.5)
+    assert score.gap_verdict == words

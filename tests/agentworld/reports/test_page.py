@@ -10,6 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 import make.job
+from agentworld.records.report import AgentScore
 from agentworld.reports.page import write_page
 from agentworld.reports.summary import summarise
 from agentworld.runner.folders import REPORT
@@ -84,6 +85,22 @@ def test_every_difference_on_the_page_has_its_interval_or_says_that_none_is_seen
     (gain,) = re.findall(r'<th scope="row">gain of RL over SFT</th>(.*?)</tr>', page, re.S)
     assert "+0.020 -0.010 to +0.050" in gain
     assert "no difference seen" in gain
+
+
+def test_a_gap_is_put_into_words_by_its_sign(tmp_path):
+    folders = make.job.finished_job(tmp_path)
+    harder = AgentScore(simulated=records.estimate(0.1), live=records.estimate(0.5))
+    records.agent_report(trained=harder).write(folders["validate"] / REPORT)
+    page = written(tmp_path, folders)
+    told = re.findall(r'<th scope="row">(base|trained)</th>(.*)', page)
+    gaps = {name: cells for name, cells in told if "to" in cells}
+    assert ", no difference seen" in gaps["base"]
+    assert ", the simulator is harder" in gaps["trained"]
+    assert "flatters" not in gaps["trained"]
+
+
+def test_baselines_are_explained_beside_their_bars(page):
+    assert "baselines, which need no training: copy predicts the last observation again;" in page
 
 
 def test_text_that_a_model_made_stays_text(tmp_path):

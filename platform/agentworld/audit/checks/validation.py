@@ -43,16 +43,24 @@ def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> Validate
 
     Raises EvidenceError for a report that is not the one of its receipt.
     """
-    if agent.report:
+    return validation_of_weights(agent.artifact, agent.report, simulator, sources)
+
+
+def validation_of_weights(
+    artifact: Digest, registered_report: str | None, simulator: Digest, sources: Sources
+) -> Validated | None:
+    """The same of an agent's weights, and of the digest of the report that the registry names."""
+    if registered_report:
         with _reading():
-            step = step_that_made(sources.store, _STEP, agent.report)
+            step = step_that_made(sources.store, _STEP, registered_report)
     else:
-        step = newest_validation(sources.store, agent.artifact, simulator)
+        step = newest_validation(sources.store, artifact, simulator)
     report = read_report(step) if step else None
     signed = [
         validation.report
-        for validation in _signed(sources, agent.artifact)
-        if (agent.report or simulator) in (validation.report.digest, validation.report.simulator)
+        for validation in _signed(sources, artifact)
+        if (registered_report or simulator)
+        in (validation.report.digest, validation.report.simulator)
     ]
     if signed:
         return Validated(signed[-1], signed=True)

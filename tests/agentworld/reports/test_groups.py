@@ -1,0 +1,19 @@
+from pathlib import Path
+
+from agentworld.reports.groups import BASELINES, explain_baselines
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_baselines_of_a_report_are_explained_as_in_the_guide():
+    guide = (ROOT / "docs/guides/evaluation.md").read_text()
+    for name, prediction in BASELINES.items():
+        assert f"| `{name}` | {prediction} |" in guide
+
+
+def test_a_baseline_that_is_not_known_is_left_out():
+    told = explain_baselines(["copy", "of a package", "repeat"])
+    assert told == (
+        "copy predicts the last observation again;"
+        " repeat predicts what the same action showed earlier in the episode"
+    )
