@@ -156,7 +156,7 @@ def test_no_credential_is_in_the_list_of_processes_nor_in_the_services_log(tmp_p
             refused, _ = commanded(local.url, BAD[0])
             opened, seen = commanded(local.url, GOOD)
     assert refused.returncode == 6
-    assert "this needs a run's token, an API key" in refused.stderr
+    assert "send an API key, a run's token" in refused.stderr
     assert opened.returncode == 0, opened.stderr
     assert b"agentworld.serving.main" in seen
     assert b"run open" in seen.replace(b"\0", b" ")
