@@ -171,7 +171,7 @@ class _Rollout:
                 until=self._until,
                 every_seconds=_EVERY_SECONDS,
                 report=_log.info,
-                known=self._is_known,
+                kind_is_known=self._is_known,
                 granted=granted,
             )
         except ClusterError as error:

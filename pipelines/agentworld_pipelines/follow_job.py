@@ -221,7 +221,7 @@ class Follower:
                 until=time.monotonic() + self._settings.patience_seconds,
                 every_seconds=self._settings.look_seconds,
                 report=write_line,
-                known=self._is_known,
+                kind_is_known=self._is_known,
                 granted=granted,
             )
         except UnknownPath as error:

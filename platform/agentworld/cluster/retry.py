@@ -18,13 +18,13 @@ def ask_until(
     until: float,
     every_seconds: float,
     report: Callable[[str], None],
-    known: bool = False,
+    kind_is_known: bool = False,
     granted: bool = False,
 ) -> _Answer:
     """Asks again while the API server is gone, which is told once; raises ClusterError.
 
     One that begins again answers before it knows custom resources, accounts and Roles. So a path
-    that it does not know is waited for where it answered for this kind before (`known`), and a
+    that it does not know is waited for where it answered for this kind before (`kind_is_known`), and a
     refusal where it answered the same before (`granted`). `until` is a monotonic time.
     """
     is_reported = False
@@ -32,7 +32,7 @@ def ask_until(
         try:
             return ask()
         except ClusterError as error:
-            is_forgotten = known and isinstance(error, UnknownPath)
+            is_forgotten = kind_is_known and isinstance(error, UnknownPath)
             is_refused = granted and error.status in _NOT_ALLOWED
             is_transient = is_unreachable(error) or is_forgotten or is_refused
             if not is_transient or time.monotonic() >= until:

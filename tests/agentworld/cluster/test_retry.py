@@ -46,7 +46,7 @@ def test_a_kind_that_was_known_before_is_waited_for(known):
             raise answers.pop()
         return "found"
 
-    how = {"known": known, "granted": not known}
+    how = {"kind_is_known": known, "granted": not known}
     with nullcontext() if known else pytest.raises(UnknownPath):
         assert ask_until(ask, until=math.inf, every_seconds=0, report=print, **how)
 
