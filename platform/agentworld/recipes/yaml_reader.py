@@ -5,8 +5,11 @@ word `off`. Booleans remain words here, and pydantic reads `yes`, `no`, `on` and
 """
 
 import re
+from typing import NamedTuple
 
 from yaml import Node, SafeLoader
+
+from agentworld.recipes.problems import Problem, repeated_keys
 
 _BOOL = "tag:yaml.org,2002:bool"
 _FLOAT = "tag:yaml.org,2002:float"
@@ -25,11 +28,25 @@ _Loader.add_implicit_resolver(_BOOL, _TRUE_OR_FALSE, list("tTfF"))
 _Loader.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
 
 
-def read_yaml(text: str) -> tuple[object, Node | None]:
-    """The value of a document, and its nodes, which know their lines; raises YAMLError."""
+class Document(NamedTuple):
+    """What a text of YAML says, and where."""
+
+    value: object
+    root: Node | None
+    """The nodes, which know their lines, with merged keys (`<<`) in their places."""
+    repeated: list[Problem]
+    """The keys that stand twice in one mapping."""
+
+
+def read_yaml(text: str) -> Document:
+    """Reads one document; raises YAMLError."""
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
-        return (loader.construct_document(root), root) if root else (None, None)
+        if root is None:
+            return Document(None, None, [])
+        # Before the construction, which puts merged keys beside those that override them.
+        repeated = repeated_keys(root)
+        return Document(loader.construct_document(root), root, repeated)
     finally:
         loader.dispose()

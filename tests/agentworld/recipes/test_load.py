@@ -56,6 +56,19 @@ def test_a_file_whose_parts_are_aliases_of_each_other_is_read_once(tmp_path):
     assert check_recipe(path)
 
 
+MERGED = "name: x\ncpt: &t {stage: cpt, learning_rate: 1e-3}\nsft:\n  <<: *t\n"
+
+
+def test_a_mapping_may_override_a_key_that_it_merges(tmp_path):
+    recipe = load_recipe(written(tmp_path, f"{MERGED}  stage: sft\n"))
+    assert (recipe.sft.stage, recipe.sft.learning_rate) == ("sft", 1e-3)
+
+
+def test_a_key_that_stands_twice_beside_a_merge_is_named(tmp_path):
+    (problem,) = check_recipe(written(tmp_path, f"{MERGED}  stage: sft\n  stage: sft\n"))
+    assert (problem.line, problem.field) == (6, "sft.stage")
+
+
 @pytest.mark.parametrize(
     ("words", "value"),
     [("1e-3", 1e-3), ("2E-4", 2e-4), (".5e-3", 5e-4), ("0.01", 0.01)],
