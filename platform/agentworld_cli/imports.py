@@ -15,6 +15,7 @@ from agentworld.data.importers import Imported
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
+from agentworld.recipes.yaml_text import to_yaml
 from agentworld.records.collected import Collected
 from agentworld.records.quarantine import QUARANTINE, Quarantined
 from agentworld.runner.progress import watched_by
@@ -59,8 +60,7 @@ def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> No
     whole = load_recipe(recipe_path(recipe)) if recipe else Recipe(name="import")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recipe.yaml"
-        tree = whole.model_copy(update={"collect": collect}).model_dump(mode="json")
-        path.write_text(yaml.safe_dump(tree, sort_keys=False))
+        path.write_text(to_yaml(whole.model_copy(update={"collect": collect})))
         with show_progress("import") as tick, watched_by(tick), redirect_stdout(sys.stderr):
             result = run_by_name("collect", str(path), store)
     _show(result, as_json=as_json)

@@ -92,6 +92,12 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, logs, words, problem)
     assert problem in run(tmp_path, str(logs), *words, code=1)
 
 
+def test_a_source_whose_name_looks_like_a_number_is_imported(tmp_path, logs, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    logs.rename(tmp_path / "12e4")
+    assert "  form messages, domain text\n" in run(tmp_path, "12e4", "--format", "messages")
+
+
 @pytest.mark.parametrize(("words", "domain"), [((), "shell"), (("--domain", "screen"), "screen")])
 def test_the_domain_is_the_recipes_where_no_option_names_one(tmp_path, logs, words, domain):
     recipe = tmp_path / "mine.yaml"

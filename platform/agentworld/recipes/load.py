@@ -10,7 +10,7 @@ from yaml import YAMLError
 from agentworld.errors import InputError, InvalidFile
 from agentworld.recipes.problems import Problem, all_problems
 from agentworld.recipes.tree import Recipe
-from agentworld.recipes.yaml_reader import Document, read_yaml
+from agentworld.recipes.yaml_text import Document, read_yaml
 from agentworld.records.base import Record
 
 _SHIPPED = Path(__file__).parent

@@ -7,9 +7,11 @@ word `off`. Booleans remain words here, and pydantic reads `yes`, `no`, `on` and
 import re
 from typing import NamedTuple
 
-from yaml import Node, SafeLoader
+import yaml
+from yaml import Node, SafeDumper, SafeLoader
 
 from agentworld.recipes.problems import Problem, repeated_keys
+from agentworld.records.base import Record
 
 _BOOL = "tag:yaml.org,2002:bool"
 _FLOAT = "tag:yaml.org,2002:float"
@@ -24,8 +26,13 @@ class _Loader(SafeLoader):
     }
 
 
+class _Dumper(SafeDumper):
+    """Quotes each text that `_Loader` or YAML 1.1 would read as something else."""
+
+
 _Loader.add_implicit_resolver(_BOOL, _TRUE_OR_FALSE, list("tTfF"))
-_Loader.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver(_FLOAT, _EXPONENT, list("-+.0123456789"))
 
 
 class Document(NamedTuple):
@@ -50,3 +57,8 @@ def read_yaml(text: str) -> Document:
         return Document(loader.construct_document(root), root, repeated)
     finally:
         loader.dispose()
+
+
+def to_yaml(record: Record) -> str:
+    """A record as YAML that `read_yaml` and readers of YAML 1.1 read alike."""
+    return yaml.dump(record.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False)
