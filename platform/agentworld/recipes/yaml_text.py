@@ -2,26 +2,28 @@
 
 PyYAML reads YAML 1.1, in which `1e-3` is a text, and `off` is false even where a field takes the
 word `off`. Booleans remain words here, and pydantic reads `yes`, `no`, `on` and `off` as booleans.
+A date remains a text, as in JSON.
 """
 
 import re
 from typing import NamedTuple
 
 import yaml
-from yaml import Node, SafeDumper, SafeLoader
+from yaml import Node, SafeDumper, SafeLoader, YAMLError
 
 from agentworld.recipes.problems import Problem, repeated_keys
 from agentworld.records.base import Record
 
 _BOOL = "tag:yaml.org,2002:bool"
 _FLOAT = "tag:yaml.org,2002:float"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _EXPONENT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 _TRUE_OR_FALSE = re.compile("(?:true|True|TRUE|false|False|FALSE)$")
 
 
 class _Loader(SafeLoader):
     yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_BOOL, _TIMESTAMP)]
         for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -55,6 +57,8 @@ def read_yaml(text: str) -> Document:
         # Before the construction, which puts merged keys beside those that override them.
         repeated = repeated_keys(root)
         return Document(loader.construct_document(root), root, repeated)
+    except (ValueError, LookupError, AttributeError) as error:
+        raise YAMLError(f"a value does not fit its tag, as `!!float x`: {error}") from error
     finally:
         loader.dispose()
 
