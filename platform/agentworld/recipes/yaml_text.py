@@ -59,6 +59,8 @@ def read_yaml(text: str) -> Document:
         return Document(loader.construct_document(root), root, repeated)
     except (ValueError, LookupError, AttributeError) as error:
         raise YAMLError(f"a value does not fit its tag, as `!!float x`: {error}") from error
+    except RecursionError as error:
+        raise YAMLError("it is nested too deeply; write fewer levels") from error
     finally:
         loader.dispose()
 

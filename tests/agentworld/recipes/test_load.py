@@ -62,6 +62,14 @@ def test_a_value_that_does_not_fit_its_tag_is_refused_in_a_sentence(tmp_path, va
         load_recipe(written(tmp_path, f"name: {value}\n"))
 
 
+def test_a_file_that_is_nested_too_deeply_is_refused_in_a_sentence(tmp_path):
+    path = written(tmp_path, "[" * 2_000)
+    with pytest.raises(InputError) as refused:
+        load_recipe(path)
+    sentence = f"the recipe {path} is no YAML: it is nested too deeply; write fewer levels"
+    assert str(refused.value) == sentence
+
+
 def test_a_date_is_a_text(tmp_path):
     recipe = load_recipe(
         written(tmp_path, "name: 2026-01-31\ncollect: {options: {a: 2026-99-99}}\n")
