@@ -70,6 +70,8 @@ WRONG = {
     "default: {nodes: {count: 2}}": "default has several nodes, which only cpt, sft, rl can",
     "default: {environment: {PET_NNODES: 2}}\nsteps: {rl: {nodes: {count: 2}}}": "rl gives PET_",
     "default: {node_selektor: {a: b}}": "at default.node_selektor",
+    "steps: {cpt: {quue: a}}": "at steps.cpt.quue: there is no such field; did you mean queue?",
+    "default: {accelerator: {type: a.b/c, zzz: 1}}": "leave it out, or write one of: type, count",
     "imagge: x": "at imagge",
     "image: two words": "at image",
     "steps: {trian: {}}": "there is no such step; steps are collect, prepare, cpt,",

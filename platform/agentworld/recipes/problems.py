@@ -83,7 +83,7 @@ def _suggestion(kind: type[BaseModel], path: Path) -> str:
     fields = [field.name for field in describe_fields(kind) if field.name.endswith(f".{name}")]
     if fields:
         return f"did you mean {' or '.join(fields[:3])}?"
-    return f"leave it out, or write one of: {', '.join(siblings)}"
+    return "leave it out" + (f", or write one of: {', '.join(siblings)}" if siblings else "")
 
 
 def _nearest_value(value: object, problem: ErrorDetails) -> str:
