@@ -62,7 +62,7 @@ def repeated_keys(root: Node) -> list[Problem]:
 
 def _described(kind: type[BaseModel], problem: ErrorDetails) -> tuple[str, str]:
     message = problem["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
-    field, _, complaint = describe_problem({**problem, "msg": message}).partition(": ")
+    field, complaint = describe_problem({**problem, "msg": message})
     match problem["type"], problem["input"]:
         case "extra_forbidden", _:
             return field, f"there is no such field; {_suggestion(kind, problem['loc'])}"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from operator import not_
 from pathlib import Path
-from typing import Annotated, Never, Self, TypeVar
+from typing import Annotated, NamedTuple, Never, Self, TypeVar
 
 import rfc8785
 from pydantic import (
@@ -215,17 +215,26 @@ def first_problem(error: ValidationError, redact: Callable[[str], str] = str) ->
     """
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
-    return describe_problem(error.errors(include_url=False)[0], redact)
+    return ": ".join(describe_problem(error.errors(include_url=False)[0], redact))
 
 
-def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> str:
-    """One thing that pydantic found wrong, as words: where, what, which value (see above)."""
-    where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+class Complaint(NamedTuple):
+    """One thing that pydantic found wrong."""
+
+    field: str
+    """With its sections, as `model.hidden_size`."""
+    text: str
+    """What is wrong, and with which value."""
+
+
+def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> Complaint:
+    """One thing that pydantic found wrong, as words (see above)."""
+    field = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
-        return f"{where}: {problem['msg']}"
-    label = f"{where}: "
+        return Complaint(field, problem["msg"])
+    label = f"{field}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]
-    return f"{label}{problem['msg']} (got {value!r})"
+    return Complaint(field, f"{problem['msg']} (got {value!r})")
 
 
 def _start(value: object) -> str:

@@ -11,6 +11,7 @@ from agentworld.records.gate import Gate
 
 class _Whole(Record):
     gate: Gate | int = 0
+    words: dict[str, str] = {}
 
 
 def problem_of(kind: type[BaseModel], text: str) -> Problem:
@@ -24,3 +25,9 @@ def problem_of(kind: type[BaseModel], text: str) -> Problem:
 def test_where_no_fields_are_known_no_list_of_them_is_begun():
     problem = problem_of(_Whole, "gate: {metric: a, least: 1, zzz: 1}")
     assert problem == Problem(1, "gate.Gate.zzz", "there is no such field; leave it out")
+
+
+def test_a_field_may_have_a_colon_in_its_name():
+    problem = problem_of(_Whole, "gate: 1\nwords: {'a: b': 3}")
+    text = "it should be a valid string (got '3'); put it in quotes"
+    assert problem == Problem(2, "words.a: b", text)
