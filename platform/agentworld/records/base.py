@@ -211,7 +211,7 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
 def first_problem(error: ValidationError, redact: Callable[[str], str] = str) -> str:
     """The first thing that pydantic found wrong, as words: where, what, which value.
 
-    `redact` takes the secrets out of the value, which it gets with the name of its field.
+    `redact` takes the secrets out of the field's name, and out of the value behind that name.
     """
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
@@ -229,10 +229,11 @@ class Complaint(NamedTuple):
 
 def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> Complaint:
     """One thing that pydantic found wrong, as words (see above)."""
-    field = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+    where = redact(".".join(map(str, problem["loc"]))[:_MOST_OF_SENTENCE]) or "the whole"
+    field = where[:_MOST_OF_VALUE]
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return Complaint(field, problem["msg"])
-    label = f"{field}: "
+    label = f"{where}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]
     return Complaint(field, f"{problem['msg']} (got {value!r})")
 
