@@ -63,9 +63,13 @@ def _value_of(text: str) -> JsonValue:
         value = _JSON.validate_python(read_yaml(text).value)
     except (YAMLError, ValidationError):  # YAML has values that JSON has not
         return text
-    # An option that takes a number reads it from a text, and one that takes a text gets it whole.
-    is_text = type(value) in (int, float) and isfinite(value) and str(value) != text
-    return text if is_text else value
+    match value:
+        case bool():
+            return value
+        # An option that takes a number reads it from a text, and one that takes a text gets it all.
+        case int() | float() if isfinite(value) and str(value) != text:
+            return text
+    return value
 
 
 def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> None:

@@ -82,6 +82,7 @@ WRONG = {
     "default: {accelerator: {type: gpu}}": "at default.accelerator.type",
     "default: {accelerator: {type: nvidia.com/gpu, count: 0}}": "at default.accelerator.count",
     "default: {node_selector: {gpu: true}}": "at default.node_selector.gpu",
+    "default: {node_selector: {zone: 12e4}}": "zone: it should be a valid string (got '12e4'); put",
     "default: {node_selector: {-a: b}}": "at default.node_selector.-a",
     "default: {volumes: {stores: data}}": "at default.volumes.stores",
     "default: {volumes: {Stores: /data}}": "at default.volumes.Stores",

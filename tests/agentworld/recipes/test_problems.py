@@ -31,3 +31,10 @@ def test_a_field_may_have_a_colon_in_its_name():
     problem = problem_of(_Whole, "gate: 1\nwords: {'a: b': 3}")
     text = "it should be a valid string (got '3'); put it in quotes"
     assert problem == Problem(2, "words.a: b", text)
+
+
+@pytest.mark.parametrize("written", ["12e4", "1_000", "0123", "12:30", "TRUE"])
+def test_a_value_is_shown_as_it_was_written(written):
+    (field, text) = problem_of(_Whole, f"words: {{zone: {written}}}")[1:]
+    assert field == "words.zone"
+    assert text == f"it should be a valid string (got '{written}'); put it in quotes"
