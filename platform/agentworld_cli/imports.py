@@ -5,16 +5,19 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 
-import yaml
 from pydantic import JsonValue, TypeAdapter, ValidationError
+from yaml import YAMLError
 
 from agentworld.data.imported import open_recordings
 from agentworld.data.importers import Imported
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
+from agentworld.recipes.yaml_text import read_yaml, to_yaml
+from agentworld.records.base import first_problem
 from agentworld.records.collected import Collected
 from agentworld.records.quarantine import QUARANTINE, Quarantined
 from agentworld.runner.progress import watched_by
@@ -41,17 +44,32 @@ def collect_recipe(
         "options": {**collect.options, **dict(map(_option, options))},
         "strict": strict or collect.strict,
     }
-    return CollectRecipe.model_validate({**collect.model_dump(), **update})
+    try:
+        return CollectRecipe.model_validate({**collect.model_dump(), **update})
+    except ValidationError as error:
+        raise InputError(f"the import is wrong at {first_problem(error)}; correct it") from error
 
 
 def _option(text: str) -> tuple[str, JsonValue]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise InputError(f"--set takes NAME=VALUE, not {text!r}")
+    return name, _value_of(value)
+
+
+def _value_of(text: str) -> JsonValue:
+    """The value as a recipe has it; what only looks like a number, as `1e-3`, remains a text."""
     try:
-        return name, _JSON.validate_python(yaml.safe_load(value))
-    except (yaml.YAMLError, ValidationError):  # YAML also has dates, which JSON has not
-        return name, value
+        value = _JSON.validate_python(read_yaml(text).value)
+    except (YAMLError, ValidationError):  # YAML has values that JSON has not
+        return text
+    match value:
+        case bool():
+            return value
+        # An option that takes a number reads it from a text, and one that takes a text gets it all.
+        case int() | float() if isfinite(value) and str(value) != text:
+            return text
+    return value
 
 
 def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> None:
@@ -59,8 +77,7 @@ def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> No
     whole = load_recipe(recipe_path(recipe)) if recipe else Recipe(name="import")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recipe.yaml"
-        tree = whole.model_copy(update={"collect": collect}).model_dump(mode="json")
-        path.write_text(yaml.safe_dump(tree, sort_keys=False))
+        path.write_text(to_yaml(whole.model_copy(update={"collect": collect})))
         with show_progress("import") as tick, watched_by(tick), redirect_stdout(sys.stderr):
             result = run_by_name("collect", str(path), store)
     _show(result, as_json=as_json)

@@ -41,15 +41,14 @@ def list_(as_json: Json = False) -> None:
 @app.command()
 def show(recipe: _Recipe, as_json: Json = False) -> None:
     """Print a recipe as YAML with every default filled in."""
-    from yaml import safe_dump
-
     from agentworld.recipes import load_recipe, recipe_path
+    from agentworld.recipes.yaml_text import to_yaml
 
     resolved = load_recipe(recipe_path(recipe))
     if as_json:
         show_json(resolved)
     else:
-        print(safe_dump(resolved.model_dump(mode="json"), sort_keys=False), end="")
+        print(to_yaml(resolved), end="")
 
 
 @app.command()

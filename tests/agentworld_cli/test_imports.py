@@ -83,6 +83,12 @@ def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
         (("--set", "start"), "--set takes NAME=VALUE, not 'start'"),
         (("--set", "start=never"), "the options of messages are wrong at start"),
         (("--set", "start=2024-01-01"), "the options of messages are wrong at start"),
+        (("--set", "start=2026-99-99"), "the options of messages are wrong at start"),
+        (("--set", "start=!!float x"), "the options of messages are wrong at start"),
+        (("--set", "start=!!bool x"), "the options of messages are wrong at start"),
+        (("--set", "start=!!timestamp x"), "the options of messages are wrong at start"),
+        (("--set", "start=.nan"), "the import is wrong at options.start"),
+        (("--set", "start=[1e999]"), "should be a finite number (got 'inf')"),
         (("--set", "begin=user"), "the options of messages are wrong at begin"),
         (("--explain", "3"), "has fewer than 3 records"),
         (("--recipe", "none"), "there is no recipe 'none'"),
@@ -90,6 +96,22 @@ def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
 )
 def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, logs, words, problem):
     assert problem in run(tmp_path, str(logs), *words, code=1)
+
+
+@pytest.mark.parametrize("text", ["yes", "1e-3", "0123", "12:30", "2026-01-31", "[a", ": "])
+def test_an_option_that_takes_a_text_gets_it_as_it_was_written(tmp_path, text):
+    path = tmp_path / "chat.jsonl"
+    prompt = {"role": "user", "content": f"an example{text}the task"}
+    reply = {"role": "assistant", "content": "Action: ls"}
+    path.write_text(json.dumps({"messages": [prompt, reply, {"role": "user", "content": "a b"}]}))
+    words = ("--format", "chat", "--set", f"starts_after={text}", "--explain", "1")
+    assert "start: the task\n" in run(tmp_path, str(path), *words)
+
+
+def test_a_source_whose_name_looks_like_a_number_is_imported(tmp_path, logs, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    logs.rename(tmp_path / "12e4")
+    assert "  form messages, domain text\n" in run(tmp_path, "12e4", "--format", "messages")
 
 
 @pytest.mark.parametrize(("words", "domain"), [((), "shell"), (("--domain", "screen"), "screen")])

@@ -25,6 +25,13 @@ def test_a_recipe_is_shown_with_its_defaults_as_a_recipe_that_is_the_same(call, 
     assert Recipe.model_validate(shown) == load_recipe(path)
 
 
+def test_a_recipe_is_shown_with_quotes_where_a_text_would_be_read_as_a_number(call, tmp_path):
+    path, shown = tmp_path / "mine.yaml", tmp_path / "shown.yaml"
+    path.write_text("name: '12e4'\ncollect: {options: {starts_after: '1e-3'}}\n")
+    shown.write_text(call(f"recipe show {path}").out)
+    assert load_recipe(shown) == load_recipe(path)
+
+
 def test_the_fields_of_a_section_are_printed_with_type_default_unit_and_meaning(call):
     lines = call("recipe fields cpt").out.splitlines()
     assert "cpt.tokens_per_batch: whole number, > 0 (tokens), default 8192" in lines

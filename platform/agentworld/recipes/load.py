@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
-from yaml import Node, YAMLError
+from yaml import YAMLError
 
 from agentworld.errors import InputError, InvalidFile
-from agentworld.recipes.problems import Problem, all_problems, repeated_keys
+from agentworld.recipes.problems import Problem, all_problems
 from agentworld.recipes.tree import Recipe
-from agentworld.recipes.yaml_reader import read_yaml
+from agentworld.recipes.yaml_text import Document, read_yaml
 from agentworld.records.base import Record
 
 _SHIPPED = Path(__file__).parent
@@ -59,12 +59,12 @@ def check_recipe(path: Path) -> list[Problem]:
 
 
 def _validate(kind: type[_Tree], path: Path, noun: str) -> tuple[_Tree | None, list[Problem]]:
-    tree, root = _read(path, noun)
-    record, problems = None, repeated_keys(root) if root else []
+    document = _read(path, noun)
+    record, problems = None, document.repeated
     try:
-        record = kind.model_validate(tree)
+        record = kind.model_validate(document.value)
     except ValidationError as error:
-        problems += all_problems(kind, error, root)
+        problems = problems + all_problems(kind, error, document.root)
     return record, sorted(problems, key=lambda problem: problem.line or 0)
 
 
@@ -73,7 +73,7 @@ def _sentence(problem: Problem, path: Path, noun: str) -> str:
     return f"{where} {path} is wrong at {problem.field}: {problem.message}"
 
 
-def _read(path: Path, noun: str) -> tuple[object, Node | None]:
+def _read(path: Path, noun: str) -> Document:
     try:
         return read_yaml(path.read_text())
     except OSError as error:

@@ -33,10 +33,7 @@ def all_problems(kind: type[BaseModel], error: ValidationError, root: Node | Non
     """Everything that pydantic found wrong in a document."""
     if error.error_count() > _MOST_PROBLEMS:
         return [Problem(None, "the whole", first_problem(error))]
-    return [
-        Problem(_line_of(root, each["loc"]) if root else None, *_described(kind, each))
-        for each in error.errors(include_url=False)
-    ]
+    return [_to_problem(kind, each, root) for each in error.errors(include_url=False)]
 
 
 def repeated_keys(root: Node) -> list[Problem]:
@@ -60,9 +57,15 @@ def repeated_keys(root: Node) -> list[Problem]:
     return problems
 
 
-def _described(kind: type[BaseModel], problem: ErrorDetails) -> tuple[str, str]:
+def _to_problem(kind: type[BaseModel], problem: ErrorDetails, root: Node | None) -> Problem:
+    line, node = _find(root, problem["loc"]) if root else (None, None)
+    return Problem(line, *_described(kind, problem, node))
+
+
+def _described(kind: type[BaseModel], problem: ErrorDetails, node: Node | None) -> tuple[str, str]:
     message = problem["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
-    field, _, complaint = describe_problem({**problem, "msg": message}).partition(": ")
+    value = _as_written(problem["input"], node)
+    field, complaint = describe_problem({**problem, "msg": message, "input": value})
     match problem["type"], problem["input"]:
         case "extra_forbidden", _:
             return field, f"there is no such field; {_suggestion(kind, problem['loc'])}"
@@ -75,6 +78,13 @@ def _described(kind: type[BaseModel], problem: ErrorDetails) -> tuple[str, str]:
     return field, complaint
 
 
+def _as_written(value: object, node: Node | None) -> object:
+    """A number or a boolean as it stands in the file: `12e4`, which Python would write 120000.0."""
+    if isinstance(value, bool | int | float) and isinstance(node, ScalarNode):
+        return node.value
+    return value
+
+
 def _suggestion(kind: type[BaseModel], path: Path) -> str:
     record, name = record_in(kind, path[:-1]), str(path[-1])
     siblings = list(record.model_fields) if record else []
@@ -83,7 +93,7 @@ def _suggestion(kind: type[BaseModel], path: Path) -> str:
     fields = [field.name for field in describe_fields(kind) if field.name.endswith(f".{name}")]
     if fields:
         return f"did you mean {' or '.join(fields[:3])}?"
-    return f"leave it out, or write one of: {', '.join(siblings)}"
+    return "leave it out" + (f", or write one of: {', '.join(siblings)}" if siblings else "")
 
 
 def _nearest_value(value: object, problem: ErrorDetails) -> str:
@@ -92,17 +102,19 @@ def _nearest_value(value: object, problem: ErrorDetails) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _line_of(root: Node, path: Path) -> int:
-    """The line of the last part of a path that is in the document."""
+def _find(root: Node, path: Path) -> tuple[int, Node | None]:
+    """The line of the last part of a path that is in the document, and the node of the whole path;
+    None where the document has less of it.
+    """
     node, line = root, cast("int", root.start_mark.line) + 1
     for part in path:
         inside: Mapping[str | int, tuple[int, Node]] = {
             key: (place, value) for key, place, value in _children(node)
         }
         if part not in inside:
-            break
+            return line, None
         line, node = inside[part]
-    return line
+    return line, node
 
 
 def _children(node: Node) -> list[tuple[str | int, int, Node]]:

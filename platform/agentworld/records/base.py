@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from operator import not_
 from pathlib import Path
-from typing import Annotated, Never, Self, TypeVar
+from typing import Annotated, NamedTuple, Never, Self, TypeVar
 
 import rfc8785
 from pydantic import (
@@ -211,21 +211,31 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
 def first_problem(error: ValidationError, redact: Callable[[str], str] = str) -> str:
     """The first thing that pydantic found wrong, as words: where, what, which value.
 
-    `redact` takes the secrets out of the value, which it gets with the name of its field.
+    `redact` takes the secrets out of the field's name, and out of the value behind that name.
     """
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
-    return describe_problem(error.errors(include_url=False)[0], redact)
+    return ": ".join(describe_problem(error.errors(include_url=False)[0], redact))
 
 
-def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> str:
-    """One thing that pydantic found wrong, as words: where, what, which value (see above)."""
-    where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+class Complaint(NamedTuple):
+    """One thing that pydantic found wrong."""
+
+    field: str
+    """With its sections, as `model.hidden_size`."""
+    text: str
+    """What is wrong, and with which value."""
+
+
+def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> Complaint:
+    """One thing that pydantic found wrong, as words (see above)."""
+    where = redact(".".join(map(str, problem["loc"]))[:_MOST_OF_SENTENCE]) or "the whole"
+    field = where[:_MOST_OF_VALUE]
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
-        return f"{where}: {problem['msg']}"
+        return Complaint(field, problem["msg"])
     label = f"{where}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]
-    return f"{label}{problem['msg']} (got {value!r})"
+    return Complaint(field, f"{problem['msg']} (got {value!r})")
 
 
 def _start(value: object) -> str:

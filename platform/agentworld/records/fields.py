@@ -24,6 +24,7 @@ _TYPES: Mapping[object, str] = {
     Path: "path",
     SecretStr: "text",
 }
+_MAPPINGS = (dict, Mapping)
 _BOUNDS = ((Gt, "gt", ">"), (Ge, "ge", ">="), (Lt, "lt", "<"), (Le, "le", "<="))
 
 
@@ -62,13 +63,26 @@ def field_words(record: type[BaseModel]) -> dict[str, str]:
 
 def record_in(kind: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
     """The record at a path such as `("gate", 0)`; None where none is there."""
-    record: type[BaseModel] | None = kind
+    annotation: object = kind
     for part in path:
-        if isinstance(part, int):
-            continue
-        field = record.model_fields.get(part) if record else None
-        record = _record_of(field.annotation) if field else None
-    return record
+        if isinstance(part, str):
+            annotation = _annotation_in(annotation, part)
+    return _record_of(annotation)
+
+
+def _annotation_in(annotation: object, name: str) -> object:
+    """The type of a record's field, or of a mapping's values."""
+    if record := _record_of(annotation):
+        field = record.model_fields.get(name)
+        return field.annotation if field else None
+    return _value_type(annotation)
+
+
+def _value_type(annotation: object) -> object:
+    arguments = get_args(annotation)
+    if get_origin(annotation) in _MAPPINGS:
+        return arguments[1]
+    return next((each for each in map(_value_type, arguments) if each), None)
 
 
 def type_words(field: FieldInfo) -> str:
@@ -110,7 +124,7 @@ def all_field_words(kind: type[BaseModel]) -> dict[str, str]:
 def _record_of(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) is dict:
+    if get_origin(annotation) in _MAPPINGS:
         return None
     records = map(_record_of, get_args(annotation))
     return next((each for each in records if each), None)
@@ -129,7 +143,7 @@ def _type_words(annotation: object) -> str:
         if Ellipsis not in arguments:
             return f"list of {len(arguments)}: {', '.join(map(_type_words, arguments))}"
         return f"list of {_type_words(arguments[0])}"
-    if origin in (dict, Mapping):
+    if origin in _MAPPINGS:
         return f"mapping of text to {_type_words(arguments[1])}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "entries"

@@ -61,6 +61,17 @@ def test_a_value_is_a_secret_where_the_name_of_its_field_says_so(tmp_path):
     assert "password: Extra inputs are not permitted (got '[REDACTED:password:1]')" in reasons
 
 
+def test_a_secret_that_is_the_name_of_a_field_is_shown_in_no_place(tmp_path):
+    token = SECRETS["github classic"]
+    reasons = imported(tmp_path, bad_row("x", token), bad_row("x", "a" * 70 + " " + token))
+    assert [each for each in pieces(token) if each in reasons] == []
+    assert "[REDACTED:github-token:1]: Extra inputs are not permitted (got 'x')" in reasons
+
+
+def test_the_name_of_a_field_counts_however_long_its_path_is(tmp_path):
+    assert PASSWORD not in imported(tmp_path, bad_row(PASSWORD, "a" * 90 + "_password"))
+
+
 def test_a_strict_import_and_an_explanation_show_no_secret_either(tmp_path):
     strict = recipe(tmp_path, bad_row(f"password={PASSWORD}"), strict=True)
     with pytest.raises(InputError, match=r"b\.jsonl line 1 .*\[REDACTED:password:1\]") as refused:

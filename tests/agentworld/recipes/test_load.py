@@ -1,6 +1,6 @@
 import pytest
 
-from agentworld.errors import InvalidFile
+from agentworld.errors import InputError, InvalidFile
 from agentworld.recipes import load_recipe
 from agentworld.recipes.load import check_recipe
 
@@ -54,6 +54,40 @@ def test_a_missing_name_is_a_problem_of_the_whole_file(tmp_path):
 def test_a_file_whose_parts_are_aliases_of_each_other_is_read_once(tmp_path):
     path = written(tmp_path, "name: x\ncollect: &a\n  options: &b {x: *a, y: *b}\n")
     assert check_recipe(path)
+
+
+@pytest.mark.parametrize("value", ["!!float x", "!!bool x", "!!int ''", "!!timestamp x"])
+def test_a_value_that_does_not_fit_its_tag_is_refused_in_a_sentence(tmp_path, value):
+    with pytest.raises(InputError, match="is no YAML: a value does not fit its tag"):
+        load_recipe(written(tmp_path, f"name: {value}\n"))
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused_in_a_sentence(tmp_path):
+    path = written(tmp_path, "[" * 2_000)
+    with pytest.raises(InputError) as refused:
+        load_recipe(path)
+    sentence = f"the recipe {path} is no YAML: it is nested too deeply; write fewer levels"
+    assert str(refused.value) == sentence
+
+
+def test_a_date_is_a_text(tmp_path):
+    recipe = load_recipe(
+        written(tmp_path, "name: 2026-01-31\ncollect: {options: {a: 2026-99-99}}\n")
+    )
+    assert (recipe.name, recipe.collect.options) == ("2026-01-31", {"a": "2026-99-99"})
+
+
+MERGED = "name: x\ncpt: &t {stage: cpt, learning_rate: 1e-3}\nsft:\n  <<: *t\n"
+
+
+def test_a_mapping_may_override_a_key_that_it_merges(tmp_path):
+    recipe = load_recipe(written(tmp_path, f"{MERGED}  stage: sft\n"))
+    assert (recipe.sft.stage, recipe.sft.learning_rate) == ("sft", 1e-3)
+
+
+def test_a_key_that_stands_twice_beside_a_merge_is_named(tmp_path):
+    (problem,) = check_recipe(written(tmp_path, f"{MERGED}  stage: sft\n  stage: sft\n"))
+    assert (problem.line, problem.field) == (6, "sft.stage")
 
 
 @pytest.mark.parametrize(

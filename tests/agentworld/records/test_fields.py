@@ -2,10 +2,15 @@ import pytest
 
 from agentworld.recipes import Recipe
 from agentworld.recipes.train import AgentRlRecipe
+from agentworld.records.base import Record
 from agentworld.records.fields import describe_fields, record_in
 from agentworld.records.gate import Gate
 
 FIELDS = {each.name: each for each in describe_fields(Recipe)}
+
+
+class _Gates(Record):
+    by_name: dict[str, Gate] | None
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,9 @@ def test_every_field_says_what_it_means():
     assert [name for name, field in FIELDS.items() if not field.meaning] == []
 
 
-def test_the_record_at_a_path_is_found_through_sections_and_lists():
+def test_the_record_at_a_path_is_found_through_sections_lists_and_mappings():
     assert record_in(Recipe, ("gate", 0)) is Gate
     assert record_in(Recipe, ("agent", "rl")) is AgentRlRecipe
     assert record_in(Recipe, ("simulate", "domains")) is None
+    assert record_in(_Gates, ("by_name", "mine")) is Gate
+    assert record_in(_Gates, ("by_name", "mine", "metric")) is None
