@@ -24,8 +24,8 @@ def ask_until(
     """Asks again while the API server is gone, which is told once; raises ClusterError.
 
     One that begins again answers before it knows custom resources, accounts and Roles. So a path
-    that it does not know is waited for where it answered for this kind before (`kind_is_known`), and a
-    refusal where it answered the same before (`granted`). `until` is a monotonic time.
+    that it does not know is waited for where it answered for this kind before (`kind_is_known`),
+    and a refusal where it answered the same before (`granted`). `until` is a monotonic time.
     """
     is_reported = False
     while True:
