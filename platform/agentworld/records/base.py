@@ -220,7 +220,8 @@ def first_problem(error: ValidationError, redact: Callable[[str], str] = str) ->
 
 def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> str:
     """One thing that pydantic found wrong, as words: where, what, which value (see above)."""
-    where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+    names = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_SENTENCE]
+    where = redact(names)[:_MOST_OF_VALUE] or "the whole"
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return f"{where}: {problem['msg']}"
     label = f"{where}: "

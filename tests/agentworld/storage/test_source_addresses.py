@@ -139,8 +139,8 @@ def test_what_is_unreadable_shows_no_signature_either(answer, problem):
 
 @pytest.mark.parametrize(("answer", "problem"), ANSWERS[:2])
 def test_an_address_that_a_server_refuses_is_refused_without_its_signature(answer, problem):
-    with answering(answer, is_there=False) as url:
-        with pytest.raises(InputError, match=problem) as refused:
-            files_of(f"{url}/{SIGNED}")
+    lost = answering(answer, is_there=False)
+    with lost as url, pytest.raises(InputError, match=problem) as refused:
+        files_of(f"{url}/{SIGNED}")
     assert "cannot read http://127.0.0.1" in str(refused.value)
     assert "s1gned" not in str(refused.value)
