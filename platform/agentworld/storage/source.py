@@ -34,6 +34,7 @@ _BESIDE = re.compile(
 """What lies beside recordings and is none."""
 _PIECE_BYTES = 1 << 20
 _LOCAL = "file://"
+_WEB = ("http://", "https://")
 _LINES = Kinds[Callable[[str], Iterator[bytes]]](
     group="agentworld.sources",
     what="source of recordings",
@@ -71,13 +72,18 @@ class SourceFile(NamedTuple):
         """Its form, such as `.jsonl`, whatever its compression; empty where it has none."""
         if _kind_of(self.address):
             return ".jsonl"
-        suffixes = [each.lower() for each in Path(self.name).suffixes]
+        suffixes = [each.lower() for each in Path(self.path).suffixes]
         return next((each for each in reversed(suffixes) if each not in _COMPRESSIONS), "")
+
+    @property
+    def path(self) -> str:
+        """Its name without the query that a file of a web server may have."""
+        return self.name.partition("?")[0] if self.address.startswith(_WEB) else self.name
 
     @contextmanager
     def open(self) -> Iterator[io.BufferedIOBase]:
         """Its bytes without their compression; raises UNREADABLE, also while they are read."""
-        suffix = "" if _kind_of(self.address) else Path(self.name).suffix
+        suffix = "" if _kind_of(self.address) else Path(self.path).suffix
         compression = _COMPRESSIONS.get(suffix.lower())
         with self._open_as_it_is() as file:
             if compression == "gzip":
@@ -221,7 +227,8 @@ def files_of(source: str) -> list[SourceFile]:
     try:
         filesystem, path = fsspec.core.url_to_fs(source)
         with _client_errors():
-            if filesystem.isfile(path):
+            # A web server also answers for a folder as for a file.
+            if not source.endswith("/") and filesystem.isfile(path):
                 sizes = {path: filesystem.size(path)}
             else:
                 details = filesystem.find(path, detail=True)
@@ -231,14 +238,15 @@ def files_of(source: str) -> list[SourceFile]:
     except (OSError, ValueError, ImportError) as error:
         problem = redact(f"cannot read {source}: {error}; check the address")
         raise InputError(problem) from error
-    is_web = "https" in filesystem.protocol
-    # A query may be a signature, which is another one every day.
-    places = [each.partition("?")[0] if is_web else each for each in paths]
-    root = places[0].rpartition("/")[0] if paths == [path] else path.rstrip("/")
-    names = [each.removeprefix(root + "/") for each in places]
+    if paths == [path]:
+        # A query may be a signature, which is another one every day.
+        place = path.partition("?")[0] if source.startswith(_WEB) else path
+        names = [place.rpartition("/")[2]]
+    else:
+        names = [redact(each.removeprefix(path.rstrip("/") + "/")) for each in paths]
     whole = zip(addresses, names, (size or 0 for size in sizes.values()), strict=True)
     files = [SourceFile(*each) for each in whole]
-    recordings = [each for each in files if paths == [path] or _may_be_recording(each.name)]
+    recordings = [each for each in files if paths == [path] or _may_be_recording(each.path)]
     if not recordings:
         problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
         raise InputError(problem)

@@ -68,6 +68,19 @@ def test_a_password_and_a_signature_in_an_address_change_nothing_of_its_content(
         assert digest_of(address) == digest_of(str(tmp_path / "a.jsonl"))
 
 
+def test_files_of_a_folder_on_the_web_that_differ_in_their_query_are_two(tmp_path, web):
+    links = ["a.jsonl?v=1&amp;sig=s1gned", "a.jsonl?v=2", "README.md?v=1"]
+    page = "".join(f'<a href="http://{web}/{each}">{each}</a>' for each in links)
+    (tmp_path / "index.html").write_text(page.replace("&amp;", "&"))
+    (tmp_path / "a.jsonl").write_text("1\n")
+    files = files_of(f"http://{web}/")
+    assert [file.name for file in files] == ["a.jsonl?v=1&sig=***", "a.jsonl?v=2"]
+    assert [file.suffix for file in files] == [".jsonl", ".jsonl"]
+    for file in files:
+        with file.open() as stream:
+            assert stream.read() == b"1\n"
+
+
 def test_no_message_shows_the_password_of_an_address(web):
     with pytest.raises(InputError) as refused:
         files_of(f"http://user:word5@{web}/none.jsonl?token=t0ken")
