@@ -173,8 +173,10 @@ def test_one_recording_in_a_benchmark_hides_no_other_row(tmp_path):
 def test_a_benchmark_that_cannot_be_read_whole_is_refused(tmp_path):
     path = tmp_path / "benchmark.jsonl"
     path.write_text('{"text": "one"}\n{"text": \n')
-    with pytest.raises(InputError, match="cannot be read whole, at line 2: it is no JSON"):
+    with pytest.raises(InputError, match="cannot be read whole") as refused:
         prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
+    assert f"the benchmark {path} cannot be" in str(refused.value)
+    assert "whole, at benchmark.jsonl line 2: it is no JSON" in str(refused.value)
 
 
 def test_a_benchmark_without_a_text_is_refused(tmp_path):
