@@ -208,21 +208,23 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
     return "sha256:" + sha256.hexdigest()
 
 
-def first_problem(error: ValidationError, redact: Callable[[str], str] = str) -> str:
+def first_problem(error: ValidationError, redact: Callable[[str], str] | None = str) -> str:
     """The first thing that pydantic found wrong, as words: where, what, which value.
 
-    `redact` takes the secrets out of the value, which it gets with the name of its field.
+    `redact` takes the secrets out of the value, which it gets with the name of its field. None
+    leaves the value out.
     """
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
     return describe_problem(error.errors(include_url=False)[0], redact)
 
 
-def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> str:
+def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] | None = str) -> str:
     """One thing that pydantic found wrong, as words: where, what, which value (see above)."""
     names = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_SENTENCE]
-    where = redact(names)[:_MOST_OF_VALUE] or "the whole"
-    if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
+    where = (redact(names) if redact else names)[:_MOST_OF_VALUE] or "the whole"
+    is_around = problem["type"] in ("missing", "environment")  # what is around may hold a secret
+    if redact is None or is_around:
         return f"{where}: {problem['msg']}"
     label = f"{where}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]

@@ -85,7 +85,8 @@ def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
                 f"{where} is a row of AgentWorldBench, which is for evaluation alone; take its file"
                 " away, and name it in prepare.benchmarks"
             ) from error
-        raise InputError(f"{where} is no trajectory: {first_problem(error)}") from error
+        problem = first_problem(error, redact=None)  # the value may hold a secret
+        raise InputError(f"{where} is no trajectory: {problem}; correct it") from error
 
 
 def _is_evaluation_row(line: bytes) -> bool:

@@ -74,6 +74,7 @@ def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named
     with pytest.raises(InputError, match=r"a\.jsonl line 2 is no trajectory") as told:
         list(read_trajectories(tmp_path / "a.jsonl"))
     assert named in str(told.value)
+    assert not any(value in str(told.value) for value in ("no json", "no number", "'ls'"))
 
 
 def test_the_trajectories_before_a_malformed_line_are_read(tmp_path):
