@@ -223,8 +223,8 @@ def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] | None 
     """One thing that pydantic found wrong, as words: where, what, which value (see above)."""
     names = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_SENTENCE]
     where = (redact(names) if redact else names)[:_MOST_OF_VALUE] or "the whole"
-    is_around = problem["type"] in ("missing", "environment")  # what is around may hold a secret
-    if redact is None or is_around:
+    # The value of a field that is missing is what is around it, which may hold a secret.
+    if redact is None or problem["type"] in ("missing", "environment"):
         return f"{where}: {problem['msg']}"
     label = f"{where}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]
