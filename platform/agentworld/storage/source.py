@@ -238,12 +238,13 @@ def files_of(source: str) -> list[SourceFile]:
     except (OSError, ValueError, ImportError) as error:
         problem = redact(f"cannot read {source}: {error}; check the address")
         raise InputError(problem) from error
+    is_web = source.startswith(_WEB)
     if paths == [path]:
         # A query may be a signature, which is another one every day.
-        place = path.partition("?")[0] if source.startswith(_WEB) else path
-        names = [place.rpartition("/")[2]]
+        names = [(path.partition("?")[0] if is_web else path).rpartition("/")[2]]
     else:
-        names = [redact(each.removeprefix(path.rstrip("/") + "/")) for each in paths]
+        names = [each.removeprefix(path.rstrip("/") + "/") for each in paths]
+        names = [redact(each) for each in names] if is_web else names
     whole = zip(addresses, names, (size or 0 for size in sizes.values()), strict=True)
     files = [SourceFile(*each) for each in whole]
     recordings = [each for each in files if paths == [path] or _may_be_recording(each.path)]

@@ -15,9 +15,10 @@ from agentworld.storage.source import Meter, ReadProgress, digest_of, files_of
 
 def test_a_folders_files_come_in_the_order_of_their_names_without_what_lies_beside(tmp_path):
     (tmp_path / "b").mkdir()
-    for name in ("b/x.jsonl", "a.json.gz", ".hidden.json", "LICENSE", "README.md", "b/.git"):
+    beside = (".hidden.json", "LICENSE", "README.md", "b/.git")
+    for name in ("b/x:y@z.jsonl", "a.json.gz", *beside):
         (tmp_path / name).write_text("{}")
-    assert [file.name for file in files_of(str(tmp_path))] == ["a.json.gz", "b/x.jsonl"]
+    assert [file.name for file in files_of(str(tmp_path))] == ["a.json.gz", "b/x:y@z.jsonl"]
     assert [file.suffix for file in files_of(str(tmp_path))] == [".json", ".jsonl"]
 
 
