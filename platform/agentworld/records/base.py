@@ -208,23 +208,20 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
     return "sha256:" + sha256.hexdigest()
 
 
-def first_problem(error: ValidationError, redact: Callable[[str], str] | None = str) -> str:
+def first_problem(error: ValidationError, redact: Callable[[str], str] = str) -> str:
     """The first thing that pydantic found wrong, as words: where, what, which value.
 
-    `redact` takes the secrets out of the value, which it gets with the name of its field. None
-    leaves the value out.
+    `redact` takes the secrets out of the value, which it gets with the name of its field.
     """
     if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
         return f"{error.error_count()} values are wrong"
     return describe_problem(error.errors(include_url=False)[0], redact)
 
 
-def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] | None = str) -> str:
+def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> str:
     """One thing that pydantic found wrong, as words: where, what, which value (see above)."""
-    names = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_SENTENCE]
-    where = (redact(names) if redact else names)[:_MOST_OF_VALUE] or "the whole"
-    # The value of a field that is missing is what is around it, which may hold a secret.
-    if redact is None or problem["type"] in ("missing", "environment"):
+    where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+    if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return f"{where}: {problem['msg']}"
     label = f"{where}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentworld.errors import InputError
-from agentworld.records.base import digest_file, first_problem
+from agentworld.records.base import digest_file
 from agentworld.records.collected import Collected
 from agentworld.records.file import input_errors, read_lines, write_whole
 from agentworld.records.trajectory import Trajectory
@@ -85,8 +85,13 @@ def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
                 f"{where} is a row of AgentWorldBench, which is for evaluation alone; take its file"
                 " away, and name it in prepare.benchmarks"
             ) from error
-        problem = first_problem(error, redact=None)  # the value may hold a secret
-        raise InputError(f"{where} is no trajectory: {problem}; correct it") from error
+        raise InputError(f"{where} is no trajectory: {_problem_of(error)}; correct it") from error
+
+
+def _problem_of(error: ValidationError) -> str:
+    """The first wrong field, and what is wrong with it; not its value, which may be a secret."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, problem['loc'])) or 'the whole'}: {problem['msg']}"
 
 
 def _is_evaluation_row(line: bytes) -> bool:

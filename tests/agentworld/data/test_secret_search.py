@@ -108,7 +108,6 @@ ATIF = {"schema_version": f"{'.' * 20} {TOKEN}", "agent": {"name": "a"}, "steps"
             {"episode": "run", "action": "action", "observation": "observation"}
             | {"alignment": "same row"},
         ),
-        ("trajectories", [bad_row("x", "." * 60 + " " + TOKEN)], {}),
     ],
 )
 def test_no_importer_cuts_a_secret_so_that_it_is_shown(tmp_path, form, rows, options):
