@@ -19,6 +19,8 @@ from agentworld.records.file import input_errors, read_lines, write_whole
 from agentworld.records.trajectory import Trajectory
 
 MANIFEST = "collected.json"
+_MOST_PROBLEMS = 1_000
+_MOST_OF_FIELD = 80
 _EVALUATION_FIELDS = {
     "task", "id", "prompt", "response", "current_prompt", "system_str", "turn_idx", "total_turns",
 }  # fmt: skip
@@ -90,8 +92,11 @@ def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
 
 def _problem_of(error: ValidationError) -> str:
     """The first wrong field, and what is wrong with it; not its value, which may be a secret."""
+    if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
+        return f"{error.error_count()} values are wrong"
     problem = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, problem['loc'])) or 'the whole'}: {problem['msg']}"
+    field = ".".join(map(str, problem["loc"]))[:_MOST_OF_FIELD] or "the whole"
+    return f"{field}: {problem['msg']}"
 
 
 def _is_evaluation_row(line: bytes) -> bool:
