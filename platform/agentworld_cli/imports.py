@@ -22,6 +22,7 @@ from agentworld.records.collected import Collected
 from agentworld.records.quarantine import QUARANTINE, Quarantined
 from agentworld.runner.progress import watched_by
 from agentworld.steps.run import run_by_name
+from agentworld.storage.address import redact
 from agentworld.storage.trajectories import read_collected
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_json
@@ -121,7 +122,8 @@ def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
     items = ((file, item) for file in recordings.files for item in recordings.read(file))
     file, item = next(islice(items, number - 1, None), (None, None))
     if file is None or item is None:
-        raise InputError(f"{collect.trajectories} has fewer than {number} records; name another")
+        source = redact(collect.trajectories or "")
+        raise InputError(f"{source} has fewer than {number} records; name another")
     parts = [] if item.problem else _parts(item)
     if as_json:
         problem = item.problem or None

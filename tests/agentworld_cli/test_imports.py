@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import fsspec
 import pytest
 from typer.testing import CliRunner
 
@@ -132,6 +133,13 @@ def test_a_record_is_explained_part_by_part_and_nothing_is_imported(tmp_path, lo
         "  messages[2]                  observation of turn 0: seen",
     ]
     assert not (tmp_path / "store").exists()
+
+
+def test_no_explanation_shows_the_secret_of_an_address(tmp_path):
+    fsspec.filesystem("memory").pipe("/logs.jsonl?token=t0ken", json.dumps(CHAT).encode())
+    words = ("memory://logs.jsonl?token=t0ken", "--format", "messages", "--explain", "2")
+    problem = run(tmp_path, *words, code=1)
+    assert "memory://logs.jsonl?token=*** has fewer than 2 records" in problem
 
 
 def test_a_bad_record_is_explained_too(tmp_path, logs):

@@ -66,7 +66,7 @@ def plan(task):
 """
 PREPARE = """
         from make import records
-        from agentworld.storage.pools import write_pool
+        from make.pools import write_pool
         from make.training import one_target, samples
         pools = {"cpt": samples(), "sft": samples(), "rl": map(one_target, samples())}
         made = {name: write_pool(out / f"{name}.parquet", pool) for name, pool in pools.items()}

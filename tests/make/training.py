@@ -6,8 +6,8 @@ from typing import NamedTuple
 import yaml
 
 from agentworld.records.sample import Sample
-from agentworld.storage.pools import write_pool
 from make import records
+from make.pools import write_pool
 
 TINY = {
     "learning_rate": 3e-3,

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from agentworld.data.importers import form_of, importer_of
-from agentworld.data.importers.rows import Row, rows_of
+from agentworld.data.importers.rows import rows_of
 from agentworld.data.json_strings import strings_of
 from agentworld.data.n_grams import text_of
+from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
 from agentworld.storage.address import redact
 from agentworld.storage.source import SourceFile, files_of
@@ -21,7 +22,7 @@ _DOMAIN = "text"
 
 def benchmark_texts(source: str) -> list[str]:
     """The texts of one benchmark; raises InputError where there are none."""
-    texts = [text for file in files_of(source) for text in _texts_of(file) if text.strip()]
+    texts = [text for file in files_of(source) for text in _texts_of(file, source) if text.strip()]
     if not texts:
         raise InputError(
             f"the benchmark {redact(source)} holds no text; name JSON lines or recordings"
@@ -29,7 +30,7 @@ def benchmark_texts(source: str) -> list[str]:
     return texts
 
 
-def _texts_of(file: SourceFile) -> Iterator[str]:
+def _texts_of(file: SourceFile, source: str) -> Iterator[str]:
     try:
         importer = importer_of(form_of([file]))
         items = list(importer.read(file, importer.options(), _DOMAIN))
@@ -38,13 +39,13 @@ def _texts_of(file: SourceFile) -> Iterator[str]:
     if items and all(item.trajectory for item in items):
         yield from (text_of(item.trajectory.turns) for item in items if item.trajectory)
     else:
-        yield from map(_text_of_row, rows_of(file))
-
-
-def _text_of_row(row: Row) -> str:
-    if row.problem:
-        raise InputError(f"the benchmark cannot be read whole, at {row.place}: {row.problem}")
-    return _text_of(row.value)
+        for row in rows_of(file):
+            if row.problem:
+                raise InputError(
+                    f"the benchmark {redact(source)} cannot be read whole, at {file.name}"
+                    f" {row.place}: {redact_text(row.problem)}; correct it"
+                )
+            yield _text_of(row.value)
 
 
 def _text_of(row: JsonValue) -> str:

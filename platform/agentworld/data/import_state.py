@@ -37,13 +37,23 @@ class ImportState(Record):
         self.write(out / _FILE)
 
 
+def beginning_of(recipe: CollectRecipe, content: Digest, *, has_marks: bool = False) -> ImportState:
+    """The state of an import that has read nothing yet.
+
+    Its digest of the recipe leaves out what does not change the result: an address may be signed
+    again.
+    """
+    shaping = recipe.model_copy(update={"trajectories": None, "num_workers": 1})
+    return ImportState(recipe=shaping.digest, content=content, has_marks=has_marks)
+
+
 def load_state(out: Path, recipe: CollectRecipe, content: Digest) -> ImportState:
     """How far the import of a source of this content into a folder is.
 
     At its beginning, where the folder is of another import, its chunks are not those that were
     written, or its quarantine is shorter than it was.
     """
-    beginning = ImportState(recipe=recipe.digest, content=content)
+    beginning = beginning_of(recipe, content)
     try:
         state = ImportState.read(out / _FILE)
     except InputError:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agentworld.data.contents import Contents
 from agentworld.data.hash_uniform import hash_uniform
-from agentworld.data.import_state import ImportState, forget_state, load_state
+from agentworld.data.import_state import ImportState, beginning_of, forget_state, load_state
 from agentworld.data.importers import Imported, Importer, form_of, importer_of
 from agentworld.data.importers.base import ImportOptions
 from agentworld.data.secret_search import redact_text
@@ -79,7 +79,7 @@ def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick:
     try:
         collected = _import(recipe, recordings, state, out, tick)
     except _Marked:
-        beginning = ImportState(recipe=recipe.digest, content=content, has_marks=True)
+        beginning = beginning_of(recipe, content, has_marks=True)
         collected = _import(recipe, recordings, beginning, out, tick)
     if digest_of(source) != content:
         forget_state(out)

@@ -23,10 +23,12 @@ from agentworld.data.workers import Workers, num_processors
 from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
+from agentworld.records.base import Digest
 from agentworld.records.collected import Collected
 from agentworld.records.dataset import DataSet, Parent, PoolFile
 from agentworld.records.progress import Tick
 from agentworld.records.sample import POOLS
+from agentworld.storage.address import redact
 from agentworld.storage.batches import BYTES_PER_BATCH, batches_of
 from agentworld.storage.pools import MANIFEST, PoolWriter
 from agentworld.storage.source import digest_of
@@ -41,16 +43,19 @@ def prepare(
     out: Path,
     tick: Tick,
     *,
+    benchmarks: Sequence[Digest] = (),
     bytes_per_batch: int = BYTES_PER_BATCH,
 ) -> DataSet:
     """Fills a folder with pools; raises InputError where they would be of no use.
+
+    `benchmarks` are the contents of the recipe's benchmarks, in their order. Raises InputError
+    where one of them has another content by now.
 
     What a killed run surveyed is used again. After an error nothing of it is left.
     """
     _check_shares(recipe)
     source = read_collected(collected)
-    content = tuple(map(digest_of, recipe.benchmarks))
-    shaping = recipe.model_copy(update={"num_workers": None, "benchmarks": content})
+    shaping = recipe.model_copy(update={"num_workers": None, "benchmarks": tuple(benchmarks)})
     batches = batches_of([collected / name for name in source.chunks], bytes_per_batch)
     if not batches:
         raise InputError(f"{collected} holds no trajectory; collect or import some first")
@@ -60,6 +65,7 @@ def prepare(
     try:
         with Workers(num_workers) as workers:
             selection = _survey(jobs, recipe.benchmarks, workers, tick)
+            _check_unchanged(recipe.benchmarks, benchmarks)
             dataset = _write(shaping, source, jobs, selection, workers, out, tick)
     except (InputError, ValueError):
         shutil.rmtree(out / _WORK, ignore_errors=True)
@@ -80,6 +86,14 @@ def _survey(
     selection = select(jobs, benchmarks, workers)
     selection.removed.update(removed)
     return selection
+
+
+def _check_unchanged(sources: Sequence[str], contents: Sequence[Digest]) -> None:
+    for source, content in zip(sources, contents, strict=True):
+        if digest_of(source) != content:
+            raise InputError(
+                f"{redact(source)} was changed while it was read; let it rest and try again"
+            )
 
 
 def _write(

@@ -11,6 +11,9 @@ from agentworld.data.labelled_secrets import LABELS, find_labelled
 from agentworld.data.secret_rules import RULES, Secret
 from agentworld.records.base import first_problem
 
+_LONGEST_SECRET = 4_000
+"""In characters."""
+
 
 class Placeholders:
     """What stands for each secret of some texts that belong together."""
@@ -47,6 +50,11 @@ class Placeholders:
 def redact_text(text: str) -> str:
     """One text without its secrets."""
     return Placeholders([text]).replace(text)
+
+
+def redact_start(text: str, length: int) -> str:
+    """The start of a text without its secrets, for a sentence: one that is cut is not found."""
+    return redact_text(text[: length + _LONGEST_SECRET])[:length]
 
 
 def redacted_problem(error: ValidationError) -> str:

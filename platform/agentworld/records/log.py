@@ -5,7 +5,7 @@ their heads. Who signs the log's length and Merkle root has signed every answere
 """
 
 import json
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import rfc8785
 from pydantic import JsonValue, ValidationError
@@ -15,7 +15,6 @@ from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import CloseReason, Episode, EpisodeStep, heads_digest
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 
-LogKind = Literal["run-opened", "episode-opened", "steps", "episode-closed", "run-closed"]
 Fields = dict[str, JsonValue]
 
 

@@ -12,10 +12,11 @@ from agentworld.storage.trajectories import domains_in
 
 def plan(task: Task) -> Plan:
     """Benchmarks count by their content and not by where they are."""
-    sources = task.recipe.prepare.benchmarks
-    content = {f"benchmark {number}": digest_of(each) for number, each in enumerate(sources)}
+    recipe, collected = task.recipe.prepare, task.folders["collected"]
+    benchmarks = [digest_of(each) for each in recipe.benchmarks]
+    inputs = {f"benchmark {number}": each for number, each in enumerate(benchmarks)}
 
     def work(out: Path, tick: Tick) -> Digest:
-        return prepare(task.recipe.prepare, task.folders["collected"], out, tick).digest
+        return prepare(recipe, collected, out, tick, benchmarks=benchmarks).digest
 
-    return Plan(work, content, domains=domains_in(task.folders["collected"]))
+    return Plan(work, inputs, domains=domains_in(collected))

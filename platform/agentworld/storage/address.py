@@ -3,7 +3,8 @@
 import re
 
 _PASSWORD = re.compile(r"(^|[\s/'\"=(])([^\s:/@]*):(?!//)\S*@")
-_PARAMETER = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|secret|token|key)[\w.-]*=)[^&;\s]*")
+_SECRET = "password|passwd|secret|token|key|signature|credential"
+_PARAMETER = re.compile(rf"(?i)([?&;](?:[\w.-]*(?:{_SECRET})[\w.-]*|sig)=)[^&;\s]*")
 
 
 def redact(text: str) -> str:

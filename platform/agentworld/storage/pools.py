@@ -7,8 +7,7 @@ Parquet or another compression gives the same data the same name.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -105,15 +104,6 @@ class PoolWriter:
             num_targets=self._num_targets,
             tags=dict(sorted(self._tags.items())),
         )
-
-
-def write_pool(path: Path, samples: Iterable[Sample]) -> PoolFile:
-    """Writes a pool, whole or not at all."""
-    waiting = iter(samples)
-    with PoolWriter(path) as pool:
-        while some := list(islice(waiting, _ROWS_PER_GROUP)):
-            pool.add(pool_rows(some))
-    return pool.summary()
 
 
 def read_dataset(folder: Path) -> DataSet:

@@ -10,7 +10,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
@@ -34,6 +34,7 @@ _BESIDE = re.compile(
 """What lies beside recordings and is none."""
 _PIECE_BYTES = 1 << 20
 _LOCAL = "file://"
+_WEB = ("http://", "https://")
 _LINES = Kinds[Callable[[str], Iterator[bytes]]](
     group="agentworld.sources",
     what="source of recordings",
@@ -71,16 +72,20 @@ class SourceFile(NamedTuple):
         """Its form, such as `.jsonl`, whatever its compression; empty where it has none."""
         if _kind_of(self.address):
             return ".jsonl"
-        suffixes = [each.lower() for each in Path(self.name).suffixes]
+        suffixes = [each.lower() for each in Path(self.path).suffixes]
         return next((each for each in reversed(suffixes) if each not in _COMPRESSIONS), "")
+
+    @property
+    def path(self) -> str:
+        """Its name without the query that a file of a web server may have."""
+        return self.name.partition("?")[0] if self.address.startswith(_WEB) else self.name
 
     @contextmanager
     def open(self) -> Iterator[io.BufferedIOBase]:
         """Its bytes without their compression; raises UNREADABLE, also while they are read."""
-        suffix = "" if _kind_of(self.address) else Path(self.name).suffix
+        suffix = "" if _kind_of(self.address) else Path(self.path).suffix
         compression = _COMPRESSIONS.get(suffix.lower())
-        with self._open_as_it_is() as whole:
-            file = cast(BinaryIO, _Metered(whole, self.meter)) if self.meter else whole
+        with self._open_as_it_is() as file:
             if compression == "gzip":
                 yield gzip.GzipFile(fileobj=file)
             elif compression:
@@ -106,7 +111,14 @@ class SourceFile(NamedTuple):
             folder, name = folder.rpartition("/")[0], name.removeprefix("../")
         return SourceFile(f"{folder}/{name}", path)
 
-    def _open_as_it_is(self) -> AbstractContextManager[BinaryIO]:
+    @contextmanager
+    def _open_as_it_is(self) -> Iterator[BinaryIO]:
+        with ExitStack() as stack:
+            with _client_errors():
+                file = stack.enter_context(self._stored())
+            yield cast(BinaryIO, _Stream(file, self.meter))
+
+    def _stored(self) -> AbstractContextManager[BinaryIO]:
         if kind := _kind_of(self.address):
             lines = _LINES.find(kind)(self.address.removeprefix(f"{kind}:"))
             return cast(BinaryIO, io.BufferedReader(_Lines(lines)))
@@ -115,10 +127,24 @@ class SourceFile(NamedTuple):
         return cast(AbstractContextManager[BinaryIO], fsspec.open(self.address, "rb"))
 
 
-class _Metered(io.RawIOBase):
-    """A file whose reading is counted."""
+@contextmanager
+def _client_errors() -> Iterator[None]:
+    """Raises OSError for an error of aiohttp, and shows no secret of an address."""
+    try:
+        yield
+    except Exception as error:
+        message = redact(str(error))
+        # Most of them are no OSError, and to import their class takes a fifth of a second.
+        is_of_client = type(error).__module__.startswith("aiohttp.")
+        if is_of_client or (isinstance(error, OSError) and message != str(error)):
+            raise OSError(message) from None
+        raise
 
-    def __init__(self, file: BinaryIO, meter: Meter) -> None:
+
+class _Stream(io.RawIOBase):
+    """A file whose reading is counted where there is a meter."""
+
+    def __init__(self, file: BinaryIO, meter: Meter | None) -> None:
         self._file = file
         self._meter = meter
 
@@ -136,9 +162,11 @@ class _Metered(io.RawIOBase):
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         target = memoryview(buffer)
-        data = self._file.read(len(target))
+        with _client_errors():
+            data = self._file.read(len(target))
         target[: len(data)] = data
-        self._meter.num_bytes += len(data)
+        if self._meter:
+            self._meter.num_bytes += len(data)
         return len(data)
 
 
@@ -198,24 +226,28 @@ def files_of(source: str) -> list[SourceFile]:
         return [SourceFile(source, source)]
     try:
         filesystem, path = fsspec.core.url_to_fs(source)
-        if filesystem.isfile(path):
-            sizes = {path: filesystem.size(path)}
-        else:
-            details = filesystem.find(path, detail=True)
-            sizes = {name: details[name].get("size") for name in sorted(details)}
+        with _client_errors():
+            # A web server also answers for a folder as for a file.
+            if not source.endswith("/") and filesystem.isfile(path):
+                sizes = {path: filesystem.size(path)}
+            else:
+                details = filesystem.find(path, detail=True)
+                sizes = {name: details[name].get("size") for name in sorted(details)}
         paths = [*sizes]
         addresses = [filesystem.unstrip_protocol(each) for each in paths]
     except (OSError, ValueError, ImportError) as error:
         problem = redact(f"cannot read {source}: {error}; check the address")
         raise InputError(problem) from error
-    is_web = "https" in filesystem.protocol
-    # A query may be a signature, which is another one every day.
-    places = [each.partition("?")[0] if is_web else each for each in paths]
-    root = places[0].rpartition("/")[0] if paths == [path] else path.rstrip("/")
-    names = [each.removeprefix(root + "/") for each in places]
+    is_web = source.startswith(_WEB)
+    if paths == [path]:
+        # A query may be a signature, which is another one every day.
+        names = [(path.partition("?")[0] if is_web else path).rpartition("/")[2]]
+    else:
+        names = [each.removeprefix(path.rstrip("/") + "/") for each in paths]
+        names = [redact(each) for each in names] if is_web else names
     whole = zip(addresses, names, (size or 0 for size in sizes.values()), strict=True)
     files = [SourceFile(*each) for each in whole]
-    recordings = [each for each in files if paths == [path] or _may_be_recording(each.name)]
+    recordings = [each for each in files if paths == [path] or _may_be_recording(each.path)]
     if not recordings:
         problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
         raise InputError(problem)
@@ -243,4 +275,5 @@ def _digest(file: SourceFile) -> Digest:
     try:
         return file.digest
     except OSError as error:
-        raise InputError(f"cannot read {file.name}: {error}; check the path") from error
+        problem = redact(f"cannot read {file.name}: {error}; check the path")
+        raise InputError(problem) from error

@@ -13,12 +13,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentworld.errors import InputError
-from agentworld.records.base import digest_file, first_problem
+from agentworld.records.base import digest_file
 from agentworld.records.collected import Collected
 from agentworld.records.file import input_errors, read_lines, write_whole
 from agentworld.records.trajectory import Trajectory
 
 MANIFEST = "collected.json"
+_MOST_PROBLEMS = 1_000
+_MOST_OF_FIELD = 80
 _EVALUATION_FIELDS = {
     "task", "id", "prompt", "response", "current_prompt", "system_str", "turn_idx", "total_turns",
 }  # fmt: skip
@@ -85,7 +87,16 @@ def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
                 f"{where} is a row of AgentWorldBench, which is for evaluation alone; take its file"
                 " away, and name it in prepare.benchmarks"
             ) from error
-        raise InputError(f"{where} is no trajectory: {first_problem(error)}") from error
+        raise InputError(f"{where} is no trajectory: {_problem_of(error)}; correct it") from error
+
+
+def _problem_of(error: ValidationError) -> str:
+    """The first wrong field, and what is wrong with it; not its value, which may be a secret."""
+    if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
+        return f"{error.error_count()} values are wrong"
+    problem = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(map(str, problem["loc"]))[:_MOST_OF_FIELD] or "the whole"
+    return f"{field}: {problem['msg']}"
 
 
 def _is_evaluation_row(line: bytes) -> bool:

@@ -71,9 +71,27 @@ def test_wherever_it_is_killed_the_folder_is_the_same_in_the_end(recipe, tmp_pat
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
-def test_it_goes_on_and_does_not_begin_again(recipe, tmp_path, monkeypatch):
+def the_same(recipe, _tmp_path):
+    return recipe
+
+
+def another_address(recipe, tmp_path):
+    moved = (tmp_path / "logs").rename(tmp_path / "moved")
+    return recipe.model_copy(update={"trajectories": str(moved)})
+
+
+def more_workers(recipe, _tmp_path):
+    return recipe.model_copy(update={"num_workers": 2})
+
+
+@pytest.mark.parametrize("change", [the_same, another_address, more_workers])
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_it_goes_on_and_does_not_begin_again(recipe, tmp_path, monkeypatch, change, is_marked):
+    marks = [records.trajectory(seed=100 + number, held_out=is_marked) for number in range(2)]
+    write_trajectories(tmp_path / "logs/0.jsonl", marks)
     with pytest.raises(Killed):
-        run(recipe, tmp_path / "out", killed_after(45))
+        run(recipe, tmp_path / "out", killed_after(47 + 2 * is_marked))
+    recipe = change(recipe, tmp_path)
     written = []
     monkeypatch.setattr(
         imported,

@@ -11,6 +11,7 @@ from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.progress import no_tick
 from agentworld.storage.batches import BYTES_PER_BATCH
 from agentworld.storage.pools import read_pool
+from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import write_trajectories
 from make import records
 
@@ -38,13 +39,14 @@ def planted(observations, seed):
     return log(seed, observations, task_id=f"leak {seed}")
 
 
-def prepared(folder, trajectories, *, bytes_per_batch=BYTES_PER_BATCH, **recipe):
+def prepared(folder, trajectories, *, tick=no_tick, bytes_per_batch=BYTES_PER_BATCH, **recipe):
     write_trajectories(folder / "logs" / "a.jsonl", trajectories)
     return prepare(
         PrepareRecipe(**recipe),
         folder / "logs",
         folder / "data",
-        no_tick,
+        tick,
+        benchmarks=[digest_of(each) for each in recipe.get("benchmarks", ())],
         bytes_per_batch=bytes_per_batch,
     )
 
@@ -171,8 +173,10 @@ def test_one_recording_in_a_benchmark_hides_no_other_row(tmp_path):
 def test_a_benchmark_that_cannot_be_read_whole_is_refused(tmp_path):
     path = tmp_path / "benchmark.jsonl"
     path.write_text('{"text": "one"}\n{"text": \n')
-    with pytest.raises(InputError, match="cannot be read whole, at line 2: it is no JSON"):
+    with pytest.raises(InputError, match="cannot be read whole") as refused:
         prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
+    assert f"the benchmark {path} cannot be" in str(refused.value)
+    assert "whole, at benchmark.jsonl line 2: it is no JSON" in str(refused.value)
 
 
 def test_a_benchmark_without_a_text_is_refused(tmp_path):
@@ -198,3 +202,15 @@ def test_null_looks_for_no_leak(tmp_path):
     leak = planted(observations(clean[0])[:3], 900)
     dataset = prepared(tmp_path, [*clean, leak], leaks=None, near_duplicates=None)
     assert dataset.filtered == {}
+
+
+def test_a_benchmark_that_is_changed_before_it_is_read_is_refused(tmp_path):
+    path = tmp_path / "benchmark.jsonl"
+    path.write_text('{"text": "one"}\n')
+
+    def tick(_done, _total):
+        path.write_text('{"text": "two"}\n')
+
+    with pytest.raises(InputError, match=r"benchmark\.jsonl was changed while it was read; let it"):
+        prepared(tmp_path, logs(100, 10), tick=tick, benchmarks=[str(path)])
+    assert list((tmp_path / "data").iterdir()) == []

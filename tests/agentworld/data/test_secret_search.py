@@ -10,7 +10,7 @@ from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import no_tick
-from agentworld.records.quarantine import QUARANTINE
+from agentworld.records.quarantine import QUARANTINE, Quarantined
 from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import read_collected, write_trajectories
 from make import records
@@ -96,6 +96,54 @@ def test_a_reason_that_an_importer_words_itself_shows_no_secret(tmp_path):
     recordings = open_recordings(recipe)
     (problem,) = [each.problem for each in recordings.read(recordings.files[0]) if each.problem]
     assert "rows of 'password=[REDACTED:password:1]' stand apart" in problem
+
+
+TOKEN = SECRETS["github classic"]
+SCREEN = [0.5, "o", f"{'.' * 45} {TOKEN}", 7]
+CAST = [{"version": 2, "width": 80, "height": 24}, [0.1, "i", "ls\r"]]
+STEP = {"action": "a", "observation": "o"}
+SPAN = {"trace_id": "t", "span_id": "s", "start_time": f"{'.' * 20} {TOKEN}"}
+ATIF = {"schema_version": f"{'.' * 20} {TOKEN}", "agent": {"name": "a"}, "steps": []}
+
+
+@pytest.mark.parametrize(
+    ("form", "rows", "options"),
+    [
+        ("asciinema", [*CAST, SCREEN], {"typed_by": "agent"}),
+        ("asciinema", [*CAST, [0.5, f"{'.' * 9} {TOKEN}", ""]], {"typed_by": "agent"}),
+        ("spans", [SPAN], {}),
+        ("atif", [ATIF], {}),
+        (
+            "steps",
+            [STEP | {"run": run} for run in (f"{'.' * 60} {TOKEN}", "b", f"{'.' * 60} {TOKEN}")],
+            {"episode": "run", "action": "action", "observation": "observation"}
+            | {"alignment": "same row"},
+        ),
+    ],
+)
+def test_no_importer_cuts_a_secret_so_that_it_is_shown(tmp_path, form, rows, options):
+    source = tmp_path / "logs.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recordings = open_recordings(
+        CollectRecipe(trajectories=str(source), format=form, options=options)
+    )
+    items = list(recordings.read(recordings.files[0]))
+    words = json.dumps([[item.problem, item.notes] for item in items])
+    assert [each for each in pieces(TOKEN) if each in words] == []
+    assert "....." in words
+
+
+def test_bad_events_of_a_recording_have_one_reason(tmp_path):
+    source = tmp_path / "logs.jsonl"
+    rows = [*CAST, [1, 2], *CAST, [3, 4]]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recordings = open_recordings(CollectRecipe(trajectories=str(source), format="asciinema"))
+    problems = [item.problem for item in recordings.read(recordings.files[0])]
+    records_of = [Quarantined(file="a", place="", problem=each) for each in problems]
+    assert {each.reason for each in records_of} == {
+        "line N: the event is not [time, code, text]; correct it"
+    }
+    assert problems[0].endswith("(got [1, 2])")
 
 
 def test_a_text_that_was_redacted_stays_and_so_does_one_without_secrets():

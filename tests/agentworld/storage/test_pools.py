@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.errors import InputError
-from agentworld.storage.pools import canonical, read_dataset, read_pool, write_pool
+from agentworld.storage.pools import canonical, read_dataset, read_pool
 from make import records
+from make.pools import write_pool
 
 
 def written(folder, samples, pool="cpt"):
@@ -55,7 +56,7 @@ def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch)
     samples = [records.sample(seed) for seed in range(5)]
     whole = write_pool(tmp_path / "a.parquet", samples)
     monkeypatch.setattr("agentworld.storage.pools._ROWS_PER_GROUP", 2)
-    parted = write_pool(tmp_path / "b.parquet", samples)
+    parted = write_pool(tmp_path / "b.parquet", samples, samples_per_batch=2)
     assert (tmp_path / "a.parquet").read_bytes() != (tmp_path / "b.parquet").read_bytes()
     assert whole.content == parted.content
 

@@ -15,9 +15,10 @@ from agentworld.storage.source import Meter, ReadProgress, digest_of, files_of
 
 def test_a_folders_files_come_in_the_order_of_their_names_without_what_lies_beside(tmp_path):
     (tmp_path / "b").mkdir()
-    for name in ("b/x.jsonl", "a.json.gz", ".hidden.json", "LICENSE", "README.md", "b/.git"):
+    beside = (".hidden.json", "LICENSE", "README.md", "b/.git")
+    for name in ("b/x:y@z.jsonl", "a.json.gz", *beside):
         (tmp_path / name).write_text("{}")
-    assert [file.name for file in files_of(str(tmp_path))] == ["a.json.gz", "b/x.jsonl"]
+    assert [file.name for file in files_of(str(tmp_path))] == ["a.json.gz", "b/x:y@z.jsonl"]
     assert [file.suffix for file in files_of(str(tmp_path))] == [".json", ".jsonl"]
 
 
@@ -66,6 +67,19 @@ def test_a_password_and_a_signature_in_an_address_change_nothing_of_its_content(
         with file.open() as stream:
             assert (file.name, file.suffix, stream.read()) == ("a.jsonl", ".jsonl", b"1\n")
         assert digest_of(address) == digest_of(str(tmp_path / "a.jsonl"))
+
+
+def test_files_of_a_folder_on_the_web_that_differ_in_their_query_are_two(tmp_path, web):
+    links = ["a.jsonl?v=1&amp;sig=s1gned", "a.jsonl?v=2", "README.md?v=1"]
+    page = "".join(f'<a href="http://{web}/{each}">{each}</a>' for each in links)
+    (tmp_path / "index.html").write_text(page.replace("&amp;", "&"))
+    (tmp_path / "a.jsonl").write_text("1\n")
+    files = files_of(f"http://{web}/")
+    assert [file.name for file in files] == ["a.jsonl?v=1&sig=***", "a.jsonl?v=2"]
+    assert [file.suffix for file in files] == [".jsonl", ".jsonl"]
+    for file in files:
+        with file.open() as stream:
+            assert stream.read() == b"1\n"
 
 
 def test_no_message_shows_the_password_of_an_address(web):

@@ -1,13 +1,19 @@
+"""Sources that are no file, and files that a server has."""
+
 import io
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from agentworld.data.importers.rows import rows_of
+from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import digest_bytes, digest_json
 from agentworld.storage import source
-from agentworld.storage.source import SourceFile, digest_of, files_of
+from agentworld.storage.source import UNREADABLE, SourceFile, digest_of, files_of
 
 LONG = b'{"a": "' + b"x" * 200_000 + b'"}\n'
 
@@ -52,3 +58,89 @@ def test_a_path_with_a_colon_is_a_path(tmp_path, monkeypatch):
     assert files_of("other:1.json")[0].address.startswith("file://")
     assert files_of("./numbers:1.json")[0].address.startswith("file://")
     assert files_of(f"file://{tmp_path}/numbers:1.json")[0].name == "numbers:1.json"
+
+
+SIGNED = "x.jsonl?X-Amz-Signature=s1gned"
+
+
+@contextmanager
+def answering(answer, *, is_there=True):
+    """A server that tells whether a file is there; `answer` sends a part of one. Gives its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_response(200 if is_there else 403)
+            self.send_header("Content-Length", "10")
+            self.end_headers()
+
+        def do_GET(self):
+            if is_there and "Range" not in self.headers:
+                self.do_HEAD()
+                self.wfile.write(b"1234567890")
+            else:
+                answer(self)
+
+        def log_message(self, *words):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def forbid(handler):
+    handler.send_error(403)
+
+
+def break_down(handler):
+    handler.send_error(500)
+
+
+def hang_up(handler):
+    handler.close_connection = True
+
+
+def break_off(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "10")
+    handler.end_headers()
+    handler.wfile.write(b"12345")
+
+
+ANSWERS = [
+    (forbid, "403"),
+    (break_down, "500"),
+    (hang_up, "disconnected"),
+    (break_off, "payload is not completed"),
+]
+
+
+@pytest.mark.parametrize(("answer", "problem"), ANSWERS)
+def test_a_file_that_a_server_does_not_give_is_refused_without_its_signature(answer, problem):
+    with answering(answer) as url, pytest.raises(InputError, match=problem) as refused:
+        digest_of(f"{url}/{SIGNED}")
+    assert str(refused.value).startswith("cannot read x.jsonl: ")
+    assert "s1gned" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("answer", "problem"), ANSWERS)
+def test_what_is_unreadable_shows_no_signature_either(answer, problem):
+    with answering(answer) as url:
+        (file,) = files_of(f"{url}/{SIGNED}")
+        with file.open() as stream, pytest.raises(UNREADABLE, match=problem) as refused:
+            stream.read()
+    assert "s1gned" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("answer", "problem"), ANSWERS[:2])
+def test_an_address_that_a_server_refuses_is_refused_without_its_signature(answer, problem):
+    lost = answering(answer, is_there=False)
+    with lost as url, pytest.raises(InputError, match=problem) as refused:
+        files_of(f"{url}/{SIGNED}")
+    assert "cannot read http://127.0.0.1" in str(refused.value)
+    assert "s1gned" not in str(refused.value)

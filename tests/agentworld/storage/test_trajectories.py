@@ -74,6 +74,16 @@ def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named
     with pytest.raises(InputError, match=r"a\.jsonl line 2 is no trajectory") as told:
         list(read_trajectories(tmp_path / "a.jsonl"))
     assert named in str(told.value)
+    assert not any(value in str(told.value) for value in ("no json", "no number", "'ls'"))
+
+
+def test_the_problem_of_a_line_is_short_whatever_is_in_it(tmp_path):
+    row = json.loads(records.trajectory().model_dump_json())
+    for line in (row | {"turns": [{}] * 2_000}, row | {"x" * 10_000: 1}):
+        (tmp_path / "a.jsonl").write_text(json.dumps(line))
+        with pytest.raises(InputError, match="4000 values are wrong|x{80}: Extra") as told:
+            list(read_trajectories(tmp_path / "a.jsonl"))
+        assert len(str(told.value)) < 300 + len(str(tmp_path))
 
 
 def test_the_trajectories_before_a_malformed_line_are_read(tmp_path):

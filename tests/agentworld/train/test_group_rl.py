@@ -13,9 +13,9 @@ from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
-from agentworld.storage.pools import write_pool
 from agentworld.train.parent import Parent
 from make import records
+from make.pools import write_pool
 from make.worlds import ScriptedWorld
 
 if TYPE_CHECKING:

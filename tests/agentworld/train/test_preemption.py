@@ -17,11 +17,11 @@ from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.sample import Sample
-from agentworld.storage.pools import write_pool
 from agentworld.train.parent import Parent
 from agentworld.train.resume import newest_checkpoint
 from machines.forked import run_with_ranks, start
 from make import records
+from make.pools import write_pool
 from make.training import one_target
 from make.worlds import ScriptedWorld
 from waiting import wait_for

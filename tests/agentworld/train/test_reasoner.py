@@ -112,8 +112,8 @@ def test_an_endpoint_that_gives_no_thought_ends_the_training_with_its_address(sa
 @pytest.mark.parametrize("reasoning", ["recorded-state", "endpoint"])
 def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: str) -> None:
     from agentworld.steps.run import run_by_name
-    from agentworld.storage.pools import write_pool
     from agentworld.train.model import load_model
+    from make.pools import write_pool
 
     with endpoint.running(lambda _: "so it is") as teacher:
         asked = {"url": teacher.url, "model": "teacher"}

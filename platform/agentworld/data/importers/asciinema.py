@@ -14,11 +14,13 @@ from pydantic import BaseModel, Field, JsonValue
 from agentworld.data.importers.base import Imported, Importer, ImportOptions, convert_record
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.rows import rows_of
+from agentworld.data.secret_search import redact_start
 from agentworld.domains.base import Action
 from agentworld.errors import InputError
 from agentworld.storage.source import SourceFile
 
 _RELATIVE = 3
+_MOST_OF_ROW = 80
 _ENDS = ("\r", "\n", "\x03", "\x04", "\x1a")
 """What sends a line, or interrupts, ends or stops a program."""
 
@@ -106,8 +108,10 @@ def _parts(header: _Header, rows: Sequence[tuple[str, JsonValue]]) -> Iterator[_
                 elapsed = (elapsed if header.version == _RELATIVE else begin) + time
                 yield _Part(place, elapsed, code, text)
             case _:
-                excerpt = json.dumps(row)[:80]
-                raise InputError(f"{place}: {excerpt} is not [time, code, text]; correct the event")
+                start = redact_start(json.dumps(row), _MOST_OF_ROW)
+                raise InputError(
+                    f"{place}: the event is not [time, code, text]; correct it (got {start})"
+                )
 
 
 def _events(parts: Sequence[_Part]) -> Iterator[Event]:
@@ -131,7 +135,9 @@ def _events(parts: Sequence[_Part]) -> Iterator[Event]:
         elif part.code == "o":
             output.append(part)
         else:
-            yield Event(part.place, "left out", part.text, reason=f"event: {part.code[:20]}")
+            yield Event(
+                part.place, "left out", part.text, reason=f"event: {redact_start(part.code, 20)}"
+            )
     yield from _screen(output, has_acted=has_acted)
     if keys:
         text = "".join(key.text for key in keys)

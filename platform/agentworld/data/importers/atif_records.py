@@ -13,9 +13,7 @@ _VERSION = re.compile(r"ATIF-v1\.[5-8](\.\d+)?")
 
 def _readable(version: str) -> str:
     if not _VERSION.fullmatch(version):
-        raise ValueError(
-            f"{version[:40]!r} is not a version from ATIF-v1.5 to ATIF-v1.8; convert the trajectory"
-        )
+        raise ValueError("it is not a version from ATIF-v1.5 to ATIF-v1.8; convert the trajectory")
     return version
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from agentworld.data.contents import Contents
 from agentworld.data.importers.paths import text_at
 from agentworld.data.importers.rows import Row
+from agentworld.data.secret_search import redact_start
 from agentworld.errors import InputError
 
 _MOST_OF_NAME = 80
@@ -54,5 +55,6 @@ def _name(row: Row, path: str) -> tuple[str, str]:
 def _repetition(name: str, path: str, earlier: Contents) -> str:
     """What is wrong where the name stood before: 8 bytes of each name are in memory."""
     if not earlier.add_text(name):
-        return f"{path}: rows of {name[:_MOST_OF_NAME]!r} stand apart; sort the table by {path}"
+        start = redact_start(name, _MOST_OF_NAME)
+        return f"{path}: rows of {start!r} stand apart; sort the table by {path}"
     return ""

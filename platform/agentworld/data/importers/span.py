@@ -34,7 +34,7 @@ def _of_iso(text: str) -> int:
         seconds = int(whole.timestamp())
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{text[:40]!r} is neither nanoseconds nor a time of ISO 8601; write it as one of them"
+            "it is neither nanoseconds nor a time of ISO 8601; write it as one of them"
         ) from None
     fraction = re.search(r"[.,](\d+)", text)
     return seconds * _SECOND + int((fraction[1] if fraction else "0").ljust(9, "0")[:9])

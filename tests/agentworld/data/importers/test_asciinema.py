@@ -71,7 +71,7 @@ def test_it_is_found_by_its_header_and_a_second_header_begins_a_second_episode(t
 @pytest.mark.parametrize("event", [[1, "o"], ["1", "o", "x"], [1, 2, 3], 7, [1e300, "o", "x"]])
 def test_an_event_that_is_none_is_a_problem_of_its_recording_alone(tmp_path, event):
     bad, good = read(tmp_path, *CAST, event, *CAST)
-    assert "is not [time, code, text]; correct the event" in bad.problem
+    assert "the event is not [time, code, text]; correct it (got " in bad.problem
     assert logs.turns(good) == TURNS
 
 
