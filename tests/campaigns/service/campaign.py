@@ -31,7 +31,8 @@ _DATABASE_RATE = 0.002
 _START_SECONDS = 300.0
 _FAULT_SECONDS = 10.0
 """The longest that one may take, on a busy machine too."""
-_QUIET_SECONDS = 60.0
+_QUIET_SECONDS = 200.0
+"""More than a trainer waits where it is told to come again in a minute: up to half as long again."""
 _HOUSEKEEPING_SECONDS = 1.0
 _IDLE_SECONDS = 2.0
 _OTHER_PROMISES = {
@@ -140,7 +141,8 @@ async def _finish(crew: Crew, playing: list[asyncio.Task[None]]) -> None:
     for client in crew.clients:
         client.end()
     _, late = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
-    assert not late, f"{len(late)} clients do not come to an end"
+    waiting = [str(task.get_stack()) for task in late]
+    assert not late, f"{len(late)} clients do not come to an end: they are in {waiting}"
 
 
 async def _close_books(place: Place) -> None:
