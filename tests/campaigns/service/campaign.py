@@ -32,7 +32,7 @@ _START_SECONDS = 300.0
 _FAULT_SECONDS = 10.0
 """The longest that one may take, on a busy machine too."""
 _QUIET_SECONDS = 200.0
-"""More than a trainer waits where it is told to come again in a minute: up to half as long again."""
+"""More than a trainer waits that is told to come again in a minute: half as long again at most."""
 _HOUSEKEEPING_SECONDS = 1.0
 _IDLE_SECONDS = 2.0
 _OTHER_PROMISES = {
