@@ -6,7 +6,7 @@ from typing import Literal
 from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.checks.validation import validation_of_weights
 from agentworld.audit.questions.dataset import Reader
-from agentworld.errors import EvidenceError
+from agentworld.errors import EvidenceError, InputError
 from agentworld.ledger.pages import ListedEpisode, ListedFork
 from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
@@ -24,6 +24,8 @@ _STATES: dict[Grade, Literal["good", "wait", "bad"]] = {
     "observed": "wait",
     "disputed": "bad",
 }
+
+_GARBLED = "its tags are garbled"
 
 
 def run_link(run: str) -> Link:
@@ -74,7 +76,10 @@ def _minute(at: str) -> str:
 def agent_row(view: ScopedView, agent: Version) -> Row:
     """A registered agent; its simulator as it was signed, else as the registry has it."""
     registered = RegisteredAgent.tagged(agent)
-    audit = view.edge_of(registered) if registered else disputed("its tags are garbled")
+    try:
+        audit = view.edge_of(registered) if registered else disputed(_GARBLED)
+    except InputError:  # a run's name that is none
+        audit = disputed(_GARBLED)
     simulator = audit.edge.simulator if audit.edge else agent.tags["simulator"]
     artifact, run = agent.tags["artifact"], agent.tags["run"]
     return (
