@@ -21,6 +21,8 @@ from benchmarks.servers import OBSERVATION, OPENING, Target
 
 _AT_ONCE = 50
 _CLOSE_SECONDS = 60.0
+# Of an episode with every server: ours ends it then, and a peer's is reset then.
+_TURNS = EpisodeOpening(run="").turn_limit
 
 Fields = dict[str, object]
 
@@ -149,6 +151,7 @@ class OpenEnvPlayer:
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url, self._session = url, session
         self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._num_steps = 0
 
     async def begin(self) -> None:
         if self._socket is None:
@@ -157,9 +160,11 @@ class OpenEnvPlayer:
             except aiohttp.ClientError as error:
                 raise SimulatorError(f"the server refused the connection: {error}") from error
         await self._ask("reset", {})
+        self._num_steps = 0
 
     async def step(self, action: str) -> bool:
-        return await self._ask("step", {"action": action})
+        self._num_steps += 1
+        return await self._ask("step", {"action": action}) or self._num_steps == _TURNS
 
     async def close(self) -> None:
         if self._socket and not self._socket.closed:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from fastapi import FastAPI
+from pydantic_core import from_json
 from starlette.routing import WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
 
@@ -227,13 +228,21 @@ def _read(text: str | None) -> tuple[str, Fields]:
     """A frame's type and its data."""
     if text is None or len(text) > _MOST_BYTES:
         raise InputError(_FRAME)
-    try:
-        frame = _decode(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the frame is no JSON: {error}") from error
+    frame = _parse(text)
     if not isinstance(frame, dict) or not isinstance(frame.get("data", {}), dict):
         raise InputError("a frame is an object with a type and data")
     return str(frame.get("type")), frame.get("data", {})
+
+
+def _parse(text: str) -> object:
+    try:
+        return from_json(text)  # a third of the other one's time; it refuses a lone surrogate
+    except ValueError:
+        pass
+    try:
+        return _decode(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the frame is no JSON: {error}") from error
 
 
 def open_protocol(app: FastAPI) -> Protocol:
