@@ -48,6 +48,12 @@ def test_a_connection_plays_an_episode(converse):
     assert state["data"]["episode_id"] == begun["data"]["observation"]["episode"]
 
 
+@pytest.mark.parametrize("text", ["é 😀 \x00", "\ud800", "é \udfff"])
+def test_a_text_comes_back_as_it_was_sent_be_it_unicode_or_not(converse, text):
+    _, answer = converse(RESET, step(f"echo {text}"))
+    assert answer["data"]["observation"]["text"] == f"{text}\n[0] ~"
+
+
 def test_a_task_is_told_at_reset_and_rewarded_at_its_end(converse):
     reset = {"type": "reset", "data": {"task": records.task().model_dump(mode="json")}}
     begun, end, after = converse(reset, step("echo besa"), step("ls"))
