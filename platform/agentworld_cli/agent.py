@@ -107,7 +107,7 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
     sources = open_sources(Path(store))
     audit = audit_agents(sources)
-    mirror({each.agent: each.revalidate for each in audit.agents}, lambda: sources.registry)
+    mirror({agent.agent: agent.revalidate for agent in audit.agents}, lambda: sources.registry)
     if as_json:
         show_json(audit)
     else:
@@ -152,12 +152,12 @@ def unuse(
 
 def _show_agents(audit: "AgentsAudit") -> None:
     table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
-    for each in audit.agents:
-        table.add_row(*_row(each))
+    for agent in audit.agents:
+        table.add_row(*_row(agent))
     trees.print(table if audit.agents else "no agent is registered")
-    for each in audit.agents:
-        for reason in each.revalidate:
-            trees.print(f"{_to_markup(each.agent)}: {_to_markup(str(reason))}")
+    for agent in audit.agents:
+        for reason in agent.revalidate:
+            trees.print(f"{_to_markup(agent.agent)}: {_to_markup(str(reason))}")
     for problem in audit.problems:
         trees.print(f"[red]broken: {_to_markup(problem)}[/]")
 

@@ -160,7 +160,9 @@ def alias(
     else:
         print(f"{plain(name)} at {audit.at}: {audit.simulator or 'nothing'}")
         changes = (("by", audit.since), ("until", audit.until))
-        print(*(f"{word}  {describe_change(each)}" for word, each in changes if each), sep="\n")
+        print(
+            *(f"{word}  {describe_change(change)}" for word, change in changes if change), sep="\n"
+        )
     check_names(Path(store), as_json=as_json)
 
 
@@ -184,8 +186,10 @@ def diff(
     if audit.at:
         trees.print(f"at {audit.at}")
     table = Table("what", _to_markup(audit.first), _to_markup(audit.second), box=SIMPLE_HEAD)
-    for each in audit.differences:
-        table.add_row(_to_markup(each.what), _value(each.first), _value(each.second))
+    for difference in audit.differences:
+        table.add_row(
+            _to_markup(difference.what), _value(difference.first), _value(difference.second)
+        )
     trees.print(table if audit.differences else "the same things made both")
 
 

@@ -146,8 +146,8 @@ def withdrawn(
     if as_json:
         show_json(withdrawals)
         return
-    for each in withdrawals.versions:
-        print(plain(f"{each.ref} {each.artifact}, registered on {each.at}, is gone"))
+    for version in withdrawals.versions:
+        print(plain(f"{version.ref} {version.artifact}, registered on {version.at}, is gone"))
     print(
         _declared(reason)
         if withdrawals.versions

@@ -36,11 +36,11 @@ def list_episodes(
     if as_json:
         show_json(list(summaries))
         return
-    for each in summaries:
-        task = plain(str(each["task"] or "no task"))
-        reward = "no reward" if each["reward"] is None else f"reward {each['reward']:g}"
-        ending = each["closed"] or "open"
-        print(f"{each['episode']}  {each['num_steps']} steps, {reward}, {ending}, {task}")
+    for summary in summaries:
+        task = plain(str(summary["task"] or "no task"))
+        reward = "no reward" if summary["reward"] is None else f"reward {summary['reward']:g}"
+        ending = summary["closed"] or "open"
+        print(f"{summary['episode']}  {summary['num_steps']} steps, {reward}, {ending}, {task}")
 
 
 @app.command("show")

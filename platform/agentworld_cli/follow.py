@@ -39,7 +39,7 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
     steps = _progress(store)
     if job.returncode != 0 or len(steps) < len(MAIN_JOB):
         raise _failure(steps, store)
-    folders = {each.step: Path(each.folder) for each in steps if each.state != "skipped"}
+    folders = {step.step: Path(step.folder) for step in steps if step.state != "skipped"}
     return Followed(folders, peak_memory_gib)
 
 

@@ -16,10 +16,10 @@ def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
 
     rows = conclusions(located(store))
     if as_json:
-        show_json([each.model_dump(mode="json") for each in rows])
+        show_json([row.model_dump(mode="json") for row in rows])
         return
-    for each in rows:
-        print(_to_line(each))
+    for row in rows:
+        print(_to_line(row))
 
 
 def _to_line(ended: "Conclusion") -> str:

@@ -252,8 +252,8 @@ def _show_all(schedules: "list[Schedule]", runs: "list[PipelineRun]", *, as_json
     if as_json:
         show_json(
             {
-                "schedules": [each.model_dump(mode="json") for each in schedules],
-                "runs": [each.model_dump(mode="json") for each in runs],
+                "schedules": [schedule.model_dump(mode="json") for schedule in schedules],
+                "runs": [run.model_dump(mode="json") for run in runs],
             }
         )
         return

@@ -123,10 +123,10 @@ def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
         return
     for run in runs:
         ending = f"made {brief(run.final_weights)}" if run.closing else "open"
-        whose = "" if run.tenant == LOCAL_TENANT else f" for tenant {plain(run.tenant)}"
+        tenant = "" if run.tenant == LOCAL_TENANT else f" for tenant {plain(run.tenant)}"
         print(
             f"{run.id}  {run.opening.purpose} of {plain(run.opening.agent)} in"
-            f" {brief(run.simulator)}{whose}, {run.num_episodes} episodes, {run.num_steps} steps,"
+            f" {brief(run.simulator)}{tenant}, {run.num_episodes} episodes, {run.num_steps} steps,"
             f" {ending}"
         )
 

@@ -172,14 +172,14 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
 
     rows = summaries(Path(store))
     if as_json:
-        show_json([each.model_dump(mode="json") for each in rows])
+        show_json([row.model_dump(mode="json") for row in rows])
         return
-    for each in rows:
-        state = _validation_state(each)
-        names = f", {' '.join(each.aliases)}" if each.aliases else ""
-        size = decimal(each.size_bytes) if each.verifiable else "cannot be verified"
-        weights = brief(each.world_model) if each.world_model[:7] == "sha256:" else each.world_model
-        print(f"{brief(each.simulator)}  {plain(weights)}, {state}, {size}{names}")
+    for row in rows:
+        state = _validation_state(row)
+        names = f", {' '.join(row.aliases)}" if row.aliases else ""
+        size = decimal(row.size_bytes) if row.verifiable else "cannot be verified"
+        weights = brief(row.world_model) if row.world_model[:7] == "sha256:" else row.world_model
+        print(f"{brief(row.simulator)}  {plain(weights)}, {state}, {size}{names}")
 
 
 @app.command()

@@ -29,7 +29,7 @@ def _command(step: Step) -> Callable[..., None]:
     def command(recipe: str, store: str, *, as_json: bool, **inputs: str) -> None:
         from agentworld.steps.run import run_by_name
 
-        values = [inputs[each.name] for each in step.inputs]
+        values = [inputs[step_input.name] for step_input in step.inputs]
         show_step(run_by_name, step.name, recipe, store, *values, as_json=as_json)
 
     parameters = [
@@ -39,7 +39,7 @@ def _command(step: Step) -> Callable[..., None]:
         _keyword("as_json", Json, default=False),
     ]
     command.__doc__ = step.does
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     setattr(command, "__signature__", Signature(parameters))  # noqa: B010 - mypy knows no such field
     return command
 
