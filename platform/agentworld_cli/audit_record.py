@@ -43,11 +43,11 @@ def verify(
     from agentworld_cli.views import show_progress
 
     sources = sources_at(store, at)
-    with show_progress("verify") as tick:
+    with show_progress("verify") as on_progress:
         if version:
-            verification = verify_agent(VersionRef.parse(version), sources, tick)
+            verification = verify_agent(VersionRef.parse(version), sources, on_progress)
         else:
-            verification = verify_everything(sources, tick)
+            verification = verify_everything(sources, on_progress)
     show_everything(verification, as_json=as_json)
 
 

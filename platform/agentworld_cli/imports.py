@@ -79,7 +79,11 @@ def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> No
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recipe.yaml"
         path.write_text(to_yaml(whole.model_copy(update={"collect": collect})))
-        with show_progress("import") as tick, watched_by(tick), redirect_stdout(sys.stderr):
+        with (
+            show_progress("import") as on_progress,
+            watched_by(on_progress),
+            redirect_stdout(sys.stderr),
+        ):
             result = run_by_name("collect", str(path), store)
     _show(result, as_json=as_json)
 

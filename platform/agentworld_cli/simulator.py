@@ -98,8 +98,8 @@ def import_(
     from agentworld_cli.views import show_progress
 
     world_recipe = _described(load_recipe(recipe_path(recipe)), text, domains)
-    with show_progress("import") as tick:
-        simulator = import_world(world_recipe, Path(store), Path(model), tick)
+    with show_progress("import") as on_progress:
+        simulator = import_world(world_recipe, Path(store), Path(model), on_progress)
     _show_pinned(simulator, as_json=as_json)
 
 
@@ -189,8 +189,8 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
     from agentworld_cli.views import show_progress
 
     pinned_simulator = find(simulator, Path(store))
-    with show_progress("verify") as tick:
-        pinned_simulator.verify(tick)
+    with show_progress("verify") as on_progress:
+        pinned_simulator.verify(on_progress)
     verified = {"simulator": pinned_simulator.digest, "files": len(pinned_simulator.manifest.files)}
     if as_json:
         show_json(verified)

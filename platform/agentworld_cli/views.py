@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.progress import StepProgress
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -57,16 +57,16 @@ def suited_view(steps: Sequence[str]) -> View:
 
 
 @contextmanager
-def show_progress(name: str) -> Iterator[Tick]:
-    """A tick for work of this process, with the time that it takes yet."""
+def show_progress(name: str) -> Iterator[OnProgress]:
+    """A progress callback for work of this process; shows the time that it takes yet."""
     last = StepProgress(step=name, state="running", started=time.time())
     with suited_view([name]) as view:
         view.show([last])
 
-        def tick(done: int, total: int) -> None:
+        def on_progress(done: int, total: int) -> None:
             view.show([last.model_copy(update={"done": done, "total": total})])
 
-        yield tick
+        yield on_progress
         seconds = time.time() - last.started
         view.show([last.model_copy(update={"state": "finished", "seconds": seconds})])
 

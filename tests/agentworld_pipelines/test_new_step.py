@@ -35,7 +35,7 @@ MODULE = '''"""Counts words."""
 from pathlib import Path
 
 from agentworld.records.base import Digest, digest_bytes
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.task import Plan, Task
 
 
@@ -43,7 +43,7 @@ def plan(task: Task) -> Plan:
     """Writes how many words a text has."""
     text = task.texts["text"]
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         (out / "tally").write_text(f"{task.folders['data'].name} {len(text.split())}")
         return digest_bytes(text.encode())
 

@@ -110,7 +110,7 @@ def test_a_step_is_followed_from_its_job_to_its_folder(jobs, start):
     pod = jobs.run()
     jobs.kubelet.say(pod, "the first words")
     step.says("the first words")
-    ProgressFile(step.store, "collect").tick(3, 10)
+    ProgressFile(step.store, "collect").update(3, 10)
     step.says("collect: 3 of 10")
     step.finish()
     jobs.complete(pod)

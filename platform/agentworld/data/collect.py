@@ -21,7 +21,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file
 from agentworld.records.collected import Collected
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 
 EPISODES_PER_CHUNK = 50
@@ -46,7 +46,11 @@ class _ChunkRecord(NamedTuple):
 
 
 def collect(
-    recipe: CollectRecipe, out: Path, tick: Tick, *, episodes_per_chunk: int = EPISODES_PER_CHUNK
+    recipe: CollectRecipe,
+    out: Path,
+    on_progress: OnProgress,
+    *,
+    episodes_per_chunk: int = EPISODES_PER_CHUNK,
 ) -> Digest:
     """Fills a folder with trajectories; returns the digest of their manifest."""
     domain = collected_domain(recipe)
@@ -59,7 +63,7 @@ def collect(
         initializer=leave_with_parent,
     )
     try:
-        records = list(_make_all(recipe, out, episodes_per_chunk, workers, tick))
+        records = list(_make_all(recipe, out, episodes_per_chunk, workers, on_progress))
     finally:
         workers.shutdown(cancel_futures=True)
     collected = _manifest(domain, records)
@@ -79,14 +83,18 @@ def _claim(recipe: CollectRecipe, out: Path) -> None:
 
 
 def _make_all(
-    recipe: CollectRecipe, out: Path, size: int, workers: ProcessPoolExecutor, tick: Tick
+    recipe: CollectRecipe,
+    out: Path,
+    size: int,
+    workers: ProcessPoolExecutor,
+    on_progress: OnProgress,
 ) -> Iterator[_ChunkRecord]:
     yield from _make(recipe, out, workers, _held_out_chunks(recipe.num_held_out_episodes, size))
     num_transitions = 0
     for record in _make(recipe, out, workers, _training_chunks(size)):
         yield record
         num_transitions += record.num_transitions
-        tick(min(num_transitions, recipe.num_transitions), recipe.num_transitions)
+        on_progress(min(num_transitions, recipe.num_transitions), recipe.num_transitions)
         if num_transitions >= recipe.num_transitions:
             return
 

@@ -23,7 +23,7 @@ from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file, first_problem
 from agentworld.records.collected import Collected
 from agentworld.records.file import sync
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.address import redact
@@ -65,7 +65,9 @@ def open_recordings(recipe: CollectRecipe) -> Recordings:
     return Recordings(files, form, importer, options, recipe.domain or _DOMAIN)
 
 
-def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick: Tick) -> Digest:
+def import_trajectories(
+    recipe: CollectRecipe, content: Digest, out: Path, on_progress: OnProgress
+) -> Digest:
     """Fills a folder with the episodes of a source of this content, and a quarantine.
 
     Goes on where an import of the same into this folder was killed, and makes the same. Returns the
@@ -77,10 +79,10 @@ def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick:
     out.mkdir(parents=True, exist_ok=True)
     state = load_state(out, recipe, content)
     try:
-        collected = _import(recipe, recordings, state, out, tick)
+        collected = _import(recipe, recordings, state, out, on_progress)
     except _Marked:
         beginning = beginning_of(recipe, content, has_marks=True)
-        collected = _import(recipe, recordings, beginning, out, tick)
+        collected = _import(recipe, recordings, beginning, out, on_progress)
     if digest_of(source) != content:
         forget_state(out)
         raise InputError(
@@ -98,11 +100,15 @@ class _Marked(Exception):
 
 
 def _import(
-    recipe: CollectRecipe, recordings: Recordings, state: ImportState, out: Path, tick: Tick
+    recipe: CollectRecipe,
+    recordings: Recordings,
+    state: ImportState,
+    out: Path,
+    on_progress: OnProgress,
 ) -> Collected:
     """Raises _Marked where an episode is marked as held out, and none was thought to be."""
     files = recordings.files
-    progress = ReadProgress(files, tick)
+    progress = ReadProgress(files, on_progress)
     with (out / QUARANTINE).open("a", encoding="utf-8") as quarantine:
         quarantine.truncate(state.quarantine_bytes)
         tally = _Tally(out, recordings, quarantine, state.collected)

@@ -12,7 +12,7 @@ from agentworld.evaluate.bootstrap import estimate, estimate_difference
 from agentworld.evaluate.predict import OWN_FAILURES
 from agentworld.recipes.serve import ValidateRecipe
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import AgentScore, Estimate
 from agentworld.records.simulator import Sampling
 from agentworld.records.task import Task
@@ -87,7 +87,7 @@ async def play_all(
     domain: Domain,
     world: World,
     tasks: Sequence[Task],
-    tick: Tick,
+    on_progress: OnProgress,
     *,
     concurrency: int = 16,
 ) -> list[EpisodeResult]:
@@ -100,7 +100,7 @@ async def play_all(
         async with limiter:
             played = await play(policy, domain, world, task)
         done += 1
-        tick(done, len(tasks))
+        on_progress(done, len(tasks))
         return played
 
     played = await asyncio.gather(*map(one, tasks))

@@ -13,7 +13,7 @@ from agentworld.evaluate.bootstrap import Values, estimate_difference
 from agentworld.evaluate.judging import Episodes, Judge, Judged, exact, is_any, values_of
 from agentworld.evaluate.predict import Predictor
 from agentworld.recipes.serve import NightlyRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.report import Estimate, Figures
 from agentworld.records.sample import Sample
 from agentworld.records.simulator import Sampling
@@ -31,7 +31,9 @@ def served_leads(
 
 
 async def _judged(judge: Judge, engine: Engine, samples: Sequence[Sample]) -> list[list[Judged]]:
-    predictor = Predictor(engine, Sampling(), no_tick, sum(len(sample.turns) for sample in samples))
+    predictor = Predictor(
+        engine, Sampling(), ignore_progress, sum(len(sample.turns) for sample in samples)
+    )
     return [await _episode(judge, predictor, sample) for sample in samples]
 
 

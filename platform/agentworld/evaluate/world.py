@@ -33,7 +33,7 @@ from agentworld.evaluate.judging import (
 from agentworld.evaluate.predict import Predictor
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.records.base import Record
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import Estimate, Figures, WorldModelScore
 from agentworld.records.sample import Sample
 from agentworld.records.simulator import Sampling
@@ -55,7 +55,7 @@ async def evaluate_world(
     predict: Engine,
     samples: Sequence[Sample],
     recipe: EvaluateRecipe,
-    tick: Tick,
+    on_progress: OnProgress,
     sampling: Sampling = GREEDY,
 ) -> ScoredWorld:
     """Scores a predictor on held-out episodes.
@@ -68,7 +68,7 @@ async def evaluate_world(
     rolled = selection[: recipe.num_free_running]
     num_targets = sum(len(sample.targets) for sample in selection)
     num_rolled = sum(len(sample.turns) for sample in rolled)
-    predictor = Predictor(predict, sampling, tick, num_targets + num_rolled)
+    predictor = Predictor(predict, sampling, on_progress, num_targets + num_rolled)
     judge = Judge(recipe.metrics, recipe.embedding_model)
     judged = await asyncio.gather(
         *(_teacher_forced(judge, predictor, sample) for sample in selection)

@@ -22,7 +22,7 @@ from agentworld.records.agent_use import AgentName
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, model_files
 from agentworld.records.edge import Grade
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import CHECKPOINT, model_of
 from agentworld.runner.step import run_step
@@ -71,8 +71,8 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         simulator=closed.simulator,
     )
 
-    def work(out: Path, tick: Tick) -> Digest:
-        _copy(Path(model), model_of(out), artifact, tick)
+    def work(out: Path, on_progress: OnProgress) -> Digest:
+        _copy(Path(model), model_of(out), artifact, on_progress)
         checkpoint.write(out / CHECKPOINT)
         registry = open_registry(Path(store))
         edge = attested(name, checkpoint, closed, registry, Path(store))
@@ -114,10 +114,10 @@ def _run(run: str, store: Path) -> AgentRun:
         return ledger.run(run)
 
 
-def _copy(model: Path, to: Path, artifact: Digest, tick: Tick) -> None:
+def _copy(model: Path, to: Path, artifact: Digest, on_progress: OnProgress) -> None:
     shutil.rmtree(to, ignore_errors=True)  # what a killed step had copied
     for name, path in model_files(model).items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, to / name)
-    if ArtifactManifest.of(to, tick).digest != artifact:
+    if ArtifactManifest.of(to, on_progress).digest != artifact:
         raise InputError(f"{model} changed while it was read; adopt it when nobody writes there")

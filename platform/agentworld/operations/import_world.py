@@ -8,14 +8,16 @@ from agentworld.errors import InputError
 from agentworld.operations.pinning import frozen, pin_model, with_world
 from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.storage.causal_lm import check_complete, with_generation_defaults
 from agentworld.storage.limited import ask
 from agentworld.storage.model_folder import check_safe
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
-def import_world(recipe: Recipe, store: Path, model: Path, tick: Tick) -> PinnedSimulator:
+def import_world(
+    recipe: Recipe, store: Path, model: Path, on_progress: OnProgress
+) -> PinnedSimulator:
     """A simulator of a folder with a causal LM, drawn as its maker says where the recipe does not.
 
     Raises InputError for a folder that cannot be served, before many gigabytes are read.
@@ -27,7 +29,7 @@ def import_world(recipe: Recipe, store: Path, model: Path, tick: Tick) -> Pinned
     recipe = with_world(recipe, sampling=sampling)
     frozen(ArtifactManifest(files={}), model, recipe)
     _check_loadable(model)
-    return pin_model(SimulatorStore(store).take_in(model, tick), model, recipe, store)
+    return pin_model(SimulatorStore(store).take_in(model, on_progress), model, recipe, store)
 
 
 def _check_loadable(model: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Record
-from agentworld.records.progress import Tick, no_tick
+from agentworld.records.progress import OnProgress, ignore_progress
 from agentworld.runner.remote import keep, prune
 
 State = Literal["running", "reused", "finished", "failed", "skipped"]
@@ -33,13 +33,13 @@ class StepProgress(Record):
     """What is wrong and what to do."""
 
 
-_watcher: ContextVar[Tick] = ContextVar("watcher", default=no_tick)
+_watcher: ContextVar[OnProgress] = ContextVar("watcher", default=ignore_progress)
 
 
 @contextmanager
-def watched_by(tick: Tick) -> Iterator[None]:
-    """Steps of this process that are done in the block say how far they are to a tick too."""
-    token = _watcher.set(tick)
+def watched_by(on_progress: OnProgress) -> Iterator[None]:
+    """Steps of this process that are done in the block report their progress here too."""
+    token = _watcher.set(on_progress)
     try:
         yield
     finally:
@@ -59,7 +59,7 @@ class ProgressFile:
         self._write(self._last)
         keep(self._path)
 
-    def tick(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int) -> None:
         """Says how far the work is."""
         if time.monotonic() - self._last_write >= _SECONDS_BETWEEN_WRITES:
             self._write(self._last.model_copy(update={"done": done, "total": total}))

@@ -13,7 +13,7 @@ from typing import TypedDict
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 from agentworld.records.base import Digest, Record, digest_json
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.step import StepReceipt
 from agentworld.runner.code import code_digest
 from agentworld.runner.failure import sentence_of, translate_errors
@@ -72,7 +72,7 @@ def run_step(
                 Watch(store / DRIVER_LOCK) as watch,
                 sync_while(folder, progress_file, lease, reads),
             ):
-                output = work(folder, progress.tick)
+                output = work(folder, progress.update)
             seconds = time.monotonic() - started
             StepReceipt(
                 **covered,
@@ -111,7 +111,7 @@ def _work_along(folder: Path, work: Work, reads: Sequence[Path]) -> Path:
     if not (folder / RECEIPT).exists():
         folder.mkdir(parents=True, exist_ok=True)
         fetch_all(folder, *reads)
-        work(folder, no_tick)
+        work(folder, ignore_progress)
     return folder
 
 

@@ -12,7 +12,7 @@ from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, once
 from agentworld.runner.frozen_gc import frozen_gc
@@ -29,10 +29,13 @@ def plan(task: Task) -> Plan:
     parent = parent_of(task.folders["imitated"])
     check_rates("agent.rl", task.recipe.agent.rl, from_scratch=parent.from_scratch)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         with no_environment() as guard:
             checkpoint = once(
-                out, lambda: _practise(task.recipe, domain, parent, opened, task.store, out, tick)
+                out,
+                lambda: _practise(
+                    task.recipe, domain, parent, opened, task.store, out, on_progress
+                ),
             )
         Practice(run=opened, live_steps=guard.num_refused).write(out / PRACTICE)
         return checkpoint.artifact
@@ -48,7 +51,7 @@ def _practise(
     run: AgentRun,
     store: Path,
     out: Path,
-    tick: Tick,
+    on_progress: OnProgress,
 ) -> Checkpoint:
     with frozen_gc():
         from agentworld.train import agent_rl
@@ -59,4 +62,4 @@ def _practise(
         asyncio.run(client.resume_run(run.id))
         task_of = partial(live_domain(domain).task, held_out=False)
         practice = agent_rl.Practice(client, run.simulator, task_of)
-        return agent_rl.run(recipe.agent, parent, practice, out, tick)
+        return agent_rl.run(recipe.agent, parent, practice, out, on_progress)

@@ -7,7 +7,7 @@ from agentworld.operations.keys import step_signer
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.runs import desk
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun, RunClosing
 from agentworld.runner.folders import PRACTICE, RUN, Practice
 from agentworld.runner.task import Plan, Task
@@ -20,7 +20,7 @@ def plan(task: Task) -> Plan:
     weights = task.digests["agent"]
     run = Practice.read(task.folders["agent"] / PRACTICE).run
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         closed = asyncio.run(_closed(run, weights, task.store))
         closed.write(out / RUN)
         return closed.digest

@@ -9,7 +9,7 @@ from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.simulators import MoveConditions, set_alias
 from agentworld.records.base import Digest, Record
 from agentworld.records.gate import Gate
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import DEPLOYED
 from agentworld.runner.task import Plan, Task
@@ -65,7 +65,7 @@ def plan_by(serve: Serve, where: dict[str, Digest], task: Task) -> Plan:
     report = pinned.world_report
     conditions = _conditions_of(settings.gate, pinned, report)
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         if report:  # where who judges the move looks it up
             ObjectStore(Stores.objects_url_of(task.store)).put(report.canonical)
         alias = settings.deploy.alias

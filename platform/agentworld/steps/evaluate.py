@@ -15,7 +15,7 @@ from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick, side_by_side
+from agentworld.records.progress import OnProgress, concurrent_parts
 from agentworld.records.report import Estimate, WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
@@ -35,14 +35,14 @@ def plan(task: Task) -> Plan:
     settings, data = task.recipe, task.folders["data"]
     stages = stage_folders(task)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         samples = list(_samples(data, "held_out"))
         scorers = _baselines(data, samples, settings)
         names = [*scorers]
         for stage, folder in stages.items():
             is_last = stage == [*stages][-1]
             scorers[stage] = _stage_scorer(stage, folder, samples, settings, out, is_last=is_last)
-        scored = _run_all(scorers, settings.evaluate.at_once, out, tick)
+        scored = _run_all(scorers, settings.evaluate.at_once, out, on_progress)
         baselines = {name: scored[name] for name in names}
         by_stage = {stage: scored[stage] for stage in stages}
         comparison = Comparison(samples, settings.evaluate)
@@ -89,23 +89,23 @@ def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Es
     return differences
 
 
-_Scorer = Callable[[Tick], ScoredWorld]
+_Scorer = Callable[[OnProgress], ScoredWorld]
 
 
 def _run_all(
-    scorers: dict[str, _Scorer], at_once: int, out: Path, tick: Tick
+    scorers: dict[str, _Scorer], at_once: int, out: Path, on_progress: OnProgress
 ) -> dict[str, ScoredWorld]:
     """Every score; those that a killed step had finished are read."""
-    ticks = side_by_side(tick, len(scorers))
+    parts = concurrent_parts(on_progress, len(scorers))
 
-    def run(name: str, part: Tick) -> ScoredWorld:
+    def run(name: str, part: OnProgress) -> ScoredWorld:
         path = out / f"{name}.json"
         if not path.is_file():
             scorers[name](part).write(path)
         return ScoredWorld.read(path)
 
     with ThreadPoolExecutor(at_once) as threads:
-        return dict(zip(scorers, threads.map(run, scorers, ticks), strict=True))
+        return dict(zip(scorers, threads.map(run, scorers, parts), strict=True))
 
 
 def _stage_scorer(
@@ -119,7 +119,7 @@ def _stage_scorer(
 ) -> _Scorer:
     """Serves the stage's model while it is scored, as the simulator will serve the last one."""
 
-    def score(tick: Tick) -> ScoredWorld:
+    def score(on_progress: OnProgress) -> ScoredWorld:
         with serve(
             model_of(folder).resolve(),
             recipe.engine,
@@ -127,7 +127,7 @@ def _stage_scorer(
             context_tokens=context_tokens_of(folder),
             log=out / "logs" / f"{stage}.log",
         ) as served:
-            return _score(served.connect(), samples, recipe, tick, free_running=is_last)
+            return _score(served.connect(), samples, recipe, on_progress, free_running=is_last)
 
     return score
 
@@ -136,7 +136,7 @@ def _score(
     engine: Engine,
     samples: Sequence[Sample],
     recipe: Recipe,
-    tick: Tick,
+    on_progress: OnProgress,
     *,
     free_running: bool = False,
 ) -> ScoredWorld:
@@ -145,7 +145,9 @@ def _score(
 
     async def ask() -> ScoredWorld:
         try:
-            return await evaluate_world(engine, samples, part, tick, recipe.simulate.sampling)
+            return await evaluate_world(
+                engine, samples, part, on_progress, recipe.simulate.sampling
+            )
         finally:
             await engine.close()
 
@@ -167,7 +169,7 @@ BASELINES: dict[str, Callable[[Path], Engine]] = {
 
 def _baselines(data: Path, samples: Sequence[Sample], recipe: Recipe) -> dict[str, _Scorer]:
     def scorer(opened: Callable[[Path], Engine]) -> _Scorer:
-        return lambda tick: _score(opened(data), samples, recipe, tick)
+        return lambda on_progress: _score(opened(data), samples, recipe, on_progress)
 
     return {name: scorer(opened) for name, opened in BASELINES.items()}
 

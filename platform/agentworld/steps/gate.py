@@ -6,7 +6,7 @@ from pathlib import Path
 from agentworld.errors import InputError
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate, GateVerdict
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.reports.metrics import metrics_of, parts_of
 from agentworld.runner.folders import REPORT, VERDICT
@@ -19,7 +19,7 @@ def plan(task: Task) -> Plan:
     Its work raises InputError where the report has no such figure.
     """
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         report = WorldModelReport.read(task.folders["report"] / REPORT)
         decided = _decided(task.recipe.gate, report)
         decided.write(out / VERDICT)

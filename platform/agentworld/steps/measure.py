@@ -28,7 +28,7 @@ from agentworld.operations.simulators import attach, resolve_simulator
 from agentworld.recipes import Recipe
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_file, digest_json
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.records.sample import Sample
@@ -87,12 +87,12 @@ def plan(task: Task) -> Plan:
     nightly = settings.nightly
     open_metrics(nightly.metrics, None)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         if not (out / REPORT).is_file():
             judge = Judge(nightly.metrics, nightly.embedding_model)
             night = _Measurement(job, pinned, settings, judge, home, out)
             samples = _live(night)
-            replayed = _replayed(night, samples, tick)
+            replayed = _replayed(night, samples, on_progress)
             _report(night, samples, replayed).write(out / REPORT)
         report = ServedReport.read(out / REPORT)
         attach(pinned, report, home)
@@ -129,21 +129,26 @@ def _live(night: _Measurement) -> list[Sample]:
     ]
 
 
-def _replayed(night: _Measurement, samples: Sequence[Sample], tick: Tick) -> list[Replayed]:
+def _replayed(
+    night: _Measurement, samples: Sequence[Sample], on_progress: OnProgress
+) -> list[Replayed]:
     """Every episode; those that a killed step had replayed are read."""
     folder = night.out / _REPLAYED
     replays = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
     missing = {number: each for number, each in enumerate(samples) if number not in replays}
     if missing or has_run_name(night.out):
-        remaining_tick = share_of(tick, len(replays) / len(samples), 1)
+        on_remaining = share_of(on_progress, len(replays) / len(samples), 1)
         at_once = night.recipe.engine.concurrency
         with reached(night.pinned.digest, at_once, night.store, night.out / "logs") as client:
-            replays |= asyncio.run(_replay(night, client, missing, remaining_tick))
+            replays |= asyncio.run(_replay(night, client, missing, on_remaining))
     return [replays[number] for number in range(len(samples))]
 
 
 async def _replay(
-    night: _Measurement, client: SimulatorClient, samples: Mapping[int, Sample], tick: Tick
+    night: _Measurement,
+    client: SimulatorClient,
+    samples: Mapping[int, Sample],
+    on_progress: OnProgress,
 ) -> dict[int, Replayed]:
     """One run of these episodes; an episode without any verdict is not kept for a later try.
 
@@ -160,7 +165,7 @@ async def _replay(
         if episode.is_judged:
             await asyncio.to_thread(folder.write, f"{number:05d}.json", episode.canonical)
         done += 1
-        tick(done, len(samples))
+        on_progress(done, len(samples))
         return episode
 
     try:

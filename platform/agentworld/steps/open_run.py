@@ -7,7 +7,7 @@ from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.runs import desk
 from agentworld.operations.simulators import domain_of_agent
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.runner.code import code_digest
 from agentworld.runner.folders import RUN, SELECTED_SIMULATOR, SelectedSimulator
@@ -26,7 +26,7 @@ def plan(task: Task) -> Plan:
         simulator=digest,
     )
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         run = asyncio.run(_opened(simulator, task.store, opening, run_name(out)))
         run.write(out / RUN)
         return run.digest

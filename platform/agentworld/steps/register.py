@@ -7,7 +7,7 @@ from agentworld.operations.registering import register_data, registered
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.statements import hand_in
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.reports.metrics import registered_metrics_of
 from agentworld.runner.folders import REPORT, VERSION, checkpoint_of, model_of
@@ -25,7 +25,7 @@ def plan(task: Task) -> Plan:
     metrics = registered_metrics_of(evaluation)
     what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics)
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         registry = open_registry(task.store)
         register_data(stages, registry, task.store)
         registered(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)

@@ -9,7 +9,7 @@ from agentworld.operations.registering import registered
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.statements import hand_in
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import AgentReport
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import (
@@ -39,7 +39,7 @@ def plan(task: Task) -> Plan:
     if read_receipt(validation).inputs.get("agent") != weights:
         raise InputError(f"{validation} validated another agent than {agent}; validate this one")
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         report = AgentReport.read(validation / REPORT).digest
         registry, checkpoint = open_registry(store), checkpoint_of(agent)
         edge = attested(name, checkpoint, run, registry, store)

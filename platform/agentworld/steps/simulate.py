@@ -17,7 +17,7 @@ from agentworld.operations.registry import open_registry
 from agentworld.operations.serving import served
 from agentworld.operations.simulators import attach
 from agentworld.records.base import Digest, digest_json
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import REPORT, VERSION, model_of
 from agentworld.runner.step import output_of
@@ -34,9 +34,9 @@ def plan(task: Task) -> Plan:
     registered = registry.world_model(ref)
     simulators = SimulatorStore(store)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         registry.fetch(ref, model_of(out))
-        artifact = simulators.take_in(model_of(out), tick)
+        artifact = simulators.take_in(model_of(out), on_progress)
         if artifact.digest != registered.artifact:
             raise InputError(f"the files of {ref} are not those that were registered; restore them")
         simulator = pin_model(artifact, model_of(out), settings, store, registered.domains)

@@ -30,7 +30,7 @@ from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.operations.statements import hand_in, sign
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest, digest_file, now
-from agentworld.records.progress import Tick, one_after_another, share_of
+from agentworld.records.progress import OnProgress, sequential_parts, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Sampling
@@ -98,17 +98,17 @@ def plan(task: Task) -> Plan:
         _TRAINED: _Weights(task.digests["agent"], model_of(agent)),
     }
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         live = LiveWorld(domain)
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
             at_once = settings.engine.concurrency
             world = reached(digest, at_once, store, out / "logs", acted)
             with _all_served(world, agents, settings, out / "logs") as setup:
                 worlds = _Worlds(setup.simulator, live)
-                ticks = one_after_another(tick, len(setup.agents))
+                parts = sequential_parts(on_progress, len(setup.agents))
                 episodes_of = {
                     each.name: _try(each, worlds, domain, settings, out, part)
-                    for each, part in zip(setup.agents, ticks, strict=True)
+                    for each, part in zip(setup.agents, parts, strict=True)
                 }
         part = settings.validation
         report = AgentReport(
@@ -206,7 +206,7 @@ class _Worlds(NamedTuple):
 
 
 def _try(
-    agent: _Agent, worlds: _Worlds, domain: str, recipe: Recipe, out: Path, tick: Tick
+    agent: _Agent, worlds: _Worlds, domain: str, recipe: Recipe, out: Path, on_progress: OnProgress
 ) -> _Episodes:
     """Lets an agent do the same tasks in both worlds."""
     task_of = partial(live_domain(domain).task, held_out=True)
@@ -218,14 +218,14 @@ def _try(
         simulator=worlds.simulated.simulator,
     )
 
-    async def play(world: World, part: Tick) -> list[EpisodeResult]:
+    async def play(world: World, part: OnProgress) -> list[EpisodeResult]:
         return await play_all(agent.policy, domain_of(domain), world, tasks, part)
 
     async def play_in_both() -> _Episodes:
         await worlds.simulated.open_run(opening)
-        simulated = await play(worlds.simulated, share_of(tick, 0, 0.5))
+        simulated = await play(worlds.simulated, share_of(on_progress, 0, 0.5))
         await worlds.simulated.close_run(agent.weights)
-        live = await play(worlds.live, share_of(tick, 0.5, 1))
+        live = await play(worlds.live, share_of(on_progress, 0.5, 1))
         await agent.policy.engine.close()
         return _Episodes(simulated, live)
 

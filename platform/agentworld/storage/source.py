@@ -21,7 +21,7 @@ from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import open_regular
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.storage.address import redact
 
 if TYPE_CHECKING:
@@ -177,10 +177,10 @@ class ReadProgress:
     its size.
     """
 
-    def __init__(self, files: Sequence[SourceFile], tick: Tick) -> None:
+    def __init__(self, files: Sequence[SourceFile], on_progress: OnProgress) -> None:
         self._files = [file._replace(meter=Meter()) for file in files]
         self._before = [0, *accumulate(file.size for file in files)]
-        self._tick = tick
+        self._on_progress = on_progress
 
     def metered(self, number: int) -> SourceFile:
         """A file, which tells what is read of it."""
@@ -190,11 +190,11 @@ class ReadProgress:
         """All files before this one are read, and this one as far as it tells."""
         total = self._before[-1]
         if not total:
-            self._tick(number, len(self._files))
+            self._on_progress(number, len(self._files))
             return
         file = self._files[number] if number < len(self._files) else None
         part = min(file.size, file.meter.num_bytes) if file and file.meter else 0
-        self._tick(self._before[number] + part, total)
+        self._on_progress(self._before[number] + part, total)
 
 
 class _Lines(io.RawIOBase):

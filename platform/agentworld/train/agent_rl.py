@@ -14,7 +14,7 @@ from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.message import Message
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.task import Task
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
@@ -22,7 +22,7 @@ from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
 from agentworld.train.rollout import Policy, Rollout, roll_out_all
 from agentworld.train.save import save_checkpoint
-from agentworld.train.trainer import Ticking
+from agentworld.train.trainer import TrainerProgress
 
 _MASKED = "masked_steps"
 _MAX_OBSERVATION_TOKENS = 64
@@ -39,7 +39,7 @@ class Practice(NamedTuple):
 
 
 def run(
-    recipe: AgentRecipe, parent: Parent, practice: Practice, out: Path, tick: Tick
+    recipe: AgentRecipe, parent: Parent, practice: Practice, out: Path, on_progress: OnProgress
 ) -> Checkpoint:
     """Trains from `parent` in the simulator; writes `out/model`."""
     language_model = load_model(parent)
@@ -61,7 +61,7 @@ def run(
             rollout_func=play,
             args=group_config(recipe.rl, out, max_completion_tokens=most_tokens),
             train_dataset=Dataset.from_list([{"prompt": _prompt(words)} for words in tasks]),
-            callbacks=[Ticking(tick)],
+            callbacks=[TrainerProgress(on_progress)],
         )
         train_to_end(trainer)
     return save_checkpoint(

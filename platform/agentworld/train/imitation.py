@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentworld.recipes.train import AgentRecipe
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.trajectory import Trajectory
 from agentworld.rendering.messages import agent_messages
 from agentworld.storage.trajectories import read_trajectories
@@ -18,13 +18,13 @@ from agentworld.train.trainer import train_rows
 
 
 def run(
-    recipe: AgentRecipe, trajectories: Path, parent: Parent, out: Path, tick: Tick
+    recipe: AgentRecipe, trajectories: Path, parent: Parent, out: Path, on_progress: OnProgress
 ) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
     language_model = load_model(parent)
     conversations = _pursuits(read_trajectories(trajectories), recipe.imitation_episodes)
     rows = fit(encode(language_model.tokenizer, conversations), recipe.imitation.sequence_tokens)
-    metrics = train_rows(language_model, recipe.imitation, rows, out, tick)
+    metrics = train_rows(language_model, recipe.imitation, rows, out, on_progress)
     return save_checkpoint(
         language_model,
         out,

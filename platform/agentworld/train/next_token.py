@@ -8,7 +8,7 @@ from pathlib import Path
 from agentworld.domains.base import TinyModel, domain_of
 from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
@@ -42,7 +42,7 @@ def run(
     data: Path,
     parent: Parent | None,
     out: Path,
-    tick: Tick,
+    on_progress: OnProgress,
 ) -> Checkpoint:
     """Trains from `parent`, or a new model where there is none; writes `out/model`."""
     check_zero(recipe.zero_stage, out)
@@ -62,8 +62,8 @@ def run(
     if texts:
         once = recipe.model_copy(update={"epochs": 1.0})
         share = _num_tokens(texts) / (_num_tokens(texts) + recipe.epochs * _num_tokens(rows))
-        train_rows(language_model, once, texts, out / _WARM_UP, share_of(tick, 0, share))
-    metrics = train_rows(language_model, recipe, rows, out, share_of(tick, share, 1))
+        train_rows(language_model, once, texts, out / _WARM_UP, share_of(on_progress, 0, share))
+    metrics = train_rows(language_model, recipe, rows, out, share_of(on_progress, share, 1))
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     return save_checkpoint(
         language_model,

@@ -19,7 +19,7 @@ from agentworld.errors import InputError, StoreError
 from agentworld.operations.registry import open_registry
 from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.step import StepReceipt
 from agentworld.runner.folders import checkpoint_of
 from agentworld.runner.progress import read_progress
@@ -73,7 +73,7 @@ def pods(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
     return pods
 
 
-def make_episodes(out: Path, _: Tick) -> Digest:
+def make_episodes(out: Path, _: OnProgress) -> Digest:
     (out / "log").mkdir(exist_ok=True)
     (out / "log/1").write_text("an episode")
     return digest_bytes(b"episodes")
@@ -86,7 +86,7 @@ def collect(store: str, work=make_episodes) -> str:
 
 @anywhere
 def prepare(store: str, collected: str) -> str:
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         text = (Path(collected) / "log/1").read_text()
         (out / "pool").write_text(text.upper())
         return digest_bytes(text.encode())
@@ -121,7 +121,7 @@ def test_a_folder_store_is_left_as_it_was(tmp_path):
 
 
 def test_what_a_failed_step_made_is_there_for_its_retry(pods):
-    def fails(out: Path, _: Tick) -> Digest:
+    def fails(out: Path, _: OnProgress) -> Digest:
         (out / "half").write_text("done")
         raise InputError("no")
 
@@ -131,7 +131,7 @@ def test_what_a_failed_step_made_is_there_for_its_retry(pods):
     assert read_progress(located(pods.store), "collect").sentence == "no"
     found = []
 
-    def goes_on(out: Path, tick: Tick) -> Digest:
+    def goes_on(out: Path, tick: OnProgress) -> Digest:
         found.extend(path.name for path in out.iterdir())
         return make_episodes(out, tick)
 
@@ -151,7 +151,7 @@ def test_what_the_bucket_has_no_more_is_made_again(pods, gone):
 def test_who_waited_for_a_step_uses_what_was_made(pods):
     begun, waited = threading.Event(), []
 
-    def first(out: Path, tick: Tick) -> Digest:
+    def first(out: Path, tick: OnProgress) -> Digest:
         begun.set()
         time.sleep(1)
         return make_episodes(out, tick)
@@ -171,7 +171,7 @@ def test_who_waited_for_a_step_uses_what_was_made(pods):
 def test_nothing_says_that_a_model_is_whole_before_it_is(pods):
     seen: list[list[str]] = []
 
-    def trains(out: Path, _: Tick) -> Digest:
+    def trains(out: Path, _: OnProgress) -> Digest:
         (out / "model").mkdir()
         (out / "model/weights").write_text("half")
         (out / "notes").write_text("kept on the way")
@@ -189,7 +189,7 @@ def test_nothing_says_that_a_model_is_whole_before_it_is(pods):
 
 def test_a_retry_goes_on_with_what_another_machine_made_of_it(pods):
     def notes(words: str):
-        def work(out: Path, _: Tick) -> Digest:
+        def work(out: Path, _: OnProgress) -> Digest:
             found.append((out / "notes").read_text() if (out / "notes").exists() else "")
             (out / "notes").write_text(words)
             raise InputError("no")
@@ -205,7 +205,7 @@ def test_a_retry_goes_on_with_what_another_machine_made_of_it(pods):
 
 
 def test_of_two_pods_only_one_works_on_a_step(pods):
-    def other_pod(out: Path, tick: Tick) -> Digest:
+    def other_pod(out: Path, tick: OnProgress) -> Digest:
         pods.begin("second")
         with pytest.raises(StoreError, match="another process works on collect"):
             collect(pods.store)
@@ -215,7 +215,7 @@ def test_of_two_pods_only_one_works_on_a_step(pods):
 
 
 def test_a_step_whose_lease_was_lost_makes_no_receipt(pods):
-    def sleeps(out: Path, tick: Tick) -> Digest:
+    def sleeps(out: Path, tick: OnProgress) -> Digest:
         open_folder(f"{pods.store}/steps/collect").write(f"{out.name}.lease", b"another")
         return make_episodes(out, tick)
 

@@ -35,7 +35,7 @@ from agentworld.records.base import Digest, Record, Sentence, digest_bytes
 from agentworld.records.declaration import Withdrawal
 from agentworld.records.edge import SignedEdge
 from agentworld.records.garbled import read_list, readable, reading
-from agentworld.records.progress import Tick, no_tick, share_of
+from agentworld.records.progress import OnProgress, ignore_progress, share_of
 from agentworld.records.step_statement import Registered, Validation
 from agentworld.storage.simulators import SimulatorStore
 
@@ -64,7 +64,7 @@ class Verification(Record):
         )
 
 
-def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
+def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progress) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     sources = sources.for_many()
     # First: the registry is as new as they.
@@ -74,11 +74,11 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
     share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
     if sources.evidence:
-        ticks = share_of(tick, 0, share)
-        verification = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
+        on_ledger = share_of(on_progress, 0, share)
+        verification = verify_ledger(sources.ledger, sources.evidence, on_ledger, sources.at)
         runs, problems = dict(verification.runs), verification.problems
     by_ref = {registration.ref: registration for registration in signed.counted}
-    versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
+    versions = check_versions(refs, sources, by_ref, share_of(on_progress, share, 1))
     in_registry = _unregistered(edges, versions, signed, sources)
     other_problems = (
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
@@ -93,21 +93,23 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     return _verification(runs, versions, (*problems, *other_problems), sources)
 
 
-def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
+def verify_agent(
+    ref: VersionRef, sources: Sources, on_progress: OnProgress = ignore_progress
+) -> Verification:
     """An agent's version, its uses, its run, its simulator and the world model that this serves.
 
     Raises NotFound for one that is not registered, InputError for what is no agent.
     """
     sources.check_registered(ref)
     signed = registrations_of(ref, sources)
-    own = check_version(ref, sources, signed.newest, share_of(tick, 0, 0.5))
+    own = check_version(ref, sources, signed.newest, share_of(on_progress, 0, 0.5))
     if own.agent is None and not own.verification.problems:
         raise InputError(f"{ref} is no agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
     refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
     by_ref = {str(ref): registrations_of(ref, sources).newest for ref in refs}
-    models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
+    models = check_versions(refs, sources, by_ref, share_of(on_progress, 0.5, 1))
     of_runs = (problem for run in runs.values() if run for problem in run.qualified_problems)
     other_problems = (
         *unlisted,

@@ -14,7 +14,7 @@ from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.run import AgentRun
 from agentworld.records.step_statement import Registered
 from agentworld.signing.edge import contradictions
@@ -105,18 +105,18 @@ def check_versions(
     refs: Sequence[VersionRef],
     sources: Sources,
     by_ref: Mapping[str, Registered | None],
-    tick: Tick,
+    on_progress: OnProgress,
 ) -> list[CheckedVersion]:
     """Each, with what was signed of it when it was registered."""
     parts = [(done / len(refs), (done + 1) / len(refs)) for done in range(len(refs))]
     return [
-        check_version(ref, sources, by_ref.get(str(ref)), share_of(tick, *part))
+        check_version(ref, sources, by_ref.get(str(ref)), share_of(on_progress, *part))
         for ref, part in zip(refs, parts, strict=True)
     ]
 
 
 def check_version(
-    ref: VersionRef, sources: Sources, registration: Registered | None, tick: Tick
+    ref: VersionRef, sources: Sources, registration: Registered | None, on_progress: OnProgress
 ) -> CheckedVersion:
     """One, whatever there is of it."""
     try:
@@ -129,15 +129,20 @@ def check_version(
         )
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
-    verification, agent = _verified(stored, sources, registration, tick), _agent(stored)
+    verification, agent = _verified(stored, sources, registration, on_progress), _agent(stored)
     reasons = _contradictions(ref, agent, sources) if agent else ()
     return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)))
 
 
 def _verified(
-    stored: StoredVersion, sources: Sources, registration: Registered | None, tick: Tick
+    stored: StoredVersion,
+    sources: Sources,
+    registration: Registered | None,
+    on_progress: OnProgress,
 ) -> VersionVerification:
-    verification = verify_version(stored, sources.registry, sources.step_keys, tick, registration)
+    verification = verify_version(
+        stored, sources.registry, sources.step_keys, on_progress, registration
+    )
     if sources.evidence is None or registration or verification.state != "verified":
         return verification
     return verification.model_copy(update={"state": "unsigned"})  # nobody would miss it
