@@ -135,14 +135,14 @@ def _make_chunk(recipe: CollectRecipe, out: Path, chunk: _Chunk) -> _ChunkRecord
 
 
 def _manifest(domain: str, records: list[_ChunkRecord]) -> Collected:
-    training = [each for each in records if not each.chunk.held_out]
-    held_out = [each for each in records if each.chunk.held_out]
+    training = [record for record in records if not record.chunk.held_out]
+    held_out = [record for record in records if record.chunk.held_out]
     return Collected(
-        chunks={each.chunk.name: each.digest for each in records},
+        chunks={record.chunk.name: record.digest for record in records},
         domains=(domain,),
-        num_trajectories=sum(each.num_trajectories for each in training),
-        num_transitions=sum(each.num_transitions for each in training),
-        num_held_out_trajectories=sum(each.num_trajectories for each in held_out),
-        num_held_out_transitions=sum(each.num_transitions for each in held_out),
-        num_broken=sum(len(each.chunk.episodes) - each.num_trajectories for each in records),
+        num_trajectories=sum(record.num_trajectories for record in training),
+        num_transitions=sum(record.num_transitions for record in training),
+        num_held_out_trajectories=sum(record.num_trajectories for record in held_out),
+        num_held_out_transitions=sum(record.num_transitions for record in held_out),
+        num_broken=sum(len(record.chunk.episodes) - record.num_trajectories for record in records),
     )

@@ -88,7 +88,7 @@ def most_tasks(num_tasks: int) -> int:
 
 def index_judged(texts: Sequence[Hashes]) -> Judged:
     """Of the 13-grams of each text."""
-    numbers = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+    numbers = np.repeat(np.arange(len(texts)), [len(hashes) for hashes in texts])
     grams = np.concatenate([np.zeros(0, np.uint64), *texts])
     order = np.lexsort((numbers, grams))
     distinct, starts = np.unique(grams[order], return_index=True)

@@ -29,9 +29,9 @@ _MOST_GROUPS = 64
 
 def sign(words: Sequence[Hashes]) -> Signatures:
     """A signature of each text; all zeros where it is too short to be like another."""
-    shingles = [n_grams(each, _WORDS_PER_SHINGLE) for each in words]
+    shingles = [n_grams(hashes, _WORDS_PER_SHINGLE) for hashes in words]
     signatures = np.zeros((len(words), NUM_PLACES), np.uint32)
-    long = [number for number, each in enumerate(shingles) if len(each) >= _FEWEST_SHINGLES]
+    long = [number for number, grams in enumerate(shingles) if len(grams) >= _FEWEST_SHINGLES]
     if long:
         offsets = np.cumsum([0, *(len(shingles[number]) for number in long)]).astype(np.uint64)
         flat = np.concatenate([shingles[number] for number in long])

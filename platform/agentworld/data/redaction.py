@@ -143,7 +143,7 @@ def _map_strings(change: Callable[[str], str], value: JsonValue) -> JsonValue:
         case str():
             return change(value)
         case list():
-            return [_map_strings(change, each) for each in value]
+            return [_map_strings(change, item) for item in value]
         case dict():
-            return {key: _map_strings(change, each) for key, each in value.items()}
+            return {key: _map_strings(change, item) for key, item in value.items()}
     return value

@@ -68,7 +68,7 @@ class _Rows:
     def __init__(self, jobs: Sequence[SurveyJob]) -> None:
         self.jobs = jobs
         held_out = [read_column(job.path, "held_out") for job in jobs]
-        self.ends = np.cumsum([len(each) for each in held_out])
+        self.ends = np.cumsum([len(column) for column in held_out])
         self.held_out: Mask = np.concatenate(held_out)
         self.order = np.argsort(~self.held_out, kind="stable")
         """Those held out first, and else as they were read."""
@@ -120,8 +120,8 @@ def _drop_leaks(rows: _Rows, texts: Sequence[Hashes], share: float, workers: Wor
     pairs = zip(rows.jobs, parts, strict=True)
     jobs = [MatchJob(job.path, folder, tasks, len(names)) for job, tasks in pairs]
     rare = RareGrams(judged, most, len(names))
-    for each in workers.map(pairs_of, jobs):
-        rare.add(each)
+    for batch in workers.map(pairs_of, jobs):
+        rare.add(batch)
     np.save(folder / _RARE, rare.mask())
     leaks = partial(leaks_of, rare=folder / _RARE, share=share)
     is_leak = np.concatenate(list(workers.map(leaks, jobs)))

@@ -80,7 +80,7 @@ class Anthropic:
         except (ValidationError, InputError):
             return False
         return any(
-            kind_of(block) in _USES + _RESULTS for each in messages for block in blocks(each)
+            kind_of(block) in _USES + _RESULTS for message in messages for block in blocks(message)
         )
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
@@ -94,14 +94,14 @@ IMPORTER: Importer = Anthropic()
 
 def _messages(value: JsonValue, path: str) -> dict[str, Message]:
     path, values = list_in(value, path, _LISTS, "messages")
-    places = {f"{path}[{number}]": each for number, each in enumerate(values)}
+    places = {f"{path}[{number}]": item for number, item in enumerate(values)}
     return _MESSAGES.validate_python(places)
 
 
 def _episode(value: JsonValue, options: MessagesOptions) -> Episode:
     tools, problems = tools_of(value.get("tools") if isinstance(value, dict) else None)
     messages = _messages(value, options.messages)
-    model = next((each.model for each in messages.values() if each.model), "")
+    model = next((message.model for message in messages.values() if message.model), "")
     return Episode(
         source=options.source or first_text(value, _MODELS) or model or "anthropic",
         events=[*problems, *_events(messages, options.start)],
@@ -112,7 +112,7 @@ def _episode(value: JsonValue, options: MessagesOptions) -> Episode:
 
 
 def _events(messages: dict[str, Message], start: str) -> Iterator[Event]:
-    first = next((place for place, each in messages.items() if each.role == "user"), "")
+    first = next((place for place, message in messages.items() if message.role == "user"), "")
     for place, message in messages.items():
         time = "" if message.timestamp is None else str(message.timestamp)
         for event in events_of(message, place, time):
@@ -149,7 +149,7 @@ def _observation(result: _Result, place: str, time: str) -> Iterator[Event]:
     if result.is_error:
         yield Event(f"{place}.is_error", "left out", reason="flag that a result is an error")
     spans = spans_of(text, _MARKS)
-    is_cut = any(each.what == "cut" for each in spans)
+    is_cut = any(span.what == "cut" for span in spans)
     call = result.tool_use_id or ""
     yield Event(place, "observation", text, None, call, time, spans, is_cut)
 

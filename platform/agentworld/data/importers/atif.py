@@ -85,7 +85,7 @@ def _task(value: JsonValue, file: SourceFile) -> str:
 def _definitions(document: Document) -> list[JsonValue]:
     own = document.agent.tool_definitions or []
     subagents = document.subagent_trajectories or []
-    return [*own, *(tool for each in subagents for tool in _definitions(each))]
+    return [*own, *(tool for subagent in subagents for tool in _definitions(subagent))]
 
 
 def _continued(document: Document, file: SourceFile) -> Iterator[Event]:

@@ -59,8 +59,12 @@ class _Subagents:
 
     def __init__(self, document: Document, place: str) -> None:
         embedded = enumerate(document.subagent_trajectories or [])
-        places = {f"{place}subagent_trajectories[{number}].": each for number, each in embedded}
-        self._documents = {each.trajectory_id: (at, each) for at, each in places.items()}
+        places = {
+            f"{place}subagent_trajectories[{number}].": subagent for number, subagent in embedded
+        }
+        self._documents = {
+            subagent.trajectory_id: (at, subagent) for at, subagent in places.items()
+        }
         self._places = dict.fromkeys(places)
 
     def read(self, refs: Sequence[SubagentRef], place: str) -> Iterator[Event]:
@@ -101,7 +105,7 @@ def _of_agent(step: Step, place: str, subagents: _Subagents) -> Iterator[Event]:
     yield from parts
     if step.reasoning_content:
         yield Event(place, "left out", step.reasoning_content, reason="what the agent thought")
-    if not step.tool_calls and any(each.is_of_world for each in step.results):
+    if not step.tool_calls and any(result.is_of_world for result in step.results):
         yield Event(place, "action", action=Action(text), time=time)
     elif text.strip():
         yield Event(place, "left out", text, reason="what the agent wrote beside its calls")
@@ -115,7 +119,7 @@ def _of_agent(step: Step, place: str, subagents: _Subagents) -> Iterator[Event]:
 
 
 def _actions(step: Step, place: str) -> Iterator[Event]:
-    delegated = {each.source_call_id for each in step.results if each.subagent_trajectory_ref}
+    delegated = {result.source_call_id for result in step.results if result.subagent_trajectory_ref}
     joined = _joined(step, delegated)
     time = step.timestamp or ""
     for number, call in enumerate(step.tool_calls or []):
@@ -125,18 +129,18 @@ def _actions(step: Step, place: str) -> Iterator[Event]:
         elif call not in joined:
             yield Event(where, "action", action=_action(call), call=call.tool_call_id, time=time)
     if joined:
-        calls = tuple(each for call in joined for each in _action(call).calls)
+        calls = tuple(part for call in joined for part in _action(call).calls)
         yield Event(f"{place}.tool_calls", "action", action=Action("", calls), time=time)
 
 
 def _joined(step: Step, delegated: Container[str | None]) -> list[ToolCall]:
     """Several calls of which one result shows what all of them led to: they are one action."""
-    calls = [each for each in step.tool_calls or [] if each.tool_call_id not in delegated]
-    ids = {each.tool_call_id for each in calls}
-    result_ids = [each.source_call_id for each in step.results if each.is_of_world]
-    open_calls = [each for each in calls if each.tool_call_id not in result_ids]
-    has_one_result = len([each for each in result_ids if each not in ids]) == 1
-    can_join = len(open_calls) > 1 and all(_action(each).calls for each in open_calls)
+    calls = [call for call in step.tool_calls or [] if call.tool_call_id not in delegated]
+    ids = {call.tool_call_id for call in calls}
+    result_ids = [result.source_call_id for result in step.results if result.is_of_world]
+    open_calls = [call for call in calls if call.tool_call_id not in result_ids]
+    has_one_result = len([result_id for result_id in result_ids if result_id not in ids]) == 1
+    can_join = len(open_calls) > 1 and all(_action(call).calls for call in open_calls)
     return open_calls if has_one_result and can_join else []
 
 
@@ -159,7 +163,7 @@ def _observation(result: Result, place: str, time: str) -> Iterator[Event]:
         call=result.source_call_id or "",
         time=time,
         spans=spans,
-        is_cut=any(each.what == _CUT for each in spans),
+        is_cut=any(span.what == _CUT for span in spans),
     )
 
 

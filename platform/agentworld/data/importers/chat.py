@@ -80,9 +80,9 @@ class Chat:
             messages = _messages(raw, ChatOptions())
         except (ValidationError, InputError):
             return False
-        texts = [each for each in messages if isinstance(each.content, str)]
+        texts = [message for message in messages if isinstance(message.content, str)]
         is_other = any(
-            name in each for each in raw if isinstance(each, dict) for name in _OTHER_FORMS
+            name in message for message in raw if isinstance(message, dict) for name in _OTHER_FORMS
         )
         return len(texts) == len(messages) and not is_other and _has_marks(messages)
 
@@ -96,8 +96,8 @@ IMPORTER: Importer = Chat()
 
 
 def _has_marks(messages: Sequence[Message]) -> bool:
-    replies = [str(each.content) for each in messages if each.role in _AGENTS]
-    answers = [str(each.content) for each in messages if each.role in _WORLDS]
+    replies = [str(message.content) for message in messages if message.role in _AGENTS]
+    answers = [str(message.content) for message in messages if message.role in _WORLDS]
     return bool(replies) and (
         any(_OBSERVATION.match(text) for text in answers)
         or any(action_in(text, _TERMINUS).strip("[]") for text in replies)
@@ -128,15 +128,15 @@ def _list(value: JsonValue, path: str) -> tuple[str, list[JsonValue]]:
 
 
 def _messages(values: Sequence[JsonValue], options: ChatOptions) -> list[Message]:
-    first = next((each for each in values if isinstance(each, dict)), {})
+    first = next((value for value in values if isinstance(value, dict)), {})
     role = options.role or ("from" if "from" in first and "role" not in first else "role")
     text = options.text or ("value" if "value" in first and "content" not in first else "content")
     names = {"role": role, "content": text, "timestamp": "timestamp"}
     messages = [
-        {field: each[name] for field, name in names.items() if name in each}
-        if isinstance(each, dict)
-        else each
-        for each in values
+        {field: value[name] for field, name in names.items() if name in value}
+        if isinstance(value, dict)
+        else value
+        for value in values
     ]
     return _Record.model_validate({"messages": messages}).messages
 

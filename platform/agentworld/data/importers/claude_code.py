@@ -90,8 +90,8 @@ class _Session:
         try:
             line = _Line.model_validate(row.value)
             events = list(self._events(line, row.place))
-            for each in events:
-                _text_of(each).encode()
+            for event in events:
+                _text_of(event).encode()
         except ValidationError as error:
             return redacted_problem(error)
         except RecursionError:
@@ -163,4 +163,4 @@ def _text_of(event: Event) -> str:
     if event.role == "left out":
         return ""
     calls = event.action.calls if event.action else ()
-    return json.dumps([event.text, [each.arguments for each in calls]], ensure_ascii=False)
+    return json.dumps([event.text, [call.arguments for call in calls]], ensure_ascii=False)

@@ -35,7 +35,7 @@ def spans_of(text: str, marks: Mapping[str, re.Pattern[str]]) -> tuple[Span, ...
         for what, mark in marks.items()
         for match in mark.finditer(text)
     ]
-    return tuple(sorted(spans, key=lambda each: (each.start, each.end)))
+    return tuple(sorted(spans, key=lambda span: (span.start, span.end)))
 
 
 def _text(part: JsonValue) -> str | None:

@@ -89,7 +89,7 @@ def assemble(episode: Episode, domain: str) -> Assembled:
         source=episode.source,
         task_id=episode.task_id,
         licence=episode.licence,
-        initial_state="\n\n".join(each.text for each in episode.events if each.role == "start"),
+        initial_state="\n\n".join(event.text for event in episode.events if event.role == "start"),
         tools=episode.tools,
         turns=tuple(turns),
     )
@@ -150,14 +150,16 @@ def _pairs_of(
     for observation in observations:
         call = events[observation].call
         candidates = sorted(open_calls, key=lambda number: (number not in actions, number))
-        match = next((each for each in candidates if call and events[each].call == call), None)
+        match = next(
+            (candidate for candidate in candidates if call and events[candidate].call == call), None
+        )
         if match is None:
             rest.append(observation)
         else:
             open_calls.remove(match)
             yield Pair(match, observation)
-    left = [each for each in actions if each in open_calls]
-    has_ids = any(events[each].call for each in rest)
+    left = [action for action in actions if action in open_calls]
+    has_ids = any(events[observation].call for observation in rest)
     if has_ids and len(left) != len(rest):
         notes[NO_CALL] += len(rest)
         return

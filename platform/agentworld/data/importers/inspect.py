@@ -95,17 +95,17 @@ def _events(sample: Sample, options: InspectOptions) -> Iterator[Event]:
     if options.calls == "messages":
         yield from events
     else:
-        others = (each for each in events if each.role in ("start", "left out"))
-        yield from (each for each in others if each.reason != _ALONE)
+        others = (event for event in events if event.role in ("start", "left out"))
+        yield from (event for event in others if event.reason != _ALONE)
         yield from _of_tool_events(exchanges.events)
 
 
 def _of_messages(exchanges: Exchanges, start: str) -> Iterator[Event]:
     waiting = defaultdict[str, deque[int]](deque)
-    for number, each in enumerate(exchanges.events):
-        if each:
-            waiting[each.id].append(number)
-    messages = {f"messages[{number}]": each for number, each in enumerate(exchanges.messages)}
+    for number, event in enumerate(exchanges.events):
+        if event:
+            waiting[event.id].append(number)
+    messages = {f"messages[{number}]": message for number, message in enumerate(exchanges.messages)}
     for event in events_of(exchanges.messages, start):
         if event.role != "observation":
             yield event
@@ -113,22 +113,22 @@ def _of_messages(exchanges: Exchanges, start: str) -> Iterator[Event]:
         same = waiting[event.call]
         tool_event = exchanges.events[same.popleft()] if same else None
         yield _marked(event, messages[event.place].error, tool_event)
-    for number in sorted(number for each in waiting.values() for number in each):
+    for number in sorted(number for numbers in waiting.values() for number in numbers):
         yield Event(f"events[{number}]", "left out", reason=_ALONE)
 
 
 def _of_tool_events(events: Sequence[ToolEvent | None]) -> Iterator[Event]:
-    for number, each in enumerate(events):
-        if not each:
+    for number, event in enumerate(events):
+        if not event:
             continue
         place = f"events[{number}]"
-        action = action_of(ToolCall(function=each.function, arguments=each.arguments))
-        yield Event(place, "action", action=action, call=each.id, time=each.timestamp)
-        if each.pending:
+        action = action_of(ToolCall(function=event.function, arguments=event.arguments))
+        yield Event(place, "action", action=action, call=event.id, time=event.timestamp)
+        if event.pending:
             continue
-        text, parts = text_of(_content(each.result), place)
+        text, parts = text_of(_content(event.result), place)
         yield from parts
-        yield _marked(Event(place, "observation", text, call=each.id), each.error, each)
+        yield _marked(Event(place, "observation", text, call=event.id), event.error, event)
 
 
 def _content(result: JsonValue) -> JsonValue:

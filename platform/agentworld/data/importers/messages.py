@@ -82,7 +82,7 @@ class Messages:
             messages = _messages(value, "")
         except (ValidationError, InputError):
             return False
-        return any(each.tool_calls or each.function_call for each in messages)
+        return any(message.tool_calls or message.function_call for message in messages)
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
         """A row is a list of messages, or an object that has one."""

@@ -109,7 +109,7 @@ IMPORTER: Importer = MiniSweAgent()
 
 def _episode(value: JsonValue, name: str, options: MiniSweAgentOptions) -> Episode:
     path, values = list_in(value, options.messages, ("messages",), "messages")
-    places = {f"{path}[{number}]": each for number, each in enumerate(values)}
+    places = {f"{path}[{number}]": item for number, item in enumerate(values)}
     messages = _MESSAGES.validate_python(places)
     submission = first_text(value, ["info.submission"])
     return Episode(
@@ -154,18 +154,18 @@ def _actions(message: _Message, text: str, place: str) -> Iterator[Event]:
         return
     entries = message.extra.actions if message.extra else None
     if entries is None:
-        commands = [(each[1] or each[2] or "").strip() for each in _COMMAND.finditer(text)]
+        commands = [(match[1] or match[2] or "").strip() for match in _COMMAND.finditer(text)]
         if len(commands) == 1:
             yield Event(place, "action", "", Action(commands[0]), "", message.time)
         return
-    for number, each in enumerate(entries):
-        where, call_id = f"{place}.extra.actions[{number}]", each.tool_call_id or ""
-        calls = (Call("bash", {"command": each.command}),)
-        action = Action("", calls) if call_id else Action(each.command)
+    for number, entry in enumerate(entries):
+        where, call_id = f"{place}.extra.actions[{number}]", entry.tool_call_id or ""
+        calls = (Call("bash", {"command": entry.command}),)
+        action = Action("", calls) if call_id else Action(entry.command)
         yield Event(where, "action", "", action, call_id, message.time)
 
 
 def _observation(message: _Message, text: str, place: str) -> Event:
     call, spans = message.tool_call_id or message.call_id or "", spans_of(text, _MARKS)
-    is_cut = any(each.what == "cut" for each in spans)
+    is_cut = any(span.what == "cut" for span in spans)
     return Event(place, "observation", text, None, call, message.time, spans, is_cut)

@@ -48,7 +48,7 @@ def _plain(value: object) -> object:
     """The value of an `AnyValue`, which has one field that is named after its type."""
     match value:
         case {"arrayValue": {"values": list(values)}}:
-            return [_plain(each) for each in values]
+            return [_plain(item) for item in values]
         case {"kvlistValue": {"values": list(values)}}:
             return attributes_of(values)
         case {"intValue": str(digits)} if digits.removeprefix("-").isdecimal():

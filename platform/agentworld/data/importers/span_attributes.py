@@ -109,15 +109,21 @@ class ToolCall(NamedTuple):
 
 def tool_call_of(name: str, attributes: Attributes) -> ToolCall | None:
     """The call that a span of this name is, if it is one."""
-    conventions = [each for each in _CONVENTIONS if _kind(each, attributes).lower() == each.tool]
+    conventions = [
+        convention
+        for convention in _CONVENTIONS
+        if _kind(convention, attributes).lower() == convention.tool
+    ]
     if not conventions:
         return None
-    names = [key for each in conventions for key in each.names]
-    arguments = first_value(attributes, (key for each in conventions for key in each.arguments))
+    names = [key for convention in conventions for key in convention.names]
+    arguments = first_value(
+        attributes, (key for convention in conventions for key in convention.arguments)
+    )
     results = (
-        result_text(value, is_json=each.is_json)
-        for each in conventions
-        if (value := first_value(attributes, each.results)) is not None
+        result_text(value, is_json=convention.is_json)
+        for convention in conventions
+        if (value := first_value(attributes, convention.results)) is not None
     )
     return ToolCall(
         name=first_word(attributes, names) or name,
@@ -129,7 +135,9 @@ def tool_call_of(name: str, attributes: Attributes) -> ToolCall | None:
 
 def kind_of(attributes: Attributes) -> str:
     """What a span says that it is, such as `chat`."""
-    return next((kind for each in _CONVENTIONS if (kind := _kind(each, attributes))), "other")
+    return next(
+        (kind for convention in _CONVENTIONS if (kind := _kind(convention, attributes))), "other"
+    )
 
 
 def tool_definitions(attributes: Attributes) -> Iterator[JsonValue]:

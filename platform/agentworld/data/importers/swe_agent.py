@@ -81,7 +81,7 @@ def _is_step(value: JsonValue) -> bool:
 
 def _episode(value: JsonValue, name: str, options: SweAgentOptions) -> Episode:
     path, values = list_in(value, options.steps, _LISTS, "steps")
-    places = {f"{path}[{number}]": each for number, each in enumerate(values)}
+    places = {f"{path}[{number}]": item for number, item in enumerate(values)}
     steps = _STEPS.validate_python(places)
     value = _with_settings(value)
     return Episode(
@@ -112,6 +112,6 @@ def _events(step: _Step, place: str) -> Iterator[Event]:
     yield Event(f"{place}.action", "action", action=Action(step.action))
     if step.observation is not None:
         spans = spans_of(text, _MARKS)
-        is_cut = any(each.what == "cut" for each in spans)
+        is_cut = any(span.what == "cut" for span in spans)
         where = f"{place}.observation"
         yield Event(where, "observation", text, spans=spans, is_cut=is_cut)

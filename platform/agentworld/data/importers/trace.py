@@ -65,7 +65,7 @@ class _Trace:
 
     def __init__(self, spans: Iterable[PlacedSpan], options: SpanOptions) -> None:
         self._options = options
-        self._spans = sorted(map(_unquoted, spans), key=lambda each: each.span.start)
+        self._spans = sorted(map(_unquoted, spans), key=lambda placed_span: placed_span.span.start)
         self._calls = [tool_call_of(span.name, span.attributes) for _, span in self._spans]
         self._by_id = {
             span.span_id: (span, call)
@@ -76,7 +76,7 @@ class _Trace:
     def word(self, keys: Sequence[str], labels: Mapping[str, JsonValue] | None = None) -> str:
         """The first of these attributes that the trace or one of its spans has."""
         attributes = [labels or {}, *(span.attributes for _, span in self._spans)]
-        return next((word for each in attributes if (word := first_word(each, keys))), "")
+        return next((word for part in attributes if (word := first_word(part, keys))), "")
 
     def tools(self) -> tuple[Tools, Sequence[Event]]:
         """What the agent could call: as it was defined, or else as it was called."""
