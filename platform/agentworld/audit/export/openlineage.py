@@ -74,7 +74,7 @@ def _works(sources: Sources) -> Iterator[_Work]:
         for checkpoint in sources.registry.world_model(version.ref).stages:
             yield _of_stage(checkpoint, version)
     agents = list(trained(sources))
-    registered = {each.ref: each for each in sources.versions()}
+    registered = {version.ref: version for version in sources.versions()}
     for edge in agents:
         yield from _of_simulator(edge, registered)
     for edge in agents:
@@ -113,7 +113,7 @@ def _of_agent(edge: Trained, checkpoint: Checkpoint, version: Version) -> _Work:
 
 
 def _event(work: _Work, run: str, state: RunState) -> RunEvent:
-    tags = [tags_run.TagsRunFacetFields(*each, _NAMESPACE) for each in sorted(work.tags.items())]
+    tags = [tags_run.TagsRunFacetFields(*tag, _NAMESPACE) for tag in sorted(work.tags.items())]
     kind = job_type_job.JobTypeJobFacet("BATCH", "AGENTWORLD", "TRAINING", producer=_PRODUCER)
     return RunEvent(
         eventType=state,
@@ -121,7 +121,9 @@ def _event(work: _Work, run: str, state: RunState) -> RunEvent:
         producer=_PRODUCER,
         run=Run(run, {"tags": tags_run.TagsRunFacet(tags, producer=_PRODUCER)} if tags else {}),
         job=Job(_NAMESPACE, work.job, {"jobType": kind}),
-        inputs=[InputDataset(_NAMESPACE, each.digest, facets=_facets(each)) for each in work.read],
+        inputs=[
+            InputDataset(_NAMESPACE, asset.digest, facets=_facets(asset)) for asset in work.read
+        ],
         outputs=[OutputDataset(_NAMESPACE, work.output.digest, facets=_facets(work.output))],
     )
 
