@@ -73,21 +73,25 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
     if uses.agent_uses:
         mirror(due, partial(open_registry, store))
     moved = change.alias, change.at
-    pairs = ((agent, each) for agent, reasons in due.items() for each in reasons)
-    return {agent: each for agent, each in pairs if (each.alias, each.at) == moved}
+    pairs = ((agent, revalidation) for agent, reasons in due.items() for revalidation in reasons)
+    return {
+        agent: revalidation
+        for agent, revalidation in pairs
+        if (revalidation.alias, revalidation.at) == moved
+    }
 
 
-def mirror(due: Mapping[str, Sequence[Revalidation]], registry: Callable[[], Registry]) -> None:
+def mirror(due: Mapping[str, Sequence[Revalidation]], opener: Callable[[], Registry]) -> None:
     """Tags those versions in the registry, and no others; what is true is derived each time.
 
     A registry that is gone is told the next time, and holds nothing up.
     """
     try:
-        there = registry()
-        for version in there.versions(kind="agent"):
+        registry = opener()
+        for version in registry.versions(kind="agent"):
             reason = "; ".join(map(str, due.get(str(version.ref), ()))) or None
             if version.tags.get(_MARK) != reason:
-                there.mark(version.ref, _MARK, reason)
+                registry.mark(version.ref, _MARK, reason)
     except StoreError as error:
         _log.warning("the registry does not hear which agents are to be validated anew: %s", error)
 

@@ -61,8 +61,8 @@ def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> Missi
         report = missing_versions(sources._replace(ledger=ledger, evidence=evidence), refs)
         if reason:
             statement_signer = statement_signer_of(Stores.of(store), ledger)
-            for each in _declared(report.withdrawals, reason, by):
-                statement_signer.declare(each)
+            for declaration in _declared(report.withdrawals, reason, by):
+                statement_signer.declare(declaration)
         return report
 
 

@@ -79,7 +79,7 @@ class HubModel:
 
     def _download(self, endpoint: str, folder: Path) -> list[RepoFile]:
         entries = HfApi(endpoint).list_repo_tree(self._name, recursive=True, revision=self._commit)
-        files = [each for each in entries if isinstance(each, RepoFile)]
+        files = [entry for entry in entries if isinstance(entry, RepoFile)]
         for file in files:
             path_in(folder, file.path, self.address)
         snapshot_download(
