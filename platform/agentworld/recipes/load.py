@@ -49,7 +49,7 @@ def load_yaml(kind: type[_Tree], path: Path, noun: str) -> _Tree:
     """
     record, problems = _validate(kind, path, noun)
     if problems or record is None:
-        raise InvalidFile([_sentence(each, path, noun) for each in problems])
+        raise InvalidFile([_sentence(problem, path, noun) for problem in problems])
     return record
 
 

@@ -33,7 +33,7 @@ def all_problems(kind: type[BaseModel], error: ValidationError, root: Node | Non
     """Everything that pydantic found wrong in a document."""
     if error.error_count() > _MOST_PROBLEMS:
         return [Problem(None, "the whole", first_problem(error))]
-    return [_to_problem(kind, each, root) for each in error.errors(include_url=False)]
+    return [_to_problem(kind, details, root) for details in error.errors(include_url=False)]
 
 
 def repeated_keys(root: Node) -> list[Problem]:
@@ -125,5 +125,5 @@ def _children(node: Node) -> list[tuple[str | int, int, Node]]:
             if isinstance(key, ScalarNode)
         ]
     if isinstance(node, SequenceNode):
-        return [(i, each.start_mark.line + 1, each) for i, each in enumerate(node.value)]
+        return [(i, child.start_mark.line + 1, child) for i, child in enumerate(node.value)]
     return []
