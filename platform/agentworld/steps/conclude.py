@@ -86,21 +86,25 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
 def conclusions(store: Path) -> list[Conclusion]:
     """How the runs of a store ended, the newest first."""
     records = (Conclusion.read(path) for path in (store / _JOBS).glob("*.json"))
-    return sorted(records, key=lambda each: each.ended, reverse=True)
+    return sorted(records, key=lambda conclusion: conclusion.ended, reverse=True)
 
 
 def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgress]:
     """What the steps of this run said last, in their order."""
-    last = next((each for each in conclusions(store) if each.pipeline == pipeline), None)
-    recorded = [each for step in steps_of(pipeline) if (each := read_progress(store, step))]
-    reports = [each for each in recorded if not last or each.started >= last.ended.timestamp()]
+    last = next(
+        (conclusion for conclusion in conclusions(store) if conclusion.pipeline == pipeline), None
+    )
+    recorded = [report for step in steps_of(pipeline) if (report := read_progress(store, step))]
+    reports = [
+        report for report in recorded if not last or report.started >= last.ended.timestamp()
+    ]
     began = _began(reports, pipeline)
     if began is None:
         return reports
     if status.state == _SUCCEEDED:
         # Its second step began after its first; a first that began later is another pipeline's.
         return reports[1:] if reports[1:] and reports[1].started < began else reports
-    return [each for each in reports if each.started >= began]
+    return [report for report in reports if report.started >= began]
 
 
 def _began(reports: Sequence[StepProgress], pipeline: str) -> float | None:
@@ -111,20 +115,20 @@ def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
     if status.state == _SUCCEEDED:
         return _refused(store, reports) or _End("succeeded")
     message = status.error_message or f"Kubeflow says {status.state}, and no more"
-    for each in reports:
-        if each.state == "failed":
-            return _End("failed", each.step, each.failure, each.sentence)
-    for each in reports:
-        if each.state == "running":
-            return _End("failed", each.step, "", f"its process ended without a word; {message}")
+    for report in reports:
+        if report.state == "failed":
+            return _End("failed", report.step, report.failure, report.sentence)
+    for report in reports:
+        if report.state == "running":
+            return _End("failed", report.step, "", f"its process ended without a word; {message}")
     return _End("failed", sentence=message)
 
 
 def _refused(store: Path, reports: Sequence[StepProgress]) -> _End | None:
-    for each in reports:
-        if each.step == "gate" and each.state in _DONE:
+    for report in reports:
+        if report.step == "gate" and report.state in _DONE:
             # Another pod may have had its copy of a bucket elsewhere.
-            decided = verdict_of(store / "steps" / each.step / Path(each.folder).name)
+            decided = verdict_of(store / "steps" / report.step / Path(report.folder).name)
             if decided.verdict == "refused":
-                return _End("refused", each.step, "", decided.reason)
+                return _End("refused", report.step, "", decided.reason)
     return None

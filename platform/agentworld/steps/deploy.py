@@ -99,8 +99,8 @@ def _conditions_of(
     own = simulator.digest, simulator.manifest.artifact
     *_, stage = (name for name, artifact in report.artifacts.items() if artifact in own)
     thresholds = tuple(
-        Gate(metric=each.metric.removeprefix(f"{stage}."), least=each.least)
-        for each in gate
-        if each.metric.startswith(f"{stage}.")
+        Gate(metric=threshold.metric.removeprefix(f"{stage}."), least=threshold.least)
+        for threshold in gate
+        if threshold.metric.startswith(f"{stage}.")
     )
     return MoveConditions(gate=thresholds, report=report.digest)

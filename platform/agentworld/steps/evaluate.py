@@ -50,9 +50,9 @@ def plan(task: Task) -> Plan:
             data=task.digests["data"],
             stages=_compared(by_stage, baselines, comparison),
             artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
-            baselines={name: each.score for name, each in baselines.items()},
+            baselines={name: world.score for name, world in baselines.items()},
             absent=absent_metrics(
-                settings.evaluate, *(each.score.metrics for each in by_stage.values())
+                settings.evaluate, *(world.score.metrics for world in by_stage.values())
             ),
             rule=settings.evaluate.validated,
             **_differences(scored, comparison),
@@ -81,8 +81,8 @@ def _compared(
 def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
     """What RL gained, and by how much the best of the stages after CPT leads, or CPT alone."""
     stages = [scored[name] for name in ("sft", "rl") if name in scored] or [scored["cpt"]]
-    best = max(stages, key=lambda each: each.score.exact_match.mean)
-    baselines = [each for name, each in scored.items() if name not in STAGES]
+    best = max(stages, key=lambda world: world.score.exact_match.mean)
+    baselines = [world for name, world in scored.items() if name not in STAGES]
     differences = {"lead": by.smallest_lead(best, baselines)}
     if {"sft", "rl"} <= scored.keys():
         differences["rl_gain"] = by.gain(scored["rl"], scored["sft"])

@@ -30,14 +30,14 @@ def plan(task: Task) -> Plan:
 
 def _decided(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
     figures = metrics_of(report)
-    judged = tuple(each.judged(figures) for each in gate)
-    for each in judged:
-        if each.value is None:
-            raise InputError(_unknown(each.metric, figures))
+    judged = tuple(threshold.judged(figures) for threshold in gate)
+    for threshold in judged:
+        if threshold.value is None:
+            raise InputError(_unknown(threshold.metric, figures))
     missed = [
-        f"{each.metric} is {each.value:g}, which is under {each.least:g}"
-        for each in judged
-        if not each.passed
+        f"{threshold.metric} is {threshold.value:g}, which is under {threshold.least:g}"
+        for threshold in judged
+        if not threshold.passed
     ]
     return GateVerdict(
         verdict="refused" if missed else "passed",

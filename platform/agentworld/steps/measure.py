@@ -90,10 +90,10 @@ def plan(task: Task) -> Plan:
     def work(out: Path, on_progress: OnProgress) -> Digest:
         if not (out / REPORT).is_file():
             judge = Judge(nightly.metrics, nightly.embedding_model)
-            night = _Measurement(job, pinned, settings, judge, home, out)
-            samples = _live(night)
-            replayed = _replayed(night, samples, on_progress)
-            _report(night, samples, replayed).write(out / REPORT)
+            measurement = _Measurement(job, pinned, settings, judge, home, out)
+            samples = _live(measurement)
+            replayed = _replayed(measurement, samples, on_progress)
+            _report(measurement, samples, replayed).write(out / REPORT)
         report = ServedReport.read(out / REPORT)
         attach(pinned, report, home)
         return report.digest
@@ -108,11 +108,11 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs, live_domain(domain).check_available, domains=[domain])
 
 
-def _live(night: _Measurement) -> list[Sample]:
+def _live(measurement: _Measurement) -> list[Sample]:
     """Held-out episodes as a data set would hold them, without secrets where it has none."""
-    path, recipe = night.out / LIVE, night.recipe
+    path, recipe = measurement.out / LIVE, measurement.recipe
     if not path.is_file():
-        seed = int(digest_json(night.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
+        seed = int(digest_json(measurement.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
@@ -124,28 +124,30 @@ def _live(night: _Measurement) -> list[Sample]:
             " nightly.num_episodes"
         )
     return [
-        make_sample(recipe.prepare, each.trajectory, each.digest, "held_out")
-        for each in trajectories
+        make_sample(recipe.prepare, entry.trajectory, entry.digest, "held_out")
+        for entry in trajectories
     ]
 
 
 def _replayed(
-    night: _Measurement, samples: Sequence[Sample], on_progress: OnProgress
+    measurement: _Measurement, samples: Sequence[Sample], on_progress: OnProgress
 ) -> list[Replayed]:
     """Every episode; those that a killed step had replayed are read."""
-    folder = night.out / _REPLAYED
+    folder = measurement.out / _REPLAYED
     replays = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
-    missing = {number: each for number, each in enumerate(samples) if number not in replays}
-    if missing or has_run_name(night.out):
+    missing = {number: sample for number, sample in enumerate(samples) if number not in replays}
+    if missing or has_run_name(measurement.out):
         on_remaining = share_of(on_progress, len(replays) / len(samples), 1)
-        at_once = night.recipe.engine.concurrency
-        with reached(night.pinned.digest, at_once, night.store, night.out / "logs") as client:
-            replays |= asyncio.run(_replay(night, client, missing, on_remaining))
+        at_once = measurement.recipe.engine.concurrency
+        with reached(
+            measurement.pinned.digest, at_once, measurement.store, measurement.out / "logs"
+        ) as client:
+            replays |= asyncio.run(_replay(measurement, client, missing, on_remaining))
     return [replays[number] for number in range(len(samples))]
 
 
 async def _replay(
-    night: _Measurement,
+    measurement: _Measurement,
     client: SimulatorClient,
     samples: Mapping[int, Sample],
     on_progress: OnProgress,
@@ -154,14 +156,14 @@ async def _replay(
 
     The run's name is kept while the run is open.
     """
-    folder = Disk(night.out / _REPLAYED)
-    turnstile = asyncio.Semaphore(night.recipe.nightly.concurrency)
+    folder = Disk(measurement.out / _REPLAYED)
+    slots = asyncio.Semaphore(measurement.recipe.nightly.concurrency)
     done = 0
 
     async def one(run: str, number: int, sample: Sample) -> Replayed:
         nonlocal done
-        async with turnstile:
-            episode = await replay(night.judge, client, run, sample)
+        async with slots:
+            episode = await replay(measurement.judge, client, run, sample)
         if episode.is_judged:
             await asyncio.to_thread(folder.write, f"{number:05d}.json", episode.canonical)
         done += 1
@@ -169,43 +171,43 @@ async def _replay(
         return episode
 
     try:
-        run = await _opened(night, client)
+        run = await _opened(measurement, client)
         if run.closing and samples:  # killed right after it was closed: the others have a new one
-            forget_run_name(night.out)
-            run = await _opened(night, client)
-        episodes = await asyncio.gather(*(one(run.id, *each) for each in samples.items()))
+            forget_run_name(measurement.out)
+            run = await _opened(measurement, client)
+        episodes = await asyncio.gather(*(one(run.id, *item) for item in samples.items()))
         if not run.closing:
-            await client.close_run(night.acted)
-        forget_run_name(night.out)
+            await client.close_run(measurement.acted)
+        forget_run_name(measurement.out)
     finally:
         await client.close()
     return dict(zip(samples, episodes, strict=True))
 
 
-async def _opened(night: _Measurement, client: SimulatorClient) -> AgentRun:
+async def _opened(measurement: _Measurement, client: SimulatorClient) -> AgentRun:
     """A new run, or the one that a killed step had opened."""
     opening = RunOpening(
         agent="nightly",
-        starting_weights=night.acted,
+        starting_weights=measurement.acted,
         purpose="evaluation",
-        simulator=night.pinned.digest,
+        simulator=measurement.pinned.digest,
     )
-    return await client.open_run(opening, run_name(night.out))
+    return await client.open_run(opening, run_name(measurement.out))
 
 
 def _report(
-    night: _Measurement, samples: Sequence[Sample], replayed: Sequence[Replayed]
+    measurement: _Measurement, samples: Sequence[Sample], replayed: Sequence[Replayed]
 ) -> ServedReport:
-    nightly = night.recipe.nightly
-    score = free_running_score(night.judge, samples, replayed, nightly)
-    registered = night.pinned.world_report
+    nightly = measurement.recipe.nightly
+    score = free_running_score(measurement.judge, samples, replayed, nightly)
+    registered = measurement.pinned.world_report
     before = registered.figures(registered.subjects).get("free_running") if registered else None
     change = score.exact_match.less(before) if before else None
     return ServedReport(
-        simulator=night.pinned.digest,
-        job=night.job,
+        simulator=measurement.pinned.digest,
+        job=measurement.job,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        trajectories=night.acted,
+        trajectories=measurement.acted,
         num_episodes=len(samples),
         free_running=score,
         latency=latency(replayed),

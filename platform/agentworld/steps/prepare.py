@@ -13,8 +13,8 @@ from agentworld.storage.trajectories import domains_in
 def plan(task: Task) -> Plan:
     """Benchmarks count by their content and not by where they are."""
     recipe, collected = task.recipe.prepare, task.folders["collected"]
-    benchmarks = [digest_of(each) for each in recipe.benchmarks]
-    inputs = {f"benchmark {number}": each for number, each in enumerate(benchmarks)}
+    benchmarks = [digest_of(benchmark) for benchmark in recipe.benchmarks]
+    inputs = {f"benchmark {number}": digest for number, digest in enumerate(benchmarks)}
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         return prepare(recipe, collected, out, on_progress, benchmarks=benchmarks).digest

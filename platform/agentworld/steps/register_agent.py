@@ -32,7 +32,7 @@ def plan(task: Task) -> Plan:
     Raises InputError where the run made, or the validation tried, another agent.
     """
     name, store, weights = task.recipe.agent.name, task.store, task.digests["agent"]
-    agent, closed, validation = (task.folders[each] for each in ("agent", "closed", "validation"))
+    agent, closed, validation = (task.folders[step] for step in ("agent", "closed", "validation"))
     run = AgentRun.read(closed / RUN)
     if run.final_weights != weights:
         raise InputError(f"{closed} is of a run that made {run.final_weights}, not {weights}")

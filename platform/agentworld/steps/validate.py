@@ -107,8 +107,8 @@ def plan(task: Task) -> Plan:
                 worlds = _Worlds(setup.simulator, live)
                 parts = sequential_parts(on_progress, len(setup.agents))
                 episodes_of = {
-                    each.name: _try(each, worlds, domain, settings, out, part)
-                    for each, part in zip(setup.agents, parts, strict=True)
+                    served_agent.name: _try(served_agent, worlds, domain, settings, out, part)
+                    for served_agent, part in zip(setup.agents, parts, strict=True)
                 }
         part = settings.validation
         report = AgentReport(
@@ -172,8 +172,8 @@ def _all_served(
     with ThreadPoolExecutor() as threads, ExitStack() as started:
         simulator = threads.submit(started.enter_context, world)
         agents = [
-            threads.submit(started.enter_context, _served_agent(name, each, recipe, logs))
-            for name, each in weights.items()
+            threads.submit(started.enter_context, _served_agent(name, agent_weights, recipe, logs))
+            for name, agent_weights in weights.items()
         ]
         # None is still starting when the failure of one ends them all.
         wait(agents)
