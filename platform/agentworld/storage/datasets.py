@@ -101,14 +101,14 @@ def find_dataset(name: str, store: Path) -> StoredDataSet:
         return _in_folder(folder, store)
     start = name if name.startswith("sha256:") else f"sha256:{name}"
     datasets = list_datasets(store)
-    matches = [each for each in datasets if each.digest.startswith(start)]
+    matches = [dataset for dataset in datasets if dataset.digest.startswith(start)]
     if not matches:
-        names = ", ".join(each.digest for each in datasets) or "none yet; run `data prepare`"
+        names = ", ".join(dataset.digest for dataset in datasets) or "none yet; run `data prepare`"
         raise NotFound(
             f"{name} is neither a folder nor a data set of {store}; data sets are {names}"
         )
     if len(matches) > 1:
-        several = ", ".join(each.digest for each in matches)
+        several = ", ".join(dataset.digest for dataset in matches)
         raise InputError(f"{start} is the start of {several}; write more of it")
     return matches[0]
 

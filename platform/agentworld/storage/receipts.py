@@ -41,7 +41,7 @@ def step_that_read(store: Path, step: str, **inputs: Digest) -> FinishedStep | N
     """The newest finished step of a kind with these inputs among its own."""
     steps = _load_receipts(store / "steps" / step).with_input(next(iter(inputs.items())))
     pairs = inputs.items()
-    return newest(each for each in steps if pairs <= each.receipt.inputs.items())
+    return newest(step for step in steps if pairs <= step.receipt.inputs.items())
 
 
 def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
@@ -71,15 +71,15 @@ class _Receipts:
 
     def all(self) -> list[FinishedStep]:
         self._look()
-        return [each for each in self._by_name.values() if _is_there(each)]
+        return [step for step in self._by_name.values() if _is_there(step)]
 
     def with_output(self, output: Digest) -> list[FinishedStep]:
         self._look()
-        return [each for each in self._by_output.get(output, ()) if _is_there(each)]
+        return [step for step in self._by_output.get(output, ()) if _is_there(step)]
 
     def with_input(self, one: tuple[str, Digest]) -> list[FinishedStep]:
         self._look()
-        return [each for each in self._by_input.get(one, ()) if _is_there(each)]
+        return [step for step in self._by_input.get(one, ()) if _is_there(step)]
 
     def _look(self) -> None:
         """Reads what was finished since."""

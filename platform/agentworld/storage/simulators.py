@@ -74,13 +74,13 @@ class PinnedSimulator(NamedTuple):
     def world_report(self) -> WorldModelReport | None:
         """The evaluation of its weights that was attached last."""
         reports = self._newest_first()
-        return next((each for each in reports if isinstance(each, WorldModelReport)), None)
+        return next((report for report in reports if isinstance(report, WorldModelReport)), None)
 
     @property
     def validation(self) -> Validation | None:
         """What the evaluation that was attached last says of it; null without any."""
-        validations = (each.validation(self._subjects) for each in self._newest_first())
-        return next((each for each in validations if each), None)
+        validations = (report.validation(self._subjects) for report in self._newest_first())
+        return next((validation for validation in validations if validation), None)
 
     def attach(self, report: Report) -> None:
         """Adds an evaluation; raises InputError where it is about something else."""
@@ -160,8 +160,8 @@ class SimulatorStore:
         folders = self._folders(_hex(start)) if _START.fullmatch(_hex(start)) else []
         if not folders:
             digests = [f"sha256:{folder.name}" for folder in self._folders()]
-            there = ", ".join(digests) or "none yet; run `agentworld demo`"
-            raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {there}")
+            names = ", ".join(digests) or "none yet; run `agentworld demo`"
+            raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {names}")
         if len(folders) > 1:
             several = ", ".join(f"sha256:{folder.name}" for folder in folders)
             raise InputError(f"{start} is the start of {several}; write more of it")

@@ -54,7 +54,7 @@ def num_parameters(folder: Path) -> int:
     files = [path for path in model_files(folder).values() if path.suffix == WEIGHTS]
     if not files:
         raise InputError(f"{folder} has no safetensors weights; name the folder of a whole model")
-    return sum(prod(each.shape) for path in files for each in read_tensors(path).values())
+    return sum(prod(tensor.shape) for path in files for tensor in read_tensors(path).values())
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -85,7 +85,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _check_places(tensors: Mapping[str, Tensor], num_bytes: int) -> None:
     """Raises ValueError where tensors overlap, leave a gap, or are not as long as their shapes."""
     end = 0
-    for name, tensor in sorted(tensors.items(), key=lambda each: each[1].data_offsets):
+    for name, tensor in sorted(tensors.items(), key=lambda item: item[1].data_offsets):
         begin, after = tensor.data_offsets
         bits = _BITS.get(tensor.dtype)
         if bits is None:

@@ -85,7 +85,7 @@ class WorkingCopy:
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
         with translated(redact(self.url)):
-            names = [self._name(path) for each in paths for path in _files(each)]
+            names = [self._name(path) for parent in paths for path in _files(parent)]
             last = [name for name in names if name.rpartition("/")[2] in _LAST]
             _each(self._put, [name for name in names if name not in last])
             _each(self._put, last)
@@ -202,7 +202,7 @@ def _opened(root: Path, url: str) -> WorkingCopy:
 def _files(path: Path) -> list[Path]:
     """Those that are meant to stay."""
     paths = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [each for each in paths if each.is_file() and not is_draft(each.relative_to(path))]
+    return [file for file in paths if file.is_file() and not is_draft(file.relative_to(path))]
 
 
 def is_draft(path: Path) -> bool:
