@@ -42,7 +42,7 @@ def render(
     if has_generation_markers(tokenizer.chat_template):
         yield _render_marked(tokenizer, messages, targets)
         return
-    places = [place for place, each in enumerate(messages) if each["role"] == "assistant"]
+    places = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
     places = [places[target] for target in targets]
     end = end_of_answer(tokenizer)
     text = _render(tokenizer, messages)

@@ -69,7 +69,8 @@ def encode(
     Raises InputError where the tokenizer's template neither marks answers nor shows where they are.
     """
     remaining = chain.from_iterable(
-        render(tokenizer, each.messages, each.targets) for each in conversations
+        render(tokenizer, conversation.messages, conversation.targets)
+        for conversation in conversations
     )
     while batch := list(islice(remaining, _ROWS_AT_ONCE)):
         texts = [rendered.text for rendered in batch]
@@ -103,5 +104,5 @@ def _row_of_pieces(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Ro
         return None
     is_target = [place % 2 == 1 for place, piece in enumerate(ids) for _ in piece]
     return Row(
-        np.array([each for piece in ids for each in piece], dtype=np.int32), np.array(is_target)
+        np.array([token for piece in ids for token in piece], dtype=np.int32), np.array(is_target)
     )

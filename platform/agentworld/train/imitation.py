@@ -37,14 +37,18 @@ def run(
 
 def _pursuits(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
     """Episodes with a task, good or bad, that a policy for training may see."""
-    pursuits = (each for each in trajectories if each.task is not None and not each.held_out)
-    for pursuit in islice(pursuits, num_episodes):
-        yield _actions_of(pursuit)
+    pursuits = (
+        trajectory
+        for trajectory in trajectories
+        if trajectory.task is not None and not trajectory.held_out
+    )
+    for trajectory in islice(pursuits, num_episodes):
+        yield _actions_of(trajectory)
 
 
-def _actions_of(pursuit: Trajectory) -> Conversation:
-    assert pursuit.task is not None
-    *_, last = pursuit.turns
-    messages = agent_messages(pursuit.task.instruction, pursuit.turns[:-1])
+def _actions_of(trajectory: Trajectory) -> Conversation:
+    assert trajectory.task is not None
+    *_, last = trajectory.turns
+    messages = agent_messages(trajectory.task.instruction, trajectory.turns[:-1])
     messages.append({"role": "assistant", "content": last.action})
-    return Conversation(messages, tuple(range(len(pursuit.turns))))
+    return Conversation(messages, tuple(range(len(trajectory.turns))))

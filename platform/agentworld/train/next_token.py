@@ -80,7 +80,7 @@ def new_tiny_model(
     model: ModelRecipe, tiny: Sequence[TinyModel], texts: Iterable[str]
 ) -> LanguageModel:
     """A new model for these domains, whose tokenizer learns from these texts."""
-    pattern = "|".join(each.pattern for each in tiny)
+    pattern = "|".join(tiny_model.pattern for tiny_model in tiny)
     return new_model(model, train_tokenizer(texts, pattern, model.vocabulary_size))
 
 
@@ -88,7 +88,11 @@ def warm_up_rows(
     language_model: LanguageModel, model: ModelRecipe, tiny: Sequence[TinyModel]
 ) -> list[Row]:
     """What a new model learns before it sees an episode."""
-    texts = [text for each in tiny for text in each.warm_up(model.num_warmup_texts, model.seed)]
+    texts = [
+        text
+        for tiny_model in tiny
+        for text in tiny_model.warm_up(model.num_warmup_texts, model.seed)
+    ]
     return list(encode_texts(language_model.tokenizer, texts)) if texts else []
 
 

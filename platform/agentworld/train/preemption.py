@@ -75,17 +75,17 @@ class _Notice(TrainerCallback):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = [signal.signal(each, self._hear) for each in _NOTICES]
+        before = [signal.signal(notice, self._hear) for notice in _NOTICES]
         try:
             yield
         finally:
-            for each, handler in zip(_NOTICES, before, strict=True):
-                signal.signal(each, handler)
+            for notice, handler in zip(_NOTICES, before, strict=True):
+                signal.signal(notice, handler)
 
     def _hear(self, *_: object) -> None:
         self._is_signalled = True
-        for each in _NOTICES:
-            signal.signal(each, signal.SIG_DFL)
+        for notice in _NOTICES:
+            signal.signal(notice, signal.SIG_DFL)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object

@@ -58,7 +58,7 @@ def _config(folder: Path) -> PreTrainedConfig | None:
 def _class_of(config: PreTrainedConfig) -> type[PreTrainedModel] | None:
     kinds = (getattr(transformers, name, None) for name in config.architectures or ())
     models = (
-        each for each in kinds if isinstance(each, type) and issubclass(each, PreTrainedModel)
+        kind for kind in kinds if isinstance(kind, type) and issubclass(kind, PreTrainedModel)
     )
     return next(models, None)
 
