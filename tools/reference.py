@@ -110,15 +110,19 @@ def commands() -> str:
 def _command(command: Any, name: str) -> Iterator[str]:
     nested = getattr(command, "commands", None)
     if nested:
-        for verb, each in nested.items():
-            yield from _command(each, f"{name} {verb}")
+        for verb, subcommand in nested.items():
+            yield from _command(subcommand, f"{name} {verb}")
         return
     text = "\n".join(line.strip() for line in command.help.splitlines()).strip()
     yield f"\n## {name}\n\n{text}\n\n" + _head("argument or option", "default", "meaning")
-    for each in command.params:
-        values = each.default if isinstance(each.default, list | tuple) else [each.default]
-        default = "required" if each.required else _default(", ".join(map(_word, values)))
-        yield _row(f"`{_usage(each)}`", default, each.help or "")
+    for parameter in command.params:
+        values = (
+            parameter.default
+            if isinstance(parameter.default, list | tuple)
+            else [parameter.default]
+        )
+        default = "required" if parameter.required else _default(", ".join(map(_word, values)))
+        yield _row(f"`{_usage(parameter)}`", default, parameter.help or "")
 
 
 def _usage(parameter: Any) -> str:
@@ -153,9 +157,9 @@ def failures() -> str:
 
 def _classes(kind: type[errors.AgentworldError]) -> Iterator[type[errors.AgentworldError]]:
     yield kind
-    for each in kind.__subclasses__():
-        if each.__module__ == errors.__name__:
-            yield from _classes(each)
+    for subclass in kind.__subclasses__():
+        if subclass.__module__ == errors.__name__:
+            yield from _classes(subclass)
 
 
 def environment() -> str:
@@ -179,11 +183,11 @@ def _variables(kind: type[BaseSettings]) -> Iterator[str]:
     for name, field in kind.model_fields.items():
         names = [f"{prefix}{name}".upper()]
         if isinstance(field.validation_alias, AliasChoices):
-            names = [str(each) for each in field.validation_alias.choices]
+            names = [str(choice) for choice in field.validation_alias.choices]
         default = "required" if field.is_required() else _default(field.default)
         if kind is Stores:
             default = "in `--store`"
-        variable = " or ".join(f"`{each}`" for each in names)
+        variable = " or ".join(f"`{name}`" for name in names)
         yield _row(variable, type_words(field), default, words.get(name, ""))
 
 
