@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from agentworld_cli.alias import who
+from agentworld_cli.alias import user_name
 from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agentworld.records.agent_use import AgentUse
 
 app = typer.Typer(help="Validate, register and list agents.", no_args_is_help=True)
-add_steps(app, "agent", but=["register"])
+add_steps(app, "agent", excluded=["register"])
 
 _As = Annotated[
     str,
@@ -45,7 +45,9 @@ _As = Annotated[
 _By = Annotated[
     str,
     typer.Option(
-        metavar="WHO", callback=lambda by: by or who(), help="Who decided it; else your user name."
+        metavar="WHO",
+        callback=lambda by: by or user_name(),
+        help="Who decided it; else your user name.",
     ),
 ]
 _Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, which is recorded.")]
@@ -166,10 +168,10 @@ def _show_use(agent_use: "AgentUse", *, as_json: bool) -> None:
     if as_json:
         show_json(agent_use)
         return
-    how = "out of use" if agent_use.ended else "in use"
+    state = "out of use" if agent_use.ended else "in use"
     reason = f": {plain(agent_use.reason)}" if agent_use.reason else ""
     print(
-        f"{agent_use.agent}  {how} as {agent_use.alias} since {agent_use.at},"
+        f"{agent_use.agent}  {state} as {agent_use.alias} since {agent_use.at},"
         f" by {plain(agent_use.by)}{reason}"
     )
 

@@ -59,7 +59,7 @@ def set_(
     from agentworld.records.gate import Gate
 
     evidence = MoveConditions(tuple(map(Gate.parse, gates)), report, override)
-    change = set_alias(alias, simulator, Path(store), who(), evidence)
+    change = set_alias(alias, simulator, Path(store), user_name(), evidence)
     due = due_by(change, Path(store))
     problems = [f"{agent}: {use.problem}" for agent, use in sorted(due.items()) if use.problem]
     if as_json:
@@ -122,7 +122,7 @@ def _json(change: "AliasChange") -> dict[str, object]:
     return change.model_dump(mode="json", exclude_defaults=True)
 
 
-def who() -> str:
+def user_name() -> str:
     """Who calls, as the machine knows them."""
     try:
         return getpass.getuser()

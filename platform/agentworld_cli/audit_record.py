@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agentworld.errors import InputError
-from agentworld_cli.alias import who
+from agentworld_cli.alias import user_name
 from agentworld_cli.moment import At, sources_at
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
@@ -114,7 +114,7 @@ def restored(
     """
     from agentworld.operations.declarations import restored as declare
 
-    losses = declare(Path(store), reason, who())
+    losses = declare(Path(store), reason, user_name())
     if as_json:
         show_json(losses)
         return
@@ -142,7 +142,7 @@ def withdrawn(
     """
     from agentworld.operations.declarations import withdrawn as declare
 
-    withdrawals = declare(Path(store), versions or (), reason, who())
+    withdrawals = declare(Path(store), versions or (), reason, user_name())
     if as_json:
         show_json(withdrawals)
         return

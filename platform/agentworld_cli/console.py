@@ -28,5 +28,5 @@ def console(
     overrides: dict[str, Any] = {"access": access} if access else {}
     settings = Settings(store=store, host=host, port=port, **overrides)
     check_free(settings.port)
-    where = f"the console answers at http://{host}:{port}"
-    serve(settings, lambda: terminal.print(where, soft_wrap=True))
+    message = f"the console answers at http://{host}:{port}"
+    serve(settings, lambda: terminal.print(message, soft_wrap=True))

@@ -66,11 +66,11 @@ def cost(
     from agentworld.operations.ledger import existing_ledger
 
     filters = {"tenant": tenant, "run": run, "episode": episode}
-    of = {name: value for name, value in filters.items() if value}
+    selection = {name: value for name, value in filters.items() if value}
     share = group_by or ("episode" if run or episode else "run")
     ledger, prices = existing_ledger(Path(store)), Prices.from_environment()
     agents = _agents(Path(store)) if share == "agent" else {}
-    report = costs(ledger, prices, share, agents, **of)
+    report = costs(ledger, prices, share, agents, **selection)
     if as_json:
         show_json(report)
     else:

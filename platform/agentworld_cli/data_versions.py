@@ -70,12 +70,12 @@ def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json 
     print(f"{brief(difference.first)} and {brief(difference.second)}")
     for item in difference.differences:
         print(f"  {plain(item.what):<40} {_value(item.first)} -> {_value(item.second)}")
-    for number, where in (
+    for number, place in (
         (difference.num_only_first, "only in the first"),
         (difference.num_only_second, "only in the second"),
         (difference.num_both, "in both"),
     ):
-        print(f"  {number:>10,}  trajectories {where}")
+        print(f"  {number:>10,}  trajectories {place}")
 
 
 def inspect(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentworld.records.report import Estimate
 
 app = typer.Typer(help="Measure world models on held-out live episodes.", no_args_is_help=True)
-add_steps(app, "evaluate", but=["served"])
+add_steps(app, "evaluate", excluded=["served"])
 
 
 @app.command()

@@ -143,13 +143,13 @@ def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
 def _parts(item: Imported) -> list[dict[str, str]]:
     """What each event of a record became, in the record's order."""
     turns = item.trajectory.turns if item.trajectory else ()
-    became = {}
+    outcomes = {}
     for number, pair in enumerate(item.pairs):
-        became[pair.action] = (f"action of turn {number}", turns[number].action)
-        became[pair.observation] = (f"observation of turn {number}", turns[number].observation)
+        outcomes[pair.action] = (f"action of turn {number}", turns[number].action)
+        outcomes[pair.observation] = (f"observation of turn {number}", turns[number].observation)
     parts = []
     for number, event in enumerate(item.events):
         default = event.role if event.role == "start" else f"left out, {event.reason or 'unpaired'}"
-        what, text = became.get(number, (default, event.text))
-        parts.append({"place": event.place, "became": what, "text": text})
+        outcome, text = outcomes.get(number, (default, event.text))
+        parts.append({"place": event.place, "became": outcome, "text": text})
     return parts

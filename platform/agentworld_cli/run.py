@@ -182,5 +182,7 @@ def export(
     from agentworld.audit.export.logs import export_run
     from agentworld.operations.ledger import existing_ledger
 
-    acted = Path(trajectory) if trajectory else None
-    show_record(export_run(run, existing_ledger(Path(store)), Path(out), acted), as_json=as_json)
+    trajectory_path = Path(trajectory) if trajectory else None
+    show_record(
+        export_run(run, existing_ledger(Path(store)), Path(out), trajectory_path), as_json=as_json
+    )

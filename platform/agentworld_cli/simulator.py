@@ -261,7 +261,7 @@ def _validation_state(validity: "Validity") -> str:
         return state
     words = f"{state} by {validity.answers.num} answers"
     bad = {"missing": validity.answers.missing, "cut off": validity.answers.cut_off}
-    return ", ".join([words, *(f"{num} {what}" for what, num in bad.items() if num)])
+    return ", ".join([words, *(f"{num} {label}" for label, num in bad.items() if num)])
 
 
 def _described(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":

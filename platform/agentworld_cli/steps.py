@@ -11,11 +11,11 @@ from agentworld.steps.table import STEPS
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
 
 
-def add_steps(app: typer.Typer, noun: str, but: Collection[str] = ()) -> None:
+def add_steps(app: typer.Typer, noun: str, excluded: Collection[str] = ()) -> None:
     """Adds the commands of a noun, but for some that do more than one step."""
     for step in STEPS.values():
         group, _, name = step.command.partition(" ")
-        if group == noun and name not in but:
+        if group == noun and name not in excluded:
             app.command(name)(_command(step))
 
 

@@ -8,7 +8,7 @@ from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, R
 from agentworld_cli.steps import add_steps, folder_help
 
 app = typer.Typer(help="Train a stage of a world model, or an agent.", no_args_is_help=True)
-add_steps(app, "train", but=["agent"])
+add_steps(app, "train", excluded=["agent"])
 
 
 @app.command()

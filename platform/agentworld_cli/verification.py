@@ -44,8 +44,8 @@ def show_everything(verification: "Verification", *, as_json: bool) -> None:
         runs = counted(len(verification.runs), "run")
         versions = counted(len(verification.versions), "version")
         problems = counted(len(verification.problems), "problem")
-        what = f"{runs} and {versions}{format_moment(verification.at)}"
-        print(f"{what}, of which {verification.num_unsigned} unsigned; {problems}")
+        subject = f"{runs} and {versions}{format_moment(verification.at)}"
+        print(f"{subject}, of which {verification.num_unsigned} unsigned; {problems}")
     check_none("what is there is not what was signed", verification.problems)
 
 
@@ -71,9 +71,9 @@ def check_names(store: Path, *, as_json: bool) -> None:
         raise EvidenceError("the history of names is not the one that was signed; restore it")
 
 
-def counted(num: int, what: str) -> str:
+def counted(num: int, noun: str) -> str:
     """As people say it."""
-    return f"{num} {what}{'' if num == 1 else 's'}"
+    return f"{num} {noun}{'' if num == 1 else 's'}"
 
 
 def by_how_much(run: "AgentRun", edge: "EdgeAudit | None") -> str:

@@ -145,9 +145,9 @@ class LineView:
             is_new = self._states.get(step.step) != step.state
             is_due = time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
             if is_new or (is_due and step.state == "running"):
-                self._tell(step)
+                self._print(step)
 
-    def _tell(self, step: StepProgress) -> None:
+    def _print(self, step: StepProgress) -> None:
         self._states[step.step] = step.state
         self._last_line = time.monotonic()
         ended = step.state in _ENDINGS

@@ -77,10 +77,14 @@ def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
 
 def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> int:
     """How often two edges between the same two columns cross."""
-    at = {node: (index, row) for index, own in enumerate(columns) for row, node in enumerate(own)}
+    positions = {
+        node: (index, row)
+        for index, column in enumerate(columns)
+        for row, node in enumerate(column)
+    }
     between: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for start, end in edges:
-        (left, from_row), (right, to_row) = at[start], at[end]
+        (left, from_row), (right, to_row) = positions[start], positions[end]
         between[left, right].append((from_row, to_row))
     return sum(_inversions([to_row for _, to_row in sorted(pairs)]) for pairs in between.values())
 
