@@ -126,8 +126,8 @@ def _import(
                 if item.trajectory and item.trajectory.held_out and not state.has_marks:
                     raise _Marked
                 if tally.add(file, item if state.has_marks else _dealt(recipe, item)):
-                    where = {"file": number, "records": count, **tally.position()}
-                    state.model_copy(update=where).save(out)
+                    position = {"file": number, "records": count, **tally.position()}
+                    state.model_copy(update=position).save(out)
             progress.show(number + 1)
         return tally.finish()
 

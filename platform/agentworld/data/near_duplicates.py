@@ -65,9 +65,9 @@ def _similar(
         rows, bucket, firsts = rows[is_other], bucket[is_other], firsts[is_other]
         is_near = np.zeros(len(rows), np.bool_)
         for start in range(0, len(rows), _PAIRS_AT_ONCE):
-            some = slice(start, start + _PAIRS_AT_ONCE)
-            equal = signatures[rows[some]] == signatures[firsts[some]]
-            is_near[some] = equal.mean(axis=1) >= threshold
+            batch = slice(start, start + _PAIRS_AT_ONCE)
+            equal = signatures[rows[batch]] == signatures[firsts[batch]]
+            is_near[batch] = equal.mean(axis=1) >= threshold
         yield from zip(firsts[is_near].tolist(), rows[is_near].tolist(), strict=True)
         rows, bucket = rows[~is_near], bucket[~is_near]
 
@@ -80,8 +80,8 @@ def _fold(band: Signatures) -> Hashes:
     return total
 
 
-def _unite(parents: list[int], one: int, other: int) -> None:
-    first, second = sorted((_root(parents, one), _root(parents, other)))
+def _unite(parents: list[int], row: int, other_row: int) -> None:
+    first, second = sorted((_root(parents, row), _root(parents, other_row)))
     parents[second] = first
 
 

@@ -53,7 +53,9 @@ def make_pools(job: PoolJob) -> BatchPools:
             removed.update(_masked(pool, sample))
             summary.add(trajectory)
             samples.setdefault(pool, []).append(sample)
-    return BatchPools({pool: pool_rows(some) for pool, some in samples.items()}, summary, removed)
+    return BatchPools(
+        {pool: pool_rows(pool_samples) for pool, pool_samples in samples.items()}, summary, removed
+    )
 
 
 def _staying(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:

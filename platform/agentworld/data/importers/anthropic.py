@@ -123,21 +123,21 @@ def _events(messages: dict[str, Message], start: str) -> Iterator[Event]:
 def events_of(message: Message, place: str, time: str) -> Iterator[Event]:
     """The events of one message."""
     for number, block in enumerate(blocks(message)):
-        where = f"{place}.content[{number}]" if isinstance(message.content, list) else place
+        location = f"{place}.content[{number}]" if isinstance(message.content, list) else place
         kind = kind_of(block)
         if kind in _USES:
-            use = _USE.validate_python({where: block})[where]
+            use = _USE.validate_python({location: block})[location]
             action = action_of(ToolCall(function=use.name, arguments=use.input))
-            yield Event(where, "action", action=action, call=use.id or "", time=time)
+            yield Event(location, "action", action=action, call=use.id or "", time=time)
         elif kind in _RESULTS:
-            result = _RESULT.validate_python({where: block})[where]
-            yield from _observation(result, where, time)
+            result = _RESULT.validate_python({location: block})[location]
+            yield from _observation(result, location, time)
         elif kind == "text":
-            text = text_of([block], where)[0]
+            text = text_of([block], location)[0]
             if text.strip():
-                yield Event(where, "left out", text, reason=_of(message.role))
+                yield Event(location, "left out", text, reason=_of(message.role))
         else:
-            yield Event(where, "left out", reason=f"block: {kind}")
+            yield Event(location, "left out", reason=f"block: {kind}")
 
 
 def _observation(result: _Result, place: str, time: str) -> Iterator[Event]:

@@ -92,7 +92,7 @@ def _continued(document: Document, file: SourceFile) -> Iterator[Event]:
     """The events of the files that go on with a document, one after another."""
     read = {_name_of(file)}
     while name := document.continued_trajectory_ref:
-        following = None if "/" in name or name in read else _document_in(file.beside(name))
+        following = None if "/" in name or name in read else _document_in(file.sibling(name))
         if following is None:
             reason = "continuation that cannot be read"
             yield Event("continued_trajectory_ref", "left out", reason=reason)
@@ -108,7 +108,7 @@ def _is_continuation(file: SourceFile) -> bool:
     if not match:
         return False
     number = int(match["number"]) - 1
-    before = file.beside(f"{match['start']}{f'.cont-{number}' if number else ''}{match['end']}")
+    before = file.sibling(f"{match['start']}{f'.cont-{number}' if number else ''}{match['end']}")
     document = _document_in(before)
     return document is not None and document.continued_trajectory_ref == _name_of(file)
 

@@ -43,13 +43,13 @@ def events_of_document(
     """
     subagents = _Subagents(document, place)
     for number, step in enumerate(document.steps):
-        where = f"{place}steps[{number}]"
+        location = f"{place}steps[{number}]"
         if step.is_copied_context:
-            yield Event(where, "left out", reason="copied context")
+            yield Event(location, "left out", reason="copied context")
         elif step.source == "agent":
-            yield from _of_agent(step, where, subagents)
+            yield from _of_agent(step, location, subagents)
         else:
-            yield from _of_others(step, where, subagents, is_start=has_start)
+            yield from _of_others(step, location, subagents, is_start=has_start)
             has_start = has_start and step.source != "user"
     yield from subagents.rest()
 
@@ -63,7 +63,7 @@ class _Subagents:
             f"{place}subagent_trajectories[{number}].": subagent for number, subagent in embedded
         }
         self._documents = {
-            subagent.trajectory_id: (at, subagent) for at, subagent in places.items()
+            subagent.trajectory_id: (path, subagent) for path, subagent in places.items()
         }
         self._places = dict.fromkeys(places)
 
@@ -71,12 +71,12 @@ class _Subagents:
         """What they did whom a result names."""
         yield Event(place, "left out", reason="report of a sub-agent")
         for ref in refs:
-            at, document = self._documents.get(ref.trajectory_id or "", ("", None))
+            path, document = self._documents.get(ref.trajectory_id or "", ("", None))
             if document is None:
                 yield Event(place, "left out", reason="sub-agent whose trajectory is elsewhere")
-            elif at in self._places:
-                del self._places[at]
-                yield from events_of_document(document, at)
+            elif path in self._places:
+                del self._places[path]
+                yield from events_of_document(document, path)
 
     def rest(self) -> Iterator[Event]:
         """Those that no result names: nobody knows when they acted."""
@@ -92,11 +92,11 @@ def _of_others(step: Step, place: str, subagents: _Subagents, *, is_start: bool)
         yield Event(place, "left out", text, reason=f"message of the {step.source}")
     yield from parts
     for number, result in enumerate(step.results):
-        where = _result(place, number)
+        location = _result(place, number)
         if result.subagent_trajectory_ref:
-            yield from subagents.read(result.subagent_trajectory_ref, where)
+            yield from subagents.read(result.subagent_trajectory_ref, location)
         else:
-            yield Event(where, "left out", reason=f"result of a step of the {step.source}")
+            yield Event(location, "left out", reason=f"result of a step of the {step.source}")
 
 
 def _of_agent(step: Step, place: str, subagents: _Subagents) -> Iterator[Event]:
@@ -123,11 +123,11 @@ def _actions(step: Step, place: str) -> Iterator[Event]:
     joined = _joined(step, delegated)
     time = step.timestamp or ""
     for number, call in enumerate(step.tool_calls or []):
-        where = f"{place}.tool_calls[{number}]"
+        location = f"{place}.tool_calls[{number}]"
         if call.tool_call_id in delegated:
-            yield Event(where, "left out", reason="call of a sub-agent")
+            yield Event(location, "left out", reason="call of a sub-agent")
         elif call not in joined:
-            yield Event(where, "action", action=_action(call), call=call.tool_call_id, time=time)
+            yield Event(location, "action", action=_action(call), call=call.tool_call_id, time=time)
     if joined:
         calls = tuple(part for call in joined for part in _action(call).calls)
         yield Event(f"{place}.tool_calls", "action", action=Action("", calls), time=time)

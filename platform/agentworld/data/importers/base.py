@@ -69,7 +69,7 @@ class NamedImporter(Importer, Protocol):
 
 _KINDS = Kinds[Importer](
     group="agentworld.importers",
-    what="form of recordings",
+    noun="form of recordings",
     attribute="IMPORTER",
     modules={
         "anthropic": "agentworld.data.importers.anthropic",
@@ -109,8 +109,10 @@ def form_of(files: Sequence[SourceFile]) -> str:
     claims = _claims_by_name(files) or _claims_by_row(files)
     if len(claims) == 1:
         return claims[0]
-    what = f"fits {' and '.join(claims)}" if claims else "fits no form"
-    raise InputError(f"{files[0].name} {what}; name one with --format: {', '.join(_KINDS.names)}")
+    problem = f"fits {' and '.join(claims)}" if claims else "fits no form"
+    raise InputError(
+        f"{files[0].name} {problem}; name one with --format: {', '.join(_KINDS.names)}"
+    )
 
 
 def _claims_by_name(files: Sequence[SourceFile]) -> list[str]:
@@ -168,8 +170,8 @@ def problem_of(trajectory: Trajectory) -> str:
     if _is_unicode(trajectory):
         return ""
     bad = (number for number, turn in enumerate(trajectory.turns) if not _is_unicode(turn))
-    where = next((f"turns.{number}" for number in bad), "what stands before the turns")
-    return f"{where}: a text in it is no Unicode, for it holds half a character"
+    location = next((f"turns.{number}" for number in bad), "what stands before the turns")
+    return f"{location}: a text in it is no Unicode, for it holds half a character"
 
 
 def _is_unicode(record: Record) -> bool:

@@ -123,8 +123,8 @@ def _list(value: JsonValue, path: str) -> tuple[str, list[JsonValue]]:
             continue
         if isinstance(messages, list):
             return name or _LISTS[0], messages
-    what = f"{path} is no list of messages" if path else "it has no list of messages"
-    raise InputError(f"{what}; name its path with --set messages=PATH")
+    problem = f"{path} is no list of messages" if path else "it has no list of messages"
+    raise InputError(f"{problem}; name its path with --set messages=PATH")
 
 
 def _messages(values: Sequence[JsonValue], options: ChatOptions) -> list[Message]:

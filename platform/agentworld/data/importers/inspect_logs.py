@@ -135,8 +135,8 @@ def _of_json(file: SourceFile) -> Iterator[LoggedSample]:
             yield LoggedSample(_UNKNOWN, log)
             continue
         for number, sample in enumerate(log.samples or []):
-            where = f"samples[{number}]"
-            place = f"{row.place}, {where}" if row.place else where
+            location = f"samples[{number}]"
+            place = f"{row.place}, {location}" if row.place else location
             yield LoggedSample(log.eval, Row(place, sample))
 
 

@@ -148,8 +148,8 @@ def _actions(message: Message, place: str, time: str) -> Iterator[Event]:
         calls = [*calls, ToolCall(function=message.function_call)]
     for number, call in enumerate(calls):
         action = action_of(call)
-        where = f"{place}.tool_calls[{number}]"
-        yield Event(where, "action", action=action, call=call.id or "", time=time)
+        location = f"{place}.tool_calls[{number}]"
+        yield Event(location, "action", action=action, call=call.id or "", time=time)
 
 
 def action_of(call: ToolCall) -> Action:

@@ -148,8 +148,8 @@ def _events(messages: dict[str, _Message], submission: str) -> Iterator[Event]:
 def _actions(message: _Message, text: str, place: str) -> Iterator[Event]:
     """Its calls, or else the commands that it lists, or else the only one in its text."""
     for number, call in enumerate(message.tool_calls or []):
-        where = f"{place}.tool_calls[{number}]"
-        yield Event(where, "action", "", action_of(call), call.id or "", message.time)
+        location = f"{place}.tool_calls[{number}]"
+        yield Event(location, "action", "", action_of(call), call.id or "", message.time)
     if message.tool_calls:
         return
     entries = message.extra.actions if message.extra else None
@@ -159,10 +159,10 @@ def _actions(message: _Message, text: str, place: str) -> Iterator[Event]:
             yield Event(place, "action", "", Action(commands[0]), "", message.time)
         return
     for number, entry in enumerate(entries):
-        where, call_id = f"{place}.extra.actions[{number}]", entry.tool_call_id or ""
+        location, call_id = f"{place}.extra.actions[{number}]", entry.tool_call_id or ""
         calls = (Call("bash", {"command": entry.command}),)
         action = Action("", calls) if call_id else Action(entry.command)
-        yield Event(where, "action", "", action, call_id, message.time)
+        yield Event(location, "action", "", action, call_id, message.time)
 
 
 def _observation(message: _Message, text: str, place: str) -> Event:

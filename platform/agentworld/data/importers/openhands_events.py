@@ -68,8 +68,8 @@ class OpenHandsEvent(BaseModel):
         """Of an action, as the harness has them."""
         if self.args is not None:
             return self.args
-        beside = {"content": self.content} if "content" in self.model_fields_set else {}
-        return {**beside, **(self.model_extra or {})}
+        content = {"content": self.content} if "content" in self.model_fields_set else {}
+        return {**content, **(self.model_extra or {})}
 
 
 def events_of(events: Mapping[str, OpenHandsEvent]) -> Iterator[Event]:

@@ -69,8 +69,8 @@ def sdk_events_of(events: Mapping[str, SdkEvent]) -> Iterator[Event]:
         elif event.kind == _OBSERVATION and event.tool_name not in _TOOLS_OF_HARNESS:
             yield from _observation(event, place)
         else:
-            what = f"{event.kind} of {event.tool_name}" if event.tool_name else event.kind
-            yield Event(place, "left out", reason=f"event: {what}")
+            label = f"{event.kind} of {event.tool_name}" if event.tool_name else event.kind
+            yield Event(place, "left out", reason=f"event: {label}")
 
 
 def _action(event: SdkEvent, place: str) -> Iterator[Event]:

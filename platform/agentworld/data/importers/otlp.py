@@ -27,9 +27,9 @@ class Export(BaseModel):
         """Each span, as it is, with its place."""
         for number, resource in enumerate(self.resources):
             for inner, scope in enumerate(resource.scopes):
-                where = f"resourceSpans[{number}].scopeSpans[{inner}]"
+                location = f"resourceSpans[{number}].scopeSpans[{inner}]"
                 for innermost, span in enumerate(scope.spans):
-                    yield f"{where}.spans[{innermost}]", span
+                    yield f"{location}.spans[{innermost}]", span
 
 
 def attributes_of(value: object) -> object:

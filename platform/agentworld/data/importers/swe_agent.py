@@ -113,5 +113,5 @@ def _events(step: _Step, place: str) -> Iterator[Event]:
     if step.observation is not None:
         spans = spans_of(text, _MARKS)
         is_cut = any(span.what == "cut" for span in spans)
-        where = f"{place}.observation"
-        yield Event(where, "observation", text, spans=spans, is_cut=is_cut)
+        location = f"{place}.observation"
+        yield Event(location, "observation", text, spans=spans, is_cut=is_cut)
