@@ -20,8 +20,8 @@ def main(environment: Path, files: list[str]) -> None:
     (packages,) = environment.glob("lib/python3*/site-packages")
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python")]
     while missing := _missing(packages, set(pins)):
-        exactly = [f"{name}=={pins[name]}" for name in sorted(missing)]
-        subprocess.run([*pip, "install", "-q", "--no-deps", *exactly], check=True)
+        pinned_requirements = [f"{name}=={pins[name]}" for name in sorted(missing)]
+        subprocess.run([*pip, "install", "-q", "--no-deps", *pinned_requirements], check=True)
 
 
 def _missing(packages: Path, pinned: set[str]) -> set[str]:

@@ -12,7 +12,7 @@ from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import read_progress
 from agentworld.runner.remote import located
 from agentworld.runner.step import output_of
-from agentworld.storage.working_copy import there
+from agentworld.storage.working_copy import address_of
 
 LOG = "pipeline.log"
 
@@ -21,7 +21,7 @@ def start(recipe: str, store: Path) -> subprocess.Popen[bytes]:
     """Starts the job in a store's folder; it ends with status 0 when every step is finished."""
     with (store / LOG).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", __name__, recipe, there(str(store))],
+            [sys.executable, "-m", __name__, recipe, address_of(str(store))],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

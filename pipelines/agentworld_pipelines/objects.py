@@ -13,7 +13,7 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld.steps.deploy import Naming
 from agentworld.storage.address import redact
-from agentworld.storage.working_copy import is_bucket, there
+from agentworld.storage.working_copy import address_of, is_bucket
 from agentworld_pipelines.deployment import Target
 
 _DIGITS = 12
@@ -104,7 +104,7 @@ def _weights(target: Target, naming: Naming) -> Weights:
     """Where the operator finds the model's files; raises InputError where it would not."""
     claim, secret = target.deployment.claim, target.deployment.secret
     model = naming.simulator.model.resolve()
-    if is_bucket(address := there(str(model))):
+    if is_bucket(address := address_of(str(model))):
         if claim:
             raise InputError(
                 f"{redact(address)} is in a bucket, and deploy.claim of the placement is {claim};"

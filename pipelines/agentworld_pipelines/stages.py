@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from agentworld.errors import EnvironmentUnavailable
 from agentworld.records.gate import GateVerdict
 from agentworld.runner.folders import VERDICT
-from agentworld.runner.remote import anywhere, located_path
+from agentworld.runner.remote import located_path, on_store
 from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import copy_of
 
@@ -57,7 +57,7 @@ def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "
     return run_by_name(step, recipe, store, simulator)
 
 
-@anywhere
+@on_store
 def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> str:
     """The folder of the finished step.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
 from agentworld.cluster.names import PIPELINES
-from agentworld.storage.working_copy import there
+from agentworld.storage.working_copy import address_of
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
@@ -60,7 +60,7 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) -> Object:
     """Trains a stage: its arguments are the recipe, the store and the inputs' folders."""
     assert place.nodes is not None
-    name = name_of(stage, there(str(folder)))
+    name = name_of(stage, address_of(str(folder)))
     command = [stage, *arguments]
     return sealed(
         {

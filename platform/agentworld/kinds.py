@@ -15,13 +15,13 @@ class Kinds(Generic[_Kind]):
     """Objects of one kind by name; the module of each is imported when it is named."""
 
     def __init__(
-        self, *, group: str, modules: Mapping[str, str], what: str, attribute: str
+        self, *, group: str, modules: Mapping[str, str], noun: str, attribute: str
     ) -> None:
-        """`group` is that of the entry points by which other packages add theirs, `what` the word
+        """`group` is that of the entry points by which other packages add theirs, `noun` the word
         for one, and `attribute` its name in our modules.
         """
         self._group = group
-        self._what = what
+        self._noun = noun
         self._attribute = attribute
         self._modules = modules
         self._loaded: dict[str, _Kind] = {}
@@ -40,7 +40,7 @@ class Kinds(Generic[_Kind]):
         if name in self._added:
             return self._added[name].module
         raise InputError(
-            f"there is no {self._what} {name!r} here; there is {', '.join(self.names)}"
+            f"there is no {self._noun} {name!r} here; there is {', '.join(self.names)}"
         )
 
     @property

@@ -19,7 +19,7 @@ from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.operations.attested import attested
-from agentworld.operations.runs import desk
+from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest, Record
 from agentworld.records.run import AgentRun
 from agentworld.storage.simulators import SimulatorStore
@@ -147,7 +147,7 @@ def _close(of: AuditStore, large: Trained) -> None:
     simulator = SimulatorStore(of.store).find(large.run.simulator)
 
     async def close() -> AgentRun:
-        async with desk(simulator, of.store) as at:
+        async with run_backend(simulator, of.store) as at:
             return await at.close(large.run.id, large.closing)
 
     asyncio.run(close())

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.operations import registering
-from agentworld.operations.statements import hand_in, sign
+from agentworld.operations.statements import sign, submit
 from agentworld.records.step_statement import Registered, Validation
 
 
 def file(told: Registered | Validation, store: Path) -> None:
     folder = _folder(store, told.digest)
     sign(told, store, folder)
-    hand_in(folder, store)
+    submit(folder, store)
 
 
 def registered(
@@ -19,7 +19,7 @@ def registered(
 ) -> VersionRef:
     folder = _folder(store, what.digest)
     ref = registering.registered(name, what, model, registry, store, folder)
-    hand_in(folder, store)
+    submit(folder, store)
     return ref
 
 

@@ -65,7 +65,7 @@ def refuse_environments(launchers: frozenset[str]) -> Iterator[Guard]:
         _guards.remove(guard)
 
 
-def _hear(event: str, arguments: tuple[object, ...]) -> None:
+def _on_audit_event(event: str, arguments: tuple[object, ...]) -> None:
     if _guards and event in _EVENTS and (program := _refused(event, arguments)):
         _guards[-1].refuse(program)
 
@@ -76,7 +76,7 @@ _hooks: list[str] = []
 def _add_hook() -> None:
     """Once for a process: a hook cannot be taken away."""
     if not _hooks:
-        sys.addaudithook(_hear)
+        sys.addaudithook(_on_audit_event)
         _hooks.append("added")
 
 

@@ -95,7 +95,7 @@ async def play_all(
     limiter = asyncio.Semaphore(concurrency)
     done = 0
 
-    async def one(task: Task) -> EpisodeResult:
+    async def play_task(task: Task) -> EpisodeResult:
         nonlocal done
         async with limiter:
             played = await play(policy, domain, world, task)
@@ -103,7 +103,7 @@ async def play_all(
         on_progress(done, len(tasks))
         return played
 
-    played = await asyncio.gather(*map(one, tasks))
+    played = await asyncio.gather(*map(play_task, tasks))
     if all(episode.success is None for episode in played):
         raise EngineError(f"none of {len(tasks)} episodes could be played: {played[0].problem}")
     return played

@@ -88,7 +88,7 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
 
     async def ask(_: Sequence[Turn], action: str) -> str | None:
         nonlocal problem
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             observation = (await world.step(episode, action)).observation
         except SimulatorError as error:
@@ -96,7 +96,7 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
                 return NOTHING
             problem = str(error)
             return None
-        seconds.append(time.monotonic() - began)
+        seconds.append(time.monotonic() - start)
         return observation
 
     judged = await free_run(judge, domain_of(sample.domain), sample.turns, ask)

@@ -50,8 +50,12 @@ def _lead(served: Episodes, baseline: Episodes, recipe: NightlyRecipe) -> Figure
     def of(after: Values, before: Values) -> Estimate:
         return estimate_difference(after, before, recipe.num_resamples, recipe.seed)
 
-    mine, theirs = values_of(served, is_any), values_of(baseline, is_any)
+    served_values, baseline_values = values_of(served, is_any), values_of(baseline, is_any)
     return Figures(
         exact_match=of(exact(served, is_any), exact(baseline, is_any)),
-        metrics={name: of(mine[name], theirs[name]) for name in mine if name in theirs},
+        metrics={
+            name: of(served_values[name], baseline_values[name])
+            for name in served_values
+            if name in baseline_values
+        },
     )

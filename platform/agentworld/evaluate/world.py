@@ -79,7 +79,10 @@ async def evaluate_world(
     return ScoredWorld(
         score=_summary(judged, free, recipe),
         exact=tuple(tuple(turn.exact for turn in episode) for episode in judged),
-        values={name: tuple(map(tuple, of)) for name, of in values_of(judged, is_any).items()},
+        values={
+            name: tuple(map(tuple, episodes))
+            for name, episodes in values_of(judged, is_any).items()
+        },
     )
 
 

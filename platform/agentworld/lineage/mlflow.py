@@ -35,9 +35,9 @@ from agentworld.lineage.model_version import (
     is_ours,
     is_searchable,
     logged_model_of,
+    mlflow_tag,
     ref_of,
     same,
-    spelled,
     summary_of,
     where,
 )
@@ -152,15 +152,15 @@ class MlflowRegistry(MlflowDataSets):
     def agents(self, limit: int) -> list[Version]:
         """So many registered agents at most, the newest first."""
         newest = ["creation_timestamp DESC", "version_number DESC"]
-        of = where("kind", "agent")
-        versions = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
+        condition = where("kind", "agent")
+        versions = self._ask(lambda: self._client.search_model_versions(condition, limit, newest))
         return read_each(versions, summary_of).records
 
     def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
         version = self._version(ref)
-        of = logged_model_of(version)
-        model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(of)))
+        model_id = logged_model_of(version)
+        model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(model_id)))
         location = model.artifact_location if model else None
         self._ask(lambda: download(version.source, location, target))
 
@@ -173,7 +173,7 @@ class MlflowRegistry(MlflowDataSets):
         inputs: Inputs,
         signature: str | None,
     ) -> VersionRef:
-        tags = {spelled(tag): value for tag, value in tags_of(entity).items()}
+        tags = {mlflow_tag(tag): value for tag, value in tags_of(entity).items()}
         if ref := self._ask(lambda: self._registered(name, tags)):
             return ref
         experiment = self._ask(self._experiment)
@@ -243,7 +243,7 @@ class MlflowRegistry(MlflowDataSets):
 
     def _record(self, ref: VersionRef, kind: str) -> str:
         version = self._version(ref)
-        if version.tags.get(spelled("kind")) != kind:
+        if version.tags.get(mlflow_tag("kind")) != kind:
             raise InputError(f"{ref} is no {kind.replace('-', ' ')}; name a version of one")
         return self._text(version, _RECORD)
 

@@ -17,7 +17,7 @@ from agentworld.operations.ledger import existing_ledger
 from agentworld.operations.registering import registered
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.serving import deployed_service
-from agentworld.operations.statements import hand_in
+from agentworld.operations.statements import submit
 from agentworld.records.agent_use import AgentName
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, model_files
@@ -84,7 +84,7 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
 
     inputs = {"model": artifact, "run": closed.digest, "registry": registry_digest()}
     folder = run_step(Path(store), "adopt", [_AdoptionRequest(name=name, run=run)], inputs, work)
-    return str(hand_in(folder, Path(store)))
+    return str(submit(folder, Path(store)))
 
 
 def _checked(model: Path, name: str) -> int:

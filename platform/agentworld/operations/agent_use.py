@@ -50,7 +50,9 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
         )
     except ValidationError as error:
         raise InputError(f"{ref} cannot be used so; correct {first_problem(error)}") from error
-    agent_use = asyncio.run(_done(store, lambda at: at.start_agent_use(ref.name, alias, move)))
+    agent_use = asyncio.run(
+        _done(store, lambda backend: backend.start_agent_use(ref.name, alias, move))
+    )
     registry.set_alias(ref, alias)
     return agent_use
 
@@ -58,7 +60,9 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
 def unuse(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> AgentUse:
     """From now on no version of this name is in use so; raises NotFound where none ever was."""
     registry = _registry(name, alias, store)
-    agent_use = asyncio.run(_done(store, lambda at: at.end_agent_use(name, alias, by, reason)))
+    agent_use = asyncio.run(
+        _done(store, lambda backend: backend.end_agent_use(name, alias, by, reason))
+    )
     registry.remove_alias(name, alias)
     return agent_use
 
@@ -106,7 +110,7 @@ def _registry(name: str, alias: str, store: Path) -> Registry:
     return open_registry(store)
 
 
-class _Desk(Protocol):
+class _AgentUseBackend(Protocol):
     """Raises a typed error for what a service refuses."""
 
     async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
@@ -118,7 +122,7 @@ class _Desk(Protocol):
         ...
 
 
-class _Here(NamedTuple):
+class _LocalBackend(NamedTuple):
     """A store's own signer of statements."""
 
     statement_signer: StatementSigner
@@ -130,7 +134,7 @@ class _Here(NamedTuple):
         return self.statement_signer.end_agent_use(name, alias, by, reason)
 
 
-async def _done(store: Path, work: Callable[[_Desk], Awaitable[AgentUse]]) -> AgentUse:
+async def _done(store: Path, work: Callable[[_AgentUseBackend], Awaitable[AgentUse]]) -> AgentUse:
     """By the service that is deployed, or by its own code here."""
     if operator := deployed_operator():
         try:
@@ -138,4 +142,4 @@ async def _done(store: Path, work: Callable[[_Desk], Awaitable[AgentUse]]) -> Ag
         finally:
             await operator.close()
     with closing(existing_ledger(store)) as ledger:
-        return await work(_Here(statement_signer_of(Stores.of(store), ledger)))
+        return await work(_LocalBackend(statement_signer_of(Stores.of(store), ledger)))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import Registry
-from agentworld.operations.runs import desk
+from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.edge import Claim, SignedEdge
@@ -34,8 +34,8 @@ def attested(
 async def _signed(
     run: AgentRun, claim: Claim, simulator: PinnedSimulator, store: Path
 ) -> SignedEdge:
-    async with desk(simulator, store) as at:
-        return await at.attest(run.id, claim)
+    async with run_backend(simulator, store) as backend:
+        return await backend.attest(run.id, claim)
 
 
 def _data(manifest: SimulatorManifest, registry: Registry) -> tuple[Digest, ...]:

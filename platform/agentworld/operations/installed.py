@@ -68,11 +68,11 @@ def check_installed(manifest: SimulatorManifest) -> None:
     if isinstance(manifest.engine, Endpoint):
         return
     pinned = Installed(manifest.engine.image, manifest.engine.lock)
-    here = installed(manifest.engine.kind)
-    if pinned != here:
+    current = installed(manifest.engine.kind)
+    if pinned != current:
         raise InputError(
-            f"the simulator's engine was pinned with {pinned} and here is {here}; serve it there,"
-            " or pin anew"
+            f"the simulator's engine was pinned with {pinned} and here is {current}; serve it"
+            " there, or pin anew"
         )
 
 

@@ -41,13 +41,13 @@ def frozen(
     artifact: ArtifactManifest, model: Path, recipe: Recipe, trained_on: Sequence[str] = ()
 ) -> SimulatorManifest:
     """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
-    here = installed(recipe.engine.kind)
+    current = installed(recipe.engine.kind)
     return pin(
         artifact,
         recipe.simulate,
         recipe.engine,
-        lock=here.lock,
-        image=here.image,
+        lock=current.lock,
+        image=current.image,
         version=version_elsewhere(recipe.engine.kind),
         context_tokens=recipe.simulate.context_tokens or context_tokens(model),
         trained_on=trained_on,

@@ -19,17 +19,17 @@ from agentworld.storage.datasets import prepared_dataset
 
 
 def registered(
-    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
+    name: str, record: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
 ) -> VersionRef:
     """A version; unsigned where no key can be had. What is signed for the ledger goes to `out`."""
     signer = registering_signer(store)
-    signature = sign_registration(registration_of(name, what), signer) if signer else None
-    if isinstance(what, WorldModel):
-        ref = registry.register_world_model(name, what, model, signature=signature)
+    signature = sign_registration(registration_of(name, record), signer) if signer else None
+    if isinstance(record, WorldModel):
+        ref = registry.register_world_model(name, record, model, signature=signature)
     else:
-        world_model = _world_model_of(what, registry, store)
+        world_model = _world_model_of(record, registry, store)
         ref = registry.register_agent(
-            name, what, model, signature=signature, world_model=world_model
+            name, record, model, signature=signature, world_model=world_model
         )
     if registration := _as_it_is(registry.stored(ref), store):
         sign(registration, store, out)
@@ -59,12 +59,12 @@ def _as_it_is(stored: StoredVersion, store: Path) -> Registered | None:
         check_registration(registration, stored.signature or "", trusted_steps(store))
     except EvidenceError:  # which the audit says
         return None
-    what = read_record(record)
+    origin = read_record(record)
     return Registered(
         registered_as=ref.name,
         version=ref.version,
         artifact=registration.artifact,
-        run=what.run if isinstance(what, Agent) else "",
+        run=origin.run if isinstance(origin, Agent) else "",
         record=registration.record,
         links=stored.links,
         at=now(),

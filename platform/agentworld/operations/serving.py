@@ -34,7 +34,7 @@ def served_at(
     engine: EngineRecipe,
     store: Path,
     logs: Path,
-    at: Listening = LOCAL,
+    listening: Listening = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """The simulator in this folder, at an address of its own."""
     # Absolute, because other processes read it.
@@ -42,7 +42,7 @@ def served_at(
     check_installed(pinned.manifest)
     fetch(pinned.model)
     manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
-    with serve_simulator(manifest, pinned.model, engine, stores, logs, at) as local:
+    with serve_simulator(manifest, pinned.model, engine, stores, logs, listening) as local:
         yield local
 
 
@@ -61,7 +61,9 @@ def served(
     digest = PinnedSimulator.read(simulator).digest
     with (
         served_at(simulator, engine, store, logs) as local,
-        _let_go(SimulatorClient(local.url, simulator=digest, trajectory=trajectory)) as client,
+        _closed_after(
+            SimulatorClient(local.url, simulator=digest, trajectory=trajectory)
+        ) as client,
     ):
         yield client
 
@@ -81,7 +83,7 @@ def reached(
     """
     client = deployed_service(simulator, trajectory)
     if client:
-        with _let_go(client):
+        with _closed_after(client):
             yield client
         return
     pinned = SimulatorStore(store).find(simulator)
@@ -121,7 +123,7 @@ def _credential(settings: ClientSettings) -> Credential | None:
 
 
 @contextmanager
-def _let_go(client: SimulatorClient) -> Iterator[SimulatorClient]:
+def _closed_after(client: SimulatorClient) -> Iterator[SimulatorClient]:
     """The client's connections end with the block, in which no event loop runs."""
     try:
         yield client

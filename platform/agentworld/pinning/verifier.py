@@ -37,7 +37,7 @@ class Settings(BaseSettings):
 
 def verify(settings: Settings) -> None:
     """Raises InputError naming the first file that is not the pinned one."""
-    began = time.monotonic()
+    start = time.monotonic()
     manifest = SimulatorManifest.read(settings.manifest)
     if settings.weights_url:
         fetch_files(settings.weights_url, manifest.files, settings.model_folder)
@@ -46,7 +46,7 @@ def verify(settings: Settings) -> None:
     adapted = adapter_arguments("vllm", settings.model_folder, manifest.digest)
     arguments = adapted or ("--served-model-name", manifest.digest)
     write_whole(settings.engine_arguments, " ".join(arguments).encode())
-    durations = f"fetched in {fetched - began:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
+    durations = f"fetched in {fetched - start:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
     sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {durations}\n")
 
 

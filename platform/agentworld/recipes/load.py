@@ -69,8 +69,8 @@ def _validate(kind: type[_Tree], path: Path, noun: str) -> tuple[_Tree | None, l
 
 
 def _sentence(problem: Problem, path: Path, noun: str) -> str:
-    where = f"line {problem.line} of the {noun}" if problem.line else f"the {noun}"
-    return f"{where} {path} is wrong at {problem.field}: {problem.message}"
+    location = f"line {problem.line} of the {noun}" if problem.line else f"the {noun}"
+    return f"{location} {path} is wrong at {problem.field}: {problem.message}"
 
 
 def _read(path: Path, noun: str) -> Document:

@@ -95,15 +95,15 @@ def _describe(
 ) -> Iterator[FieldDescription]:
     words = all_field_words(kind)
     for name, field in kind.model_fields.items():
-        where = f"{prefix}{name}"
+        path = f"{prefix}{name}"
         default = getattr(defaults, name, None)
         section = _record_of(field.annotation)
         if section and get_origin(field.annotation) is not tuple:
             nested = default if isinstance(default, BaseModel) else section.model_construct()
-            yield from _describe(section, f"{where}.", nested)
+            yield from _describe(section, f"{path}.", nested)
             continue
         yield FieldDescription(
-            name=where,
+            name=path,
             type=type_words(field),
             required=field.is_required() and default is None,
             default=_to_json(default),
@@ -111,14 +111,14 @@ def _describe(
             meaning=words.get(name, ""),
         )
         if section:
-            yield from _describe(section, f"{where}[].", None)
+            yield from _describe(section, f"{path}[].", None)
 
 
 def all_field_words(kind: type[BaseModel]) -> dict[str, str]:
     """The docstrings under all of a record's fields, those of its bases too."""
     bases = [base for base in reversed(kind.__mro__) if issubclass(base, BaseModel)]
-    mine = [base for base in bases if base.__module__.startswith("agentworld")]
-    return {name: text for base in mine for name, text in field_words(base).items()}
+    own_bases = [base for base in bases if base.__module__.startswith("agentworld")]
+    return {name: text for base in own_bases for name, text in field_words(base).items()}
 
 
 def _record_of(annotation: object) -> type[BaseModel] | None:

@@ -56,7 +56,7 @@ class Settings(BaseSettings):
     """The private key that signs the logs of simulators that a step serves, as PEM."""
 
 
-def anywhere(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
     """Lets a step's `store` be a URL too, and its folders and its answer be URLs in it."""
     signature = inspect.signature(step)
 
@@ -128,7 +128,7 @@ def leased(folder: Path, busy: str) -> Iterator[Lease | None]:
     """
     if copy := copy_of(folder):
         seconds = from_environment(Settings).lease_seconds
-        lease = Lease(copy.there(f"{folder}.lease"), busy, seconds)
+        lease = Lease(copy.to_address(f"{folder}.lease"), busy, seconds)
         with lease.hold():
             yield lease
     else:
@@ -225,9 +225,9 @@ def _to_local(copy: WorkingCopy, value: object) -> object:
     """A file in the bucket, as a recipe's, is brought."""
     if type(value) is tuple:  # of arguments, and no record
         return tuple(_to_local(copy, item) for item in value)
-    if not isinstance(value, str) or copy.here(value) == value:
+    if not isinstance(value, str) or copy.to_path(value) == value:
         return value
-    path = Path(copy.here(value))
+    path = Path(copy.to_path(value))
     if path.suffix:
         copy.bring(path)
     return str(path)
@@ -236,7 +236,7 @@ def _to_local(copy: WorkingCopy, value: object) -> object:
 def _to_remote(copy: WorkingCopy, answer: _Answer) -> _Answer:
     """What a step answers: a folder, or several values of which some are folders."""
     if isinstance(answer, str):
-        return type(answer)(copy.there(answer))
+        return type(answer)(copy.to_address(answer))
     if isinstance(answer, tuple) and hasattr(answer, "_make"):
         return cast("_Answer", answer._make(_to_remote(copy, item) for item in answer))
     return answer

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.runner.declaration import Step
-from agentworld.runner.remote import anywhere
+from agentworld.runner.remote import on_store
 from agentworld.runner.step import folder_of, output_of, run_step
 from agentworld.runner.task import Plan, Planner, Task
 
@@ -22,30 +22,32 @@ class _Planned(NamedTuple):
     reads: Sequence[Path]
 
 
-@anywhere
+@on_store
 def run_planned(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> str:
     """The folder that a step answers; raises InputError for arguments that are not its own.
 
     The store may be a URL, and each of the arguments a folder in it.
     """
-    at = _planned(step, planner, recipe, store, arguments)
+    planned = _planned(step, planner, recipe, store, arguments)
     folder = run_step(
-        at.store,
+        planned.store,
         step.name,
-        at.recipe,
-        at.inputs,
-        at.plan.work,
-        check=at.plan.check,
-        reads=at.reads,
-        domains=at.plan.domains,
+        planned.recipe,
+        planned.inputs,
+        planned.plan.work,
+        check=planned.plan.check,
+        reads=planned.reads,
+        domains=planned.plan.domains,
     )
-    return str(at.plan.answer(folder))
+    return str(planned.plan.answer(folder))
 
 
 def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> Path:
     """The folder that the step fills with these arguments, finished or not."""
-    at = _planned(step, planner, recipe, store, arguments)
-    return folder_of(at.store, step.name, at.recipe, at.inputs, domains=at.plan.domains)
+    planned = _planned(step, planner, recipe, store, arguments)
+    return folder_of(
+        planned.store, step.name, planned.recipe, planned.inputs, domains=planned.plan.domains
+    )
 
 
 def _planned(

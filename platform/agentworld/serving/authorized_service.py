@@ -125,14 +125,14 @@ class AuthorizedService:
 
     async def step(self, episode: str, request: Request) -> StepResult:
         """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
-        at = self._find_episode_service(episode) or await self._load_episode_service(episode)
-        step = await self._take(at.service, episode, request)
-        return session.to_step_result(at.service.digest, at.run, step)
+        target = self._find_episode_service(episode) or await self._load_episode_service(episode)
+        step = await self._take(target.service, episode, request)
+        return session.to_step_result(target.service.digest, target.run, step)
 
     async def take(self, episode: str, request: Request) -> EpisodeStep:
         """The same, and what it cost."""
-        at = self._find_episode_service(episode) or await self._load_episode_service(episode)
-        return await self._take(at.service, episode, request)
+        target = self._find_episode_service(episode) or await self._load_episode_service(episode)
+        return await self._take(target.service, episode, request)
 
     def check_allowed(self) -> None:
         """Raises AccessError where the tenant has used what it may for now."""

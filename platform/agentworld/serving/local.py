@@ -73,7 +73,7 @@ def serve_simulator(
     engine: EngineRecipe,
     stores: Stores,
     log_folder: Path,
-    at: Listening = LOCAL,
+    listening: Listening = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """A pinned simulator that answers while the block runs.
 
@@ -83,13 +83,16 @@ def serve_simulator(
     only bounds what is asked at once.
     """
     manifest = SimulatorManifest.read(manifest_path)
-    at.check()
+    listening.check()
     with _engine(manifest, model_folder, engine, log_folder / "engine.log") as started:
-        port, command = at.port or free_port(), [sys.executable, "-m", "agentworld.serving.main"]
+        port, command = (
+            listening.port or free_port(),
+            [sys.executable, "-m", "agentworld.serving.main"],
+        )
         environment = {
             **(_addresses(started, model_folder) if started else {}),
             "AGENTWORLD_ENGINE_CONCURRENCY": str(engine.concurrency),
-            "AGENTWORLD_ACCESS": at.resolved_access,
+            "AGENTWORLD_ACCESS": listening.resolved_access,
             "AGENTWORLD_HOST": LOOPBACK,
             "AGENTWORLD_PORT": str(port),
             # The service runs the very code that starts it, installed or not.

@@ -158,15 +158,15 @@ class SimulatorService:
     ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
         """The new episode, and the record that it repeats."""
         environment: dict[str, object] = {"accelerators": self._accelerators()}
-        at = opening.fork or opening.replay
-        if at is None:
+        position = opening.fork or opening.replay
+        if position is None:
             environment["domain"] = domain_name(self.manifest, opening)
             return Episode.new(name, self.digest, opening.model_copy(update=environment)), ()
-        source = await self._episode(at.episode)
-        opening = session.continued(opening, source, at)
+        source = await self._episode(position.episode)
+        opening = session.continued(opening, source, position)
         if opening.fork:  # what is repeated was computed where it was recorded
             opening = opening.model_copy(update=environment)
-        record = source.steps[: at.step]
+        record = source.steps[: position.step]
         episode = Episode.new(name, self.digest, opening)
         return (episode, record) if opening.replay else (session.forked(episode, record), ())
 

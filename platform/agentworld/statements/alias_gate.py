@@ -9,9 +9,9 @@ from agentworld.records.gate import Gate, Judged
 from agentworld.records.report import Report
 
 
-def judged(gate: Sequence[Gate], report: Report | None, of: Set[Digest]) -> tuple[Judged, ...]:
+def judged(gate: Sequence[Gate], report: Report | None, digests: Set[Digest]) -> tuple[Judged, ...]:
     """Each clause of a gate with what the report found of these subjects."""
-    figures = report.figures(of) if report else {}
+    figures = report.figures(digests) if report else {}
     means = {name: estimate.mean for name, estimate in figures.items() if estimate.num}
     return tuple(clause.judged(means) for clause in gate)
 
@@ -37,9 +37,9 @@ def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Ju
     )
 
 
-def check_about(move: AliasMove, report: Report, of: Set[Digest]) -> None:
+def check_about(move: AliasMove, report: Report, digests: Set[Digest]) -> None:
     """Raises Conflict for an evaluation of something else, whatever the override says."""
-    if not report.subjects & of:
+    if not report.subjects & digests:
         raise Conflict(
             f"the report {move.report} is no evaluation of {move.simulator} or of its weights; name"
             " one that is"

@@ -28,9 +28,9 @@ class AliasMoveSigner(NamedTuple):
         `artifact` is of the simulator's weights, where they are known: most evaluations are
         about those.
         """
-        of = {move.simulator} | ({artifact} if artifact else set())
-        report = self._report(move, of)
-        verdicts = judged(move.gate, report, of)
+        digests = {move.simulator} | ({artifact} if artifact else set())
+        report = self._report(move, digests)
+        verdicts = judged(move.gate, report, digests)
         check_may_move(move, report, verdicts)
         failed = any(not verdict.passed for verdict in verdicts)
         terms = {
@@ -68,7 +68,7 @@ class AliasMoveSigner(NamedTuple):
             open_episodes=self.ledger.counts.num_open_episodes(simulator=simulator),
         )
 
-    def _report(self, move: AliasMove, of: set[Digest]) -> Report | None:
+    def _report(self, move: AliasMove, digests: set[Digest]) -> Report | None:
         if move.report is None:
             return None
         objects = self.ledger.objects
@@ -83,5 +83,5 @@ class AliasMoveSigner(NamedTuple):
             ) from error
         except InputError as error:
             raise Conflict(f"{move.report} cannot be read: {error}") from error
-        check_about(move, report, of)
+        check_about(move, report, digests)
         return report

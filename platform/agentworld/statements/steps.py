@@ -43,10 +43,10 @@ class Files(NamedTuple):
 
     def _find_same(self, record: SaidOnce) -> Attestation | None:
         """The first that says the same and counts."""
-        of = record.columns.subject
+        subject = record.columns.subject
         # First: a withdrawal is of one that is there.
-        attestations = self.attestations.find(record.kind, subject=of)
-        withdrawals = withdrawn(self.attestations.find("withdrawal", subject=of), self.trusted)
+        attestations = self.attestations.find(record.kind, subject=subject)
+        withdrawals = withdrawn(self.attestations.find("withdrawal", subject=subject), self.trusted)
         for attestation in attestations:
             with suppress(EvidenceError):  # which the audit says
                 earlier = check_attested(attestation, type(record), self.step_keys)

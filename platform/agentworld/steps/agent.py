@@ -14,7 +14,7 @@ from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun
-from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, once
+from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, reuse_or_train
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.start import check_rates, parent_of
@@ -31,7 +31,7 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         with no_environment() as guard:
-            checkpoint = once(
+            checkpoint = reuse_or_train(
                 out,
                 lambda: _practise(
                     task.recipe, domain, parent, opened, task.store, out, on_progress
@@ -56,8 +56,10 @@ def _practise(
     with frozen_gc():
         from agentworld.train import agent_rl
     with (
-        TrajectoryLog(out / TRAJECTORY) as acted,
-        reached(run.simulator, recipe.engine.concurrency, store, out / "logs", acted) as client,
+        TrajectoryLog(out / TRAJECTORY) as trajectory_log,
+        reached(
+            run.simulator, recipe.engine.concurrency, store, out / "logs", trajectory_log
+        ) as client,
     ):
         asyncio.run(client.resume_run(run.id))
         task_of = partial(live_domain(domain).task, held_out=False)

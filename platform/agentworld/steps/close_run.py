@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentworld.operations.keys import step_signer
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.runs import desk
+from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun, RunClosing
@@ -32,9 +32,9 @@ async def _closed(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
     signer = step_signer(store)
     run_weights = RunWeights(run=run.id, simulator=run.simulator, weights=weights)
     closing = RunClosing(final_weights=weights, signature=sign_weights(run_weights, signer))
-    async with desk(SimulatorStore(store).find(run.simulator), store) as at:
-        current = await at.get(run.id)
+    async with run_backend(SimulatorStore(store).find(run.simulator), store) as backend:
+        current = await backend.get(run.id)
         # Signed by a key that was rotated since, it is closed all the same.
         if current.final_weights == weights:
             return current
-        return await at.close(run.id, closing)
+        return await backend.close(run.id, closing)

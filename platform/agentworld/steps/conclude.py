@@ -18,9 +18,9 @@ from agentworld.records.conclusion import Conclusion
 from agentworld.runner.failure import translate_errors
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import StepProgress, read_progress
-from agentworld.runner.remote import anywhere, keep
+from agentworld.runner.remote import keep, on_store
 from agentworld.steps.table import steps_of
-from agentworld.storage.working_copy import there
+from agentworld.storage.working_copy import address_of
 
 _JOBS = "jobs"
 _SUCCEEDED = "SUCCEEDED"
@@ -50,7 +50,7 @@ class _End(NamedTuple):
     sentence: str = ""
 
 
-@anywhere
+@on_store
 def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -> str:
     """The file of the record, which is written once for a job; says it in a line, too.
 
@@ -61,12 +61,12 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
     path = Path(store) / _JOBS / f"{job}.json"
     if not path.is_file():
         reports = _read_reports(Path(store), pipeline, status)
-        began = _began(reports, pipeline)
+        start = _start_time(reports, pipeline)
         ended = Conclusion(
             job=job,
             pipeline=pipeline,
-            recipe=there(recipe),
-            began=None if began is None else datetime.fromtimestamp(began, UTC),
+            recipe=address_of(recipe),
+            started=None if start is None else datetime.fromtimestamp(start, UTC),
             ended=datetime.now(UTC),
             **_end(Path(store), reports, status)._asdict(),
         )
@@ -74,12 +74,12 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
             ended.write(path)
         keep(path)
     conclusion = Conclusion.read(path)
-    why = (
+    reason = (
         f" at {conclusion.step or 'some step'}: {conclusion.sentence}"
         if conclusion.sentence
         else ""
     )
-    sys.stdout.write(f"{conclusion.pipeline} {conclusion.state}{why}\n")
+    sys.stdout.write(f"{conclusion.pipeline} {conclusion.state}{reason}\n")
     return str(path)
 
 
@@ -98,16 +98,16 @@ def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgre
     reports = [
         report for report in recorded if not last or report.started >= last.ended.timestamp()
     ]
-    began = _began(reports, pipeline)
-    if began is None:
+    start = _start_time(reports, pipeline)
+    if start is None:
         return reports
     if status.state == _SUCCEEDED:
         # Its second step began after its first; a first that began later is another pipeline's.
-        return reports[1:] if reports[1:] and reports[1].started < began else reports
-    return [report for report in reports if report.started >= began]
+        return reports[1:] if reports[1:] and reports[1].started < start else reports
+    return [report for report in reports if report.started >= start]
 
 
-def _began(reports: Sequence[StepProgress], pipeline: str) -> float | None:
+def _start_time(reports: Sequence[StepProgress], pipeline: str) -> float | None:
     return reports[0].started if reports and reports[0].step == steps_of(pipeline)[0] else None
 
 

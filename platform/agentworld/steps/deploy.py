@@ -48,15 +48,15 @@ Serve = Callable[[Naming], None]
 def plan(task: Task) -> Plan:
     """Writes what the recipe's alias means, in this store."""
 
-    def here(naming: Naming) -> None:
+    def set_in_store(naming: Naming) -> None:
         digest = naming.simulator.digest
         set_alias(naming.alias, digest, task.store, _BY, naming.conditions, naming.key)
 
-    return plan_by(here, {"ledger": ledger_digest()}, task)
+    return plan_by(set_in_store, {"ledger": ledger_digest()}, task)
 
 
-def plan_by(serve: Serve, where: dict[str, Digest], task: Task) -> Plan:
-    """The same wherever it is served; `where` names the place among what the step reads.
+def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
+    """The same wherever it is served; `place` names it among what the step reads.
 
     Raises InputError where the recipe has a gate and no evaluation is attached.
     """
@@ -76,7 +76,7 @@ def plan_by(serve: Serve, where: dict[str, Digest], task: Task) -> Plan:
         deployed.write(out / DEPLOYED)
         return deployed.digest
 
-    inputs = {"simulator": pinned.digest, **where}
+    inputs = {"simulator": pinned.digest, **place}
     if report:
         inputs["report"] = report.digest
     return Plan(work, inputs)

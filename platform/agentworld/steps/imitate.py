@@ -8,7 +8,7 @@ from agentworld.operations.simulators import resolve_simulator, world_model_of
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import OnProgress
-from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, once
+from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, reuse_or_train
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import fetch
 from agentworld.runner.task import Plan, Task
@@ -53,6 +53,6 @@ def plan(task: Task) -> Plan:
             )
 
         with no_environment():
-            return once(out, train).artifact
+            return reuse_or_train(out, train).artifact
 
     return Plan(work, {"simulator": pinned.digest})

@@ -59,7 +59,7 @@ class _Measurement(NamedTuple):
     out: Path
 
     @property
-    def acted(self) -> Digest:
+    def live_digest(self) -> Digest:
         """Of the live episodes: nothing else acts, so that they stand where weights do."""
         return digest_file(self.out / LIVE)
 
@@ -160,7 +160,7 @@ async def _replay(
     slots = asyncio.Semaphore(measurement.recipe.nightly.concurrency)
     done = 0
 
-    async def one(run: str, number: int, sample: Sample) -> Replayed:
+    async def replay_sample(run: str, number: int, sample: Sample) -> Replayed:
         nonlocal done
         async with slots:
             episode = await replay(measurement.judge, client, run, sample)
@@ -175,9 +175,9 @@ async def _replay(
         if run.closing and samples:  # killed right after it was closed: the others have a new one
             forget_run_name(measurement.out)
             run = await _opened(measurement, client)
-        episodes = await asyncio.gather(*(one(run.id, *item) for item in samples.items()))
+        episodes = await asyncio.gather(*(replay_sample(run.id, *item) for item in samples.items()))
         if not run.closing:
-            await client.close_run(measurement.acted)
+            await client.close_run(measurement.live_digest)
         forget_run_name(measurement.out)
     finally:
         await client.close()
@@ -188,7 +188,7 @@ async def _opened(measurement: _Measurement, client: SimulatorClient) -> AgentRu
     """A new run, or the one that a killed step had opened."""
     opening = RunOpening(
         agent="nightly",
-        starting_weights=measurement.acted,
+        starting_weights=measurement.live_digest,
         purpose="evaluation",
         simulator=measurement.pinned.digest,
     )
@@ -207,7 +207,7 @@ def _report(
         simulator=measurement.pinned.digest,
         job=measurement.job,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        trajectories=measurement.acted,
+        trajectories=measurement.live_digest,
         num_episodes=len(samples),
         free_running=score,
         latency=latency(replayed),

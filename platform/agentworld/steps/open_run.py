@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.runs import desk
+from agentworld.operations.runs import run_backend
 from agentworld.operations.simulators import domain_of_agent
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
@@ -43,5 +43,5 @@ def plan(task: Task) -> Plan:
 async def _opened(
     simulator: PinnedSimulator, store: Path, opening: RunOpening, name: str
 ) -> AgentRun:
-    async with desk(simulator, store) as at:
-        return await at.open(opening, name)
+    async with run_backend(simulator, store) as backend:
+        return await backend.open(opening, name)

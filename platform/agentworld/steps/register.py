@@ -5,7 +5,7 @@ from pathlib import Path
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.registering import register_data, registered
 from agentworld.operations.registry import open_registry, registry_digest
-from agentworld.operations.statements import hand_in
+from agentworld.operations.statements import submit
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
@@ -35,7 +35,7 @@ def plan(task: Task) -> Plan:
         work,
         inputs={"registry": registry_digest()},
         reads=[last],
-        answer=lambda folder: hand_in(folder, task.store),
+        answer=lambda folder: submit(folder, task.store),
     )
 
 

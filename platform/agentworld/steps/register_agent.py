@@ -7,7 +7,7 @@ from agentworld.lineage.base import Agent
 from agentworld.operations.attested import attested
 from agentworld.operations.registering import registered
 from agentworld.operations.registry import open_registry, registry_digest
-from agentworld.operations.statements import hand_in
+from agentworld.operations.statements import submit
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.records.report import AgentReport
@@ -51,4 +51,4 @@ def plan(task: Task) -> Plan:
         return weights
 
     inputs = {"registry": registry_digest()}
-    return Plan(work, inputs, answer=lambda folder: hand_in(folder, store))
+    return Plan(work, inputs, answer=lambda folder: submit(folder, store))

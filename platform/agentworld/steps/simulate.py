@@ -47,8 +47,8 @@ def plan(task: Task) -> Plan:
                 asyncio.run(probe(client, artifact.digest))
         return simulator.digest
 
-    here = digest_json(installed(settings.engine.kind))
-    inputs = {"version": registered.artifact, "installed": here}
+    current = digest_json(installed(settings.engine.kind))
+    inputs = {"version": registered.artifact, "installed": current}
     return Plan(
         work,
         inputs,

@@ -27,7 +27,7 @@ from agentworld.evaluate.live import LiveWorld
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
-from agentworld.operations.statements import hand_in, sign
+from agentworld.operations.statements import sign, submit
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest, digest_file, now
 from agentworld.records.progress import OnProgress, sequential_parts, share_of
@@ -100,9 +100,9 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         live = LiveWorld(domain)
-        with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
+        with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as trajectory_log:
             at_once = settings.engine.concurrency
-            world = reached(digest, at_once, store, out / "logs", acted)
+            world = reached(digest, at_once, store, out / "logs", trajectory_log)
             with _all_served(world, agents, settings, out / "logs") as setup:
                 worlds = _Worlds(setup.simulator, live)
                 parts = sequential_parts(on_progress, len(setup.agents))
@@ -130,7 +130,7 @@ def plan(task: Task) -> Plan:
         inputs,
         live_domain(domain).check_available,
         [domain],
-        lambda folder: hand_in(folder, store),
+        lambda folder: submit(folder, store),
     )
 
 

@@ -108,8 +108,8 @@ def find_dataset(name: str, store: Path) -> StoredDataSet:
             f"{name} is neither a folder nor a data set of {store}; data sets are {names}"
         )
     if len(matches) > 1:
-        several = ", ".join(dataset.digest for dataset in matches)
-        raise InputError(f"{start} is the start of {several}; write more of it")
+        digests = ", ".join(dataset.digest for dataset in matches)
+        raise InputError(f"{start} is the start of {digests}; write more of it")
     return matches[0]
 
 

@@ -33,24 +33,24 @@ class Lease:
         self.take()
         ended = threading.Event()
 
-        def speak() -> None:
+        def renew_until_end() -> None:
             while not self._is_lost and not ended.wait(self._seconds / 4):
                 with suppress(StoreError):  # what is gone may be back before it lapses
                     self._renew()
 
-        speaking = threading.Thread(target=speak, daemon=True)
-        speaking.start()
+        renewal = threading.Thread(target=renew_until_end, daemon=True)
+        renewal.start()
         try:
             yield
         finally:
             ended.set()
-            speaking.join()
+            renewal.join()
             with suppress(StoreError):  # it lapses by itself
                 self.release()
 
     def take(self) -> None:
         """Waits for a holder that was killed; raises StoreError where it is alive."""
-        began = since = time.monotonic()
+        start = since = time.monotonic()
         last: bytes | None = None
         with translated(self._url):
             while not self._created():
@@ -60,7 +60,7 @@ class Lease:
                 elif content and time.monotonic() - since >= self._seconds:
                     with suppress(FileNotFoundError):
                         self._folder.remove(self._name)
-                elif time.monotonic() - began >= 3 * self._seconds:
+                elif time.monotonic() - start >= 3 * self._seconds:
                     raise StoreError(self._busy)
                 time.sleep(self._seconds / 10)
 

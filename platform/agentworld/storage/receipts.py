@@ -77,9 +77,9 @@ class _Receipts:
         self._look()
         return [step for step in self._by_output.get(output, ()) if _is_there(step)]
 
-    def with_input(self, one: tuple[str, Digest]) -> list[FinishedStep]:
+    def with_input(self, step_input: tuple[str, Digest]) -> list[FinishedStep]:
         self._look()
-        return [step for step in self._by_input.get(one, ()) if _is_there(step)]
+        return [step for step in self._by_input.get(step_input, ()) if _is_there(step)]
 
     def _look(self) -> None:
         """Reads what was finished since."""
@@ -92,8 +92,8 @@ class _Receipts:
     def _add(self, step: FinishedStep) -> None:
         self._by_name[step.folder.name] = step
         self._by_output.setdefault(step.receipt.output, []).append(step)
-        for one in step.receipt.inputs.items():
-            self._by_input.setdefault(one, []).append(step)
+        for step_input in step.receipt.inputs.items():
+            self._by_input.setdefault(step_input, []).append(step)
 
 
 @cache

@@ -163,8 +163,8 @@ class SimulatorStore:
             names = ", ".join(digests) or "none yet; run `agentworld demo`"
             raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {names}")
         if len(folders) > 1:
-            several = ", ".join(f"sha256:{folder.name}" for folder in folders)
-            raise InputError(f"{start} is the start of {several}; write more of it")
+            matches = ", ".join(f"sha256:{folder.name}" for folder in folders)
+            raise InputError(f"{start} is the start of {matches}; write more of it")
         return PinnedSimulator.read(folders[0])
 
     def _folders(self, start: str = "") -> list[Path]:

@@ -81,13 +81,15 @@ def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
     try:
         return Trajectory.model_validate_json(line)
     except ValidationError as error:
-        where = place()
+        location = place()
         if _is_evaluation_row(line):
             raise InputError(
-                f"{where} is a row of AgentWorldBench, which is for evaluation alone; take its file"
-                " away, and name it in prepare.benchmarks"
+                f"{location} is a row of AgentWorldBench, which is for evaluation alone; take its"
+                " file away, and name it in prepare.benchmarks"
             ) from error
-        raise InputError(f"{where} is no trajectory: {_problem_of(error)}; correct it") from error
+        raise InputError(
+            f"{location} is no trajectory: {_problem_of(error)}; correct it"
+        ) from error
 
 
 def _problem_of(error: ValidationError) -> str:

@@ -57,13 +57,13 @@ class WorkingCopy:
         self._base = base.rstrip("/")
         self._stamps: dict[str, _Stamp] = {}
 
-    def here(self, word: str) -> str:
+    def to_path(self, word: str) -> str:
         """An address in the bucket as the path of its copy; any other word as it is."""
         if word != self.url and not word.startswith(f"{self.url}/"):
             return word
         return str(self._path(word.removeprefix(self.url).strip("/")))
 
-    def there(self, word: str) -> str:
+    def to_address(self, word: str) -> str:
         """The path of a copy as its address in the bucket; any other word as it is."""
         if not Path(word).is_relative_to(self.root):
             return word
@@ -80,15 +80,15 @@ class WorkingCopy:
             }
             names = [name for name in objects if only is None or only.fullmatch(name)]
             others = [name for name in names if not _is_of(objects[name], self._path(name))]
-            _each(lambda name: self._bring(name, objects[name]), others)
+            _run_all(lambda name: self._bring(name, objects[name]), others)
 
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
         with translated(redact(self.url)):
             names = [self._name(path) for parent in paths for path in _files(parent)]
             last = [name for name in names if name.rpartition("/")[2] in _LAST]
-            _each(self._put, [name for name in names if name not in last])
-            _each(self._put, last)
+            _run_all(self._put, [name for name in names if name not in last])
+            _run_all(self._put, last)
 
     def prune(self, folder: Path) -> None:
         """Takes away from the bucket what is not in this folder, and what vouches for it first."""
@@ -104,8 +104,8 @@ class WorkingCopy:
 
     def _list_objects(self, path: Path) -> dict[str, _Info]:
         """The objects at and under a path, by name, and what their driver tells of each."""
-        at = f"{self._base}/{self._name(path)}".rstrip("/")
-        objects = self._system.find(at, detail=True)
+        address = f"{self._base}/{self._name(path)}".rstrip("/")
+        objects = self._system.find(address, detail=True)
         return {name.removeprefix(f"{self._base}/"): info for name, info in objects.items()}
 
     def _bring(self, name: str, info: _Info) -> None:
@@ -182,10 +182,10 @@ def copy_of(path: Path) -> WorkingCopy | None:
     return None
 
 
-def there(path: str) -> str:
+def address_of(path: str) -> str:
     """The address of what lies in a working copy; any other path as it is."""
     copy = copy_of(Path(path))
-    return copy.there(path) if copy else path
+    return copy.to_address(path) if copy else path
 
 
 def _folder_of(url: str) -> str:
@@ -241,7 +241,7 @@ def _modified(info: _Info) -> float | None:
     return modified if isinstance(modified, float) else None
 
 
-def _each(work: Callable[[str], None], names: Iterable[str]) -> None:
+def _run_all(work: Callable[[str], None], names: Iterable[str]) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for done in [pool.submit(work, name) for name in names]:
             done.result()

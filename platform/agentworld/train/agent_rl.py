@@ -51,8 +51,8 @@ def run(
 
         def play(prompts: Sequence[Sequence[Message]], trainer: GRPOTrainer) -> dict[str, object]:
             batch = [tasks[prompt[0]["content"]] for prompt in prompts]
-            acting = replace(policy, step=trainer.state.global_step)
-            return _columns(runner.run(roll_out_all(acting, practice.world, batch)))
+            current_policy = replace(policy, step=trainer.state.global_step)
+            return _columns(runner.run(roll_out_all(current_policy, practice.world, batch)))
 
         trainer = GRPOTrainer(
             model=language_model.model,

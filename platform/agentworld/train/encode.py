@@ -87,7 +87,10 @@ def _row(tokenizer: PreTrainedTokenizerFast, rendered: Rendered, encoding: Encod
     is_cut = False
     for start, end in rendered.answers:
         is_target |= (offsets[:, 0] >= start) & (offsets[:, 1] <= end)
-        is_cut |= any(((offsets[:, 0] < at) & (offsets[:, 1] > at)).any() for at in (start, end))
+        is_cut |= any(
+            ((offsets[:, 0] < boundary) & (offsets[:, 1] > boundary)).any()
+            for boundary in (start, end)
+        )
     row = Row(np.array(encoding.ids, dtype=np.int32), is_target)
     return (_row_of_pieces(tokenizer, rendered) or row) if is_cut else row
 
@@ -97,7 +100,7 @@ def _row_of_pieces(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Ro
 
     Null for a tokenizer that writes pieces otherwise than the whole.
     """
-    ends = [0, *(at for span in rendered.answers for at in span), len(rendered.text)]
+    ends = [0, *(boundary for span in rendered.answers for boundary in span), len(rendered.text)]
     pieces = [rendered.text[start:end] for start, end in pairwise(ends)]
     ids = tokenizer(pieces, add_special_tokens=False, verbose=False)["input_ids"]
     if "".join(tokenizer.batch_decode(ids)) != rendered.text:

@@ -60,9 +60,11 @@ def run(
     texts = [] if is_warm else warm_up_rows(language_model, model, tiny)
     share = 0.0
     if texts:
-        once = recipe.model_copy(update={"epochs": 1.0})
+        one_epoch = recipe.model_copy(update={"epochs": 1.0})
         share = _num_tokens(texts) / (_num_tokens(texts) + recipe.epochs * _num_tokens(rows))
-        train_rows(language_model, once, texts, out / _WARM_UP, share_of(on_progress, 0, share))
+        train_rows(
+            language_model, one_epoch, texts, out / _WARM_UP, share_of(on_progress, 0, share)
+        )
     metrics = train_rows(language_model, recipe, rows, out, share_of(on_progress, share, 1))
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     return save_checkpoint(

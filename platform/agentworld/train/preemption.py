@@ -75,14 +75,14 @@ class _Notice(TrainerCallback):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = [signal.signal(notice, self._hear) for notice in _NOTICES]
+        before = [signal.signal(notice, self._on_signal) for notice in _NOTICES]
         try:
             yield
         finally:
             for notice, handler in zip(_NOTICES, before, strict=True):
                 signal.signal(notice, handler)
 
-    def _hear(self, *_: object) -> None:
+    def _on_signal(self, *_: object) -> None:
         self._is_signalled = True
         for notice in _NOTICES:
             signal.signal(notice, signal.SIG_DFL)

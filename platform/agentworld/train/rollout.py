@@ -134,8 +134,8 @@ async def roll_out_all(policy: Policy, world: World, tasks: Sequence[Task]) -> l
     """Plays every task to its end; raises SimulatorError when half of them are holes."""
     attempts = [Rollout(task) for task in tasks]
     await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))
-    while going := [attempt for attempt in attempts if not attempt.done]:
-        pairs = zip(going, policy.act(going), strict=True)
+    while open_attempts := [attempt for attempt in attempts if not attempt.done]:
+        pairs = zip(open_attempts, policy.act(open_attempts), strict=True)
         await asyncio.gather(*(_step(policy, world, attempt, act) for attempt, act in pairs))
     num_holes = sum(attempt.reward is None for attempt in attempts)
     if num_holes * 2 >= len(attempts):

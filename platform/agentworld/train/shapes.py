@@ -32,11 +32,11 @@ def check_shapes(folder: Path) -> None:
         missing, mismatched = _loaded(kind, config, folder)
     except ImportError:  # it needs a package that is not here
         return
-    for wrong, what in ((missing, "lacks"), (mismatched, "has in another shape")):
+    for wrong, problem in ((missing, "lacks"), (mismatched, "has in another shape")):
         if wrong:
             examples = ", ".join(wrong[:_NUM_EXAMPLES]) + ("..." if wrong[_NUM_EXAMPLES:] else "")
             raise InputError(
-                f"{folder} {what} {len(wrong)} of the weights of {kind.__name__} ({examples});"
+                f"{folder} {problem} {len(wrong)} of the weights of {kind.__name__} ({examples});"
                 " restore its safetensors files or its config.json"
             )
 

@@ -23,7 +23,7 @@ from agentworld.records.progress import OnProgress
 from agentworld.records.step import StepReceipt
 from agentworld.runner.folders import checkpoint_of
 from agentworld.runner.progress import read_progress
-from agentworld.runner.remote import anywhere, fetch, keep, located
+from agentworld.runner.remote import fetch, keep, located, on_store
 from agentworld.runner.run_name import forget_run_name, run_name
 from agentworld.runner.step import run_step
 from agentworld.signing.keys import (
@@ -79,12 +79,12 @@ def make_episodes(out: Path, _: OnProgress) -> Digest:
     return digest_bytes(b"episodes")
 
 
-@anywhere
+@on_store
 def collect(store: str, work=make_episodes) -> str:
     return str(run_step(Path(store), "collect", [Part()], {}, work))
 
 
-@anywhere
+@on_store
 def prepare(store: str, collected: str) -> str:
     def work(out: Path, _: OnProgress) -> Digest:
         text = (Path(collected) / "log/1").read_text()

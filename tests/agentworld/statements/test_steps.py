@@ -12,7 +12,7 @@ import make.access
 import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
-from agentworld.operations.statements import hand_in, sign
+from agentworld.operations.statements import sign, submit
 from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
 from agentworld.signing.declaration import attested
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
@@ -158,15 +158,15 @@ def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_
     with make.service.listening(app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         sign(MADE, elsewhere, elsewhere)
-        assert hand_in(elsewhere, elsewhere) == elsewhere
+        assert submit(elsewhere, elsewhere) == elsewhere
         assert "is not kept with the ledger: this registration cannot be kept" in caplog.text
         assert kept(tmp_path) == []
         trusted = tmp_path / "keys" / STEP_KEYS / "trusted"
         shutil.copytree(elsewhere / "keys" / STEP_KEYS / "trusted", trusted, dirs_exist_ok=True)
-        hand_in(elsewhere, elsewhere)
+        submit(elsewhere, elsewhere)
         assert MADE.name in kept(tmp_path)
 
 
 def test_a_step_without_a_key_has_nothing_to_hand_in(tmp_path):
-    assert hand_in(tmp_path, tmp_path) == tmp_path
+    assert submit(tmp_path, tmp_path) == tmp_path
     assert not (tmp_path / "ledger.db").exists()

@@ -9,7 +9,7 @@ import pytest
 
 from agentworld.errors import InputError, StoreError
 from agentworld.storage.folder import open_folder
-from agentworld.storage.working_copy import WorkingCopy, copy_of, open_copy, there
+from agentworld.storage.working_copy import WorkingCopy, address_of, copy_of, open_copy
 
 pytestmark = pytest.mark.waits  # a server of buckets; each scratch folder is another pod's
 
@@ -194,12 +194,12 @@ def test_a_copy_of_another_user_is_none_of_ours(tmp_path):
 def test_addresses_and_paths_are_told_from_each_other(url, tmp_path):
     mine = open_copy(url + "/", tmp_path / "mine")
     path = mine.root / "steps/cpt/a"
-    assert mine.here(f"{url}/steps/cpt/a") == str(path)
-    assert mine.there(str(path)) == there(str(path)) == f"{url}/steps/cpt/a"
-    assert mine.here(url) == str(mine.root)
-    assert mine.there(str(mine.root)) == url
+    assert mine.to_path(f"{url}/steps/cpt/a") == str(path)
+    assert mine.to_address(str(path)) == address_of(str(path)) == f"{url}/steps/cpt/a"
+    assert mine.to_path(url) == str(mine.root)
+    assert mine.to_address(str(mine.root)) == url
     for word in ("demo", f"{url}2/steps", "/etc/recipe.yaml"):
-        assert mine.here(word) == mine.there(word) == there(word) == word
+        assert mine.to_path(word) == mine.to_address(word) == address_of(word) == word
     assert copy_of(path) is copy_of(mine.root)
     assert copy_of(tmp_path) is None
 

@@ -43,12 +43,14 @@ class Registrations(NamedTuple):
         return {key for key, is_withdrawn in newest.items() if is_withdrawn}
 
 
-def registrations(attestations: Attestations, evidence: Evidence, of: str = "") -> Registrations:
+def registrations(
+    attestations: Attestations, evidence: Evidence, subject: str = ""
+) -> Registrations:
     """Of all versions or of one, those whose signature holds."""
-    subject = {"subject": of} if of else {}
+    filters = {"subject": subject} if subject else {}
     # First what was registered: a withdrawal is of one that is there.
-    statements = _holding(attestations.find("registration", **subject), Registered, evidence)
-    withdrawn_digests = withdrawn(attestations.find("withdrawal", **subject), evidence.trusted)
+    statements = _holding(attestations.find("registration", **filters), Registered, evidence)
+    withdrawn_digests = withdrawn(attestations.find("withdrawal", **filters), evidence.trusted)
     return Registrations(
         tuple(statement for statement in statements if statement.digest not in withdrawn_digests),
         tuple(statement for statement in statements if statement.digest in withdrawn_digests),
@@ -59,8 +61,8 @@ def validations(
     attestations: Attestations, evidence: Evidence, artifact: Digest | None = None
 ) -> list[Validation]:
     """Of an agent, or of all, those whose signature holds, the oldest first."""
-    of = {"subject": artifact} if artifact else {}
-    return _holding(attestations.find("validation", **of), Validation, evidence)
+    filters = {"subject": artifact} if artifact else {}
+    return _holding(attestations.find("validation", **filters), Validation, evidence)
 
 
 def statement_problems(
@@ -68,17 +70,17 @@ def statement_problems(
     attestations: Attestations,
     evidence: Evidence,
     at: datetime | None = None,
-    of: str = "",
+    subject: str = "",
 ) -> Iterator[str]:
     """What is wrong with those of a kind, each told by the version or the agent that it is of.
 
     Of all, or of one subject; or with those that were signed by a moment.
     """
     # The copies first: what is filed meanwhile is in the ledger before it has one.
-    copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.mirror)
+    copies = copies_of(kind.folder_of(subject) if subject else kind.folder, evidence.mirror)
     rows = {
         attestation.name: attestation
-        for attestation in attestations.find(kind.kind, **({"subject": of} if of else {}))
+        for attestation in attestations.find(kind.kind, **({"subject": subject} if subject else {}))
     }
     lost_names = lost_by_any(attestations, evidence.trusted)
     keys = _keys_of(kind, evidence)
@@ -92,7 +94,7 @@ def statement_problems(
             yield f"the {kind.kind} {row.name} of {description} does not verify: {error}"
     for name, copy in sorted(copies.items()):
         description = _describe_content(copy, kind, evidence)
-        is_others = of and name not in rows and description.partition(" ")[0] != of
+        is_others = subject and name not in rows and description.partition(" ")[0] != subject
         if is_others or not is_signed_as_of(copy, at):
             continue
         if name not in rows and name not in lost_names:

@@ -166,8 +166,8 @@ def _unregistered(
     edge_digests: dict[tuple[str, Digest, str], set[Digest | None]] = {}
     for name, agent in ((version.ref.name, version.agent) for version in versions if version.agent):
         edge_digests.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
-    since = sources.registry.versions(kind="agent") if sources.at else []
-    for tagged in filter(None, map(RegisteredAgent.tagged, since)):
+    registered_versions = sources.registry.versions(kind="agent") if sources.at else []
+    for tagged in filter(None, map(RegisteredAgent.tagged, registered_versions)):
         key = tagged.ref.name, tagged.artifact, tagged.run
         edge_digests.setdefault(key, set()).add(tagged.edge_digest)
     signed = [signed_edge for signed_edge in edges if signed_edge.edge.grade != "disputed"]
@@ -188,11 +188,11 @@ def _unregistered(
 
 
 def _uses(
-    versions: Sequence[CheckedVersion], sources: Sources, of: VersionRef | None = None
+    versions: Sequence[CheckedVersion], sources: Sources, ref: VersionRef | None = None
 ) -> Iterator[str]:
     """What is wrong with what is in use, all of it or one agent."""
-    yield from readable("what is in use", agent_use_problems(sources, of))
-    yield from readable("what is in use", _exchanged(versions, sources, of.name if of else ""))
+    yield from readable("what is in use", agent_use_problems(sources, ref))
+    yield from readable("what is in use", _exchanged(versions, sources, ref.name if ref else ""))
 
 
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
@@ -202,11 +202,11 @@ def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> I
     arguments = sources.ledger.attestations, sources.evidence, sources.at
     for version in versions:
         for kind in (Registered, Withdrawal):
-            of_version = statement_problems(kind, *arguments, of=str(version.ref))
+            of_version = statement_problems(kind, *arguments, subject=str(version.ref))
             yield from readable("what was signed of versions", of_version)
         if version.agent:
             artifact = version.agent.artifact
-            of_agent = statement_problems(Validation, *arguments, of=artifact)
+            of_agent = statement_problems(Validation, *arguments, subject=artifact)
             yield from readable("what steps signed of validations", of_agent)
             in_store = validation_problems(sources, artifact)
             yield from readable("what steps signed of validations", in_store)
@@ -230,14 +230,14 @@ def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) 
             )
 
 
-def _simulators(store: Path, of: Sequence[Digest] | None = None) -> Iterator[str]:
+def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterator[str]:
     """What is not as it was pinned, of all or of some; one that was pinned elsewhere is not there
     to be checked.
     """
     pinned = SimulatorStore(store)
     for digest in pinned.digests():
         try:
-            if of is None or digest in of:
+            if digests is None or digest in digests:
                 with reading("what was pinned"):
                     pinned.find(digest).verify()
         except (EvidenceError, NotFound) as error:

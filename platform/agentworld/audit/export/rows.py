@@ -28,9 +28,9 @@ class Trained(Record):
 
 def trained(sources: Sources) -> Iterator[Trained]:
     """Of all registered agents, in the order of their names and versions."""
-    many = sources.for_many()
+    shared = sources.for_many()
     for version in sources.versions(kind="agent"):
-        yield _trained(version.ref, many)
+        yield _trained(version.ref, shared)
 
 
 def _trained(ref: VersionRef, sources: Sources) -> Trained:

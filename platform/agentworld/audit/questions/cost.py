@@ -132,15 +132,15 @@ def agents_by_run(registry: Registry) -> dict[str, str]:
 
 
 def costs(
-    ledger: Ledger, prices: Prices, by: Share, agents: Mapping[str, str] = {}, **of: str
+    ledger: Ledger, prices: Prices, by: Share, agents: Mapping[str, str] = {}, **filters: str
 ) -> Costs:
     """Of all runs, the newest first, or of a `tenant`, a `run`, an `episode`; raises NotFound.
 
     By agent, `agents` names by their runs those that are registered.
     """
-    rows = ledger.counts.run_usage(by_episode=by == "episode", **of)
-    if of and not rows:
-        names = ", ".join(f"{column} {of[column]}" for column in sorted(of))
+    rows = ledger.counts.run_usage(by_episode=by == "episode", **filters)
+    if filters and not rows:
+        names = ", ".join(f"{column} {filters[column]}" for column in sorted(filters))
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,

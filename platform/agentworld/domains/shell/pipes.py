@@ -31,24 +31,24 @@ class Pipes(NamedTuple):
             seconds = max(0.0, deadline - time.monotonic())
             readable, writable, _ = select.select([self.back], destinations, [], seconds)
             if not readable and not writable:
-                raise EnvironmentBroken(_over("took too long"))
+                raise EnvironmentBroken(_message("took too long"))
             if writable:
                 data = data[self._write(data) :]
             if readable:
                 piece = os.read(self.back, 65536)
                 if not piece:
-                    raise EnvironmentBroken(_over("left the shell"))
+                    raise EnvironmentBroken(_message("left the shell"))
                 output += piece
             if len(output) > _MAX_BYTES:
-                raise EnvironmentBroken(_over("printed too much"))
+                raise EnvironmentBroken(_message("printed too much"))
         return output
 
     def _write(self, data: bytes) -> int:
         try:
             return os.write(self.to, data)
         except BrokenPipeError as error:
-            raise EnvironmentBroken(_over("left the shell")) from error
+            raise EnvironmentBroken(_message("left the shell")) from error
 
 
-def _over(what: str) -> str:
-    return f"the sandboxed command {what}; the episode is over"
+def _message(problem: str) -> str:
+    return f"the sandboxed command {problem}; the episode is over"

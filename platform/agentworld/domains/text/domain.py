@@ -48,13 +48,13 @@ def score_by_rules(predicted: str, truth: str) -> RubricScore:
     The form and the history are left out: of any text no form is known that untrue lines could not
     have.
     """
-    mine, theirs = predicted.splitlines(), truth.splitlines()
+    predicted_lines, truth_lines = predicted.splitlines(), truth.splitlines()
     return RubricScore(
         format=0,
-        factuality=grade(line_agreement(mine, theirs)),
+        factuality=grade(line_agreement(predicted_lines, truth_lines)),
         consistency=0,
-        realism=grade(word_precision(mine, theirs)),
-        quality=grade(word_coverage(mine, theirs)),
+        realism=grade(word_precision(predicted_lines, truth_lines)),
+        quality=grade(word_coverage(predicted_lines, truth_lines)),
     )
 
 

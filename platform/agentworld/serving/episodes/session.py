@@ -56,14 +56,16 @@ def seed(manifest: SimulatorManifest, opening: EpisodeOpening, number: int) -> i
     return int(digest.removeprefix("sha256:")[:8], 16)
 
 
-def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOpening:
+def continued(opening: EpisodeOpening, source: Episode, position: Source) -> EpisodeOpening:
     """The opening of an episode that forks or repeats `source`: its start, its task, its world.
 
     Raises Conflict where the source has not so many steps, InputError where the opening asks
     for a start of its own.
     """
-    if at.step > len(source.steps):
-        raise Conflict(f"episode {source.id} has {len(source.steps)} steps and no step {at.step}")
+    if position.step > len(source.steps):
+        raise Conflict(
+            f"episode {source.id} has {len(source.steps)} steps and no step {position.step}"
+        )
     own = opening.model_dump(exclude={"run", "fork", "replay", "seed"}, exclude_defaults=True)
     if own:
         raise InputError(

@@ -27,7 +27,7 @@ OpenProtocol = Callable[[FastAPI], Protocol]
 
 _KINDS = Kinds[OpenProtocol](
     group="agentworld.protocols",
-    what="protocol",
+    noun="protocol",
     attribute="open_protocol",
     modules={
         "http": "agentworld.serving.protocols.native",
