@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.access.secret import RUN_TOKENS, new_secret
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.client import ApiServer, Cluster, configuration
 from agentworld.cluster.names import OPERATOR
 from agentworld.errors import ClusterError
@@ -89,7 +89,7 @@ def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) 
     data = {key: base64.b64encode(value).decode() for key, value in files.items()}
     metadata = {"name": name, "labels": dict(labels), "annotations": annotations}
     try:
-        cluster.create({**typed("Secret"), "metadata": metadata, "data": data})
+        cluster.create({**type_fields("Secret"), "metadata": metadata, "data": data})
     except ClusterError as error:
         if error.status != _CONFLICT:
             raise

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from agentworld.cluster.api_resources import Object, typed
+from agentworld.cluster.api_resources import Object, type_fields
 from agentworld.cluster.client import Cluster
 from agentworld.errors import ClusterError
 from agentworld_operator import timestamps
@@ -113,7 +113,7 @@ class Leadership:
         same = before.get("holderIdentity") == holder
         turns = before.get("leaseTransitions", 0) + (0 if same or not holder else 1)
         return {
-            **typed("Lease"),
+            **type_fields("Lease"),
             "metadata": lease["metadata"] if lease else {"name": self._name},
             "spec": before
             | {

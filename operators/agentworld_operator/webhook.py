@@ -152,7 +152,7 @@ def application(
             raise web.HTTPBadRequest(text="the request broke off") from error
         except InputError as error:
             return web.Response(status=400, text=str(error))
-        decided = await _decided(decide, admission_request, timeouts.decide_seconds)
+        decided = await _decide(decide, admission_request, timeouts.decide_seconds)
         return web.json_response(answer(admission_request.uid, decided))
 
     async def ready(_request: web.Request) -> web.Response:
@@ -164,7 +164,7 @@ def application(
     return app
 
 
-async def _decided(decide: Decide, request: AdmissionRequest, seconds: float) -> Denied | None:
+async def _decide(decide: Decide, request: AdmissionRequest, seconds: float) -> Denied | None:
     subject = f"{request.operation} of {request.kind.kind} {request.object_name}"
     try:
         async with asyncio.timeout(seconds):

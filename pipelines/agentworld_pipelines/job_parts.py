@@ -43,7 +43,7 @@ def metadata_of(name: str, component: str, command: Sequence[str], place: Place)
     }
 
 
-def sealed(job: Object) -> Object:
+def with_digest(job: Object) -> Object:
     """With the digest of what it was built with, and that without the server's own fields."""
     built = {BUILT: digest_json([job["metadata"], job["spec"]])}
     annotations = {**job["metadata"]["annotations"], **built}
@@ -72,7 +72,7 @@ def environment_of(place: Place) -> list[Object]:
     return [*plain, *secret]
 
 
-def mounted(place: Place) -> list[tuple[Object, str]]:
+def volumes_of(place: Place) -> list[tuple[Object, str]]:
     """A pod's volumes, and where each is mounted."""
     mounts: list[tuple[Object, str]] = [
         ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)

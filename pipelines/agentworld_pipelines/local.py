@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import read_progress
-from agentworld.runner.remote import located
+from agentworld.runner.remote import local_store
 from agentworld.runner.step import output_of
 from agentworld.storage.working_copy import address_of
 
@@ -38,7 +38,7 @@ def run(recipe: str, store: str) -> None:
     from agentworld_pipelines.agent import agent
     from agentworld_pipelines.world_model import world_model
 
-    home = located(store)
+    home = local_store(store)
     root = str(home / "kfp")
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
     world_model()(recipe=recipe, store=store)

@@ -28,7 +28,7 @@ class LogTail:
 
     def unseen(self, text: str) -> list[str]:
         """The lines that were not seen, without their times; an unfinished one comes later."""
-        lines = list(_timed(text))
+        lines = list(_split_times(text))
         fresh, num_repeats = [], self._at_last
         for time, message in lines:
             if time == self._last and num_repeats:
@@ -41,7 +41,7 @@ class LogTail:
         return [message for _, message in fresh]
 
 
-def _timed(text: str) -> Iterator[_Line]:
+def _split_times(text: str) -> Iterator[_Line]:
     *lines, _unfinished = text.split("\n")
     time = datetime.min.replace(tzinfo=UTC)
     for line in lines:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from agentworld.cluster.api_resources import Object, typed
+from agentworld.cluster.api_resources import Object, type_fields
 from agentworld.cluster.names import MOVED_BY, part_labels
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.serving import Weights
@@ -46,7 +46,7 @@ def simulator(naming: Naming, target: Target, name: str) -> Object:
     labels = part_labels("agentworld-simulator", "agentworld-pipelines", instance=naming.alias)
     serving = target.deployment.serving_of(_weights(target, naming))
     return {
-        **typed("Simulator"),
+        **type_fields("Simulator"),
         "metadata": {"name": name, "labels": labels},
         "spec": {
             "identity": {"manifest": json.loads(naming.simulator.manifest.canonical)},
@@ -61,7 +61,7 @@ def alias(naming: Naming, name: str) -> Object:
     evidence = naming.conditions
     spec = AliasSpec(simulator=name, gate=evidence.gate, report=evidence.report, override=None)
     return {
-        **typed("SimulatorAlias"),
+        **type_fields("SimulatorAlias"),
         "metadata": {"name": naming.alias, "annotations": {MOVED_BY: naming.key}},
         "spec": spec.model_dump(mode="json", exclude_unset=True),
     }

@@ -7,18 +7,18 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
+from agentworld.cluster.api_resources import API_RESOURCES, Object, type_fields
 from agentworld.cluster.names import PIPELINES
 from agentworld.storage.working_copy import address_of
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
     metadata_of,
-    mounted,
     name_of,
     pod_of,
     resources_of,
-    sealed,
+    volumes_of,
+    with_digest,
 )
 from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Nodes, Place
@@ -62,9 +62,9 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
     assert place.nodes is not None
     name = name_of(stage, address_of(str(folder)))
     command = [stage, *arguments]
-    return sealed(
+    return with_digest(
         {
-            **typed("TrainJob"),
+            **type_fields("TrainJob"),
             "metadata": metadata_of(name, "training", command, place),
             "spec": {
                 "runtimeRef": {
@@ -73,7 +73,7 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
                     "name": place.nodes.runtime,
                 },
                 "trainer": _trainer(name, command, place, place.nodes),
-                "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patched(place)}],
+                "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patch(place)}],
                 "activeDeadlineSeconds": deadline_seconds(place),
             },
         }
@@ -115,11 +115,11 @@ def _mpirun(name: str, place: Place) -> list[str]:
     return ["sh", "-c", _LAUNCH, name, *options]
 
 
-def _patched(place: Place) -> Object:
+def _patch(place: Place) -> Object:
     """The pods of every replicated job that trains: on these nodes, with these mounts."""
     assert place.nodes is not None
     names = [NODE, LAUNCHER] if place.nodes.launcher == "mpi" else [NODE]
-    pod = pod_of(place, mounted(place), {"name": NODE})
+    pod = pod_of(place, volumes_of(place), {"name": NODE})
     template = {"spec": {"template": {"spec": pod}}}
     jobs = [{"name": name, "template": template} for name in names]
     return {"template": {"spec": {"replicatedJobs": jobs}}}

@@ -48,7 +48,7 @@ def agent(
         f"agent [bold]{_to_markup(chain.agent)}[/] {brief(chain.artifact)}{format_moment(chain.at)}"
     )
     run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
-    run.add(_graded(chain.edge))
+    run.add(_describe_grade(chain.edge))
     if chain.evidence:
         run.add(f"record {chain.evidence.state}")
     simulator = run.add(f"simulator {chain.simulator}")
@@ -203,7 +203,7 @@ def _add_agent(tree: Tree, agent: "TrainedAgent") -> Tree:
     """The branch of its run."""
     branch = tree.add(f"agent [bold]{_to_markup(agent.agent)}[/] {brief(agent.artifact)}")
     ran = branch.add(f"run {agent.run.id}: {by_how_much(agent.run, agent.edge)}")
-    ran.add(_graded(agent.edge))
+    ran.add(_describe_grade(agent.edge))
     return ran
 
 
@@ -218,7 +218,7 @@ def _to_markup(text: str | None) -> str:
     return escape(plain(str(text)))
 
 
-def _graded(edge: "EdgeAudit | None") -> str:
+def _describe_grade(edge: "EdgeAudit | None") -> str:
     if edge is None:
         return "edge unsigned: the store has no keys"
     return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"

@@ -112,7 +112,7 @@ def restored(
 
     Runs that lost entries cannot go on from then on, and verify as far as the backup has them.
     """
-    from agentworld.operations.declarations import restored as declare
+    from agentworld.operations.declarations import declare_restored as declare
 
     losses = declare(Path(store), reason, user_name())
     if as_json:
@@ -124,7 +124,7 @@ def restored(
     for name in losses.others:
         print(f"lost {plain(name)}")
     whole = not losses.runs and not losses.others
-    print("the ledger has all that was signed" if whole else _declared(reason))
+    print("the ledger has all that was signed" if whole else _describe_outcome(reason))
 
 
 def withdrawn(
@@ -140,7 +140,7 @@ def withdrawn(
 
     From then on `audit verify` does not miss them. Restore what nobody wanted to delete.
     """
-    from agentworld.operations.declarations import withdrawn as declare
+    from agentworld.operations.declarations import declare_withdrawn as declare
 
     withdrawals = declare(Path(store), versions or (), reason, user_name())
     if as_json:
@@ -149,11 +149,11 @@ def withdrawn(
     for version in withdrawals.versions:
         print(plain(f"{version.ref} {version.artifact}, registered on {version.at}, is gone"))
     print(
-        _declared(reason)
+        _describe_outcome(reason)
         if withdrawals.versions
         else "the registry has all that was signed as registered"
     )
 
 
-def _declared(reason: str) -> str:
+def _describe_outcome(reason: str) -> str:
     return "declared" if reason else "nothing is declared; add --reason"

@@ -45,10 +45,10 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
 
 def _progress(store: Path) -> list[StepProgress]:
     steps = [progress for step in MAIN_JOB if (progress := read_progress(store, step))]
-    return [*steps, *_skipped(steps)]
+    return [*steps, *_skipped_steps(steps)]
 
 
-def _skipped(steps: list[StepProgress]) -> list[StepProgress]:
+def _skipped_steps(steps: list[StepProgress]) -> list[StepProgress]:
     """What will never begin, once the gate has refused."""
     last = steps[-1] if steps else None
     if last is None or last.step != "gate" or last.state not in ("finished", "reused"):

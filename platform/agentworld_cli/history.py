@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print how the runs of a store ended, here and on servers, the newest first."""
-    from agentworld.runner.remote import located
+    from agentworld.runner.remote import local_store
     from agentworld.steps.conclude import conclusions
 
-    rows = conclusions(located(store))
+    rows = conclusions(local_store(store))
     if as_json:
         show_json([row.model_dump(mode="json") for row in rows])
         return

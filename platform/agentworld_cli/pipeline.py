@@ -121,11 +121,9 @@ def run(
     from agentworld_pipelines.server import start
 
     arguments, connection = _arguments(pipeline, recipe, store, simulator), _connection(server)
-    started = start(
-        connection, _uploaded(connection, pipeline, placement, image, stages), arguments
-    )
+    started = start(connection, _upload(connection, pipeline, placement, image, stages), arguments)
     if wait:
-        started = _followed(connection, started)
+        started = _follow(connection, started)
     if as_json:
         show_json(started)
     else:
@@ -165,7 +163,7 @@ def schedule(
 
     Cron.parse(cron)
     arguments, connection = _arguments(pipeline, recipe, store, simulator), _connection(server)
-    version = _uploaded(connection, pipeline, placement, image, stages)
+    version = _upload(connection, pipeline, placement, image, stages)
     plan = Plan(name=name, cron=cron, version=version, arguments=arguments)
     schedule_record = schedule(connection, plan)
     if as_json:
@@ -205,11 +203,11 @@ app.command()(history)
 
 def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
     from agentworld.runner.folders import verdict_of
-    from agentworld.runner.remote import located, located_path
+    from agentworld.runner.remote import local_path, local_store
     from agentworld.storage.working_copy import address_of
     from agentworld_cli.tables import show_refusal
 
-    folders = run_job(located_path(recipe, store), located(store)).folders
+    folders = run_job(local_path(recipe, store), local_store(store)).folders
     verdict = verdict_of(folders["gate"])
     if as_json:
         paths = {step: address_of(str(folder)) for step, folder in folders.items()}
@@ -226,7 +224,7 @@ def _connection(server: str) -> "Connection":
     return Connection(settings.model_copy(update={"url": server or settings.url}))
 
 
-def _uploaded(
+def _upload(
     connection: "Connection", pipeline: str, placement: Path | None, image: str, stages: str
 ) -> "Version":
     from agentworld_pipelines.server import upload
@@ -243,7 +241,7 @@ def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[s
     return arguments_for(pipeline, {"recipe": recipe, "store": store, "simulator": simulator})
 
 
-def _followed(connection: "Connection", started: "PipelineRun") -> "PipelineRun":
+def _follow(connection: "Connection", started: "PipelineRun") -> "PipelineRun":
     from agentworld_pipelines.server import follow
 
     for run in follow(connection, started.id):

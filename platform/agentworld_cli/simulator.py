@@ -97,7 +97,7 @@ def import_(
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld_cli.views import show_progress
 
-    world_recipe = _described(load_recipe(recipe_path(recipe)), text, domains)
+    world_recipe = _describe(load_recipe(recipe_path(recipe)), text, domains)
     with show_progress("import") as on_progress:
         simulator = import_world(world_recipe, Path(store), Path(model), on_progress)
     _show_pinned(simulator, as_json=as_json)
@@ -121,7 +121,7 @@ def prompt(
     from agentworld.operations.prompt_world import endpoint_at, prompt_world
     from agentworld.recipes import load_recipe, recipe_path
 
-    world_recipe = _described(load_recipe(recipe_path(recipe)), text, domains)
+    world_recipe = _describe(load_recipe(recipe_path(recipe)), text, domains)
     _show_pinned(prompt_world(world_recipe, Path(store), endpoint_at(url, model)), as_json=as_json)
 
 
@@ -224,7 +224,7 @@ def serve(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Answer agents until interrupted, on this machine's loopback."""
-    from agentworld.operations.serving import pinned_engine, served_at
+    from agentworld.operations.serving import pinned_engine, serve_locally
     from agentworld.operations.simulators import find
     from agentworld.serving.local import Listening
 
@@ -233,7 +233,7 @@ def serve(
     if concurrency:
         engine = engine.model_copy(update={"concurrency": concurrency})
     logs = Path(store) / "logs" / pinned_simulator.folder.name
-    with served_at(
+    with serve_locally(
         pinned_simulator.folder, engine, Path(store), logs, Listening(access, port)
     ) as local:
         console.print(f"{simulator} answers at {local.url}", soft_wrap=True)
@@ -264,7 +264,7 @@ def _validation_state(validity: "Validity") -> str:
     return ", ".join([words, *(f"{num} {label}" for label, num in bad.items() if num)])
 
 
-def _described(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
+def _describe(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
     """The recipe with what is said of the world beside it."""
     from agentworld.operations.pinning import with_world
 

@@ -10,7 +10,7 @@ from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld_console.formatting import brief, page_path, shortened
+from agentworld_console.formatting import brief, page_path, shorten
 from agentworld_console.layout import Box, Layout, compute_layout
 from agentworld_console.rows import run_link
 from agentworld_console.scoped_view import ScopedView
@@ -34,7 +34,7 @@ class Node(NamedTuple):
     @property
     def short(self) -> str:
         """As much of the label as fits into the box."""
-        return shortened(self.label)
+        return shorten(self.label)
 
 
 class Graph:

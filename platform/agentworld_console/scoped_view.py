@@ -29,7 +29,7 @@ from agentworld.records.garbled import reading
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld_console.formatting import brief
-from agentworld_console.grade import disputed
+from agentworld_console.grade import to_disputed
 from agentworld_console.library import Library
 
 MOST_AGENTS = 1_000
@@ -218,7 +218,7 @@ class ScopedView:
     def edge_of(self, agent: RegisteredAgent) -> EdgeAudit:
         """How far it is proven that a simulator made an agent, by what was signed."""
         audit = edge_to(agent.ref.name, agent, self.sources)
-        return audit or disputed(f"nothing of run {agent.run} is signed")
+        return audit or to_disputed(f"nothing of run {agent.run} is signed")
 
     def simulators(self, limit: int, after: str = "", *, start: str = "") -> list[ListedSimulator]:
         """That served runs, the one with the newest run first."""

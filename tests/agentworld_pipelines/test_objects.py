@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.cluster.records.view import SimulatorView
@@ -49,7 +49,7 @@ def written(**fields: object) -> SimulatorSpec:
     deployment = Deployment.model_validate({"image": "vllm", "claim": "stores", **fields})
     target = Target(deployment=deployment, mounted="/stores")
     made = objects.simulator(NAMING, target, objects.simulator_name(NAMING))
-    assert made.items() >= typed("Simulator").items()
+    assert made.items() >= type_fields("Simulator").items()
     return SimulatorSpec.model_validate(made["spec"])
 
 
@@ -135,7 +135,7 @@ def test_what_a_deployment_does_not_say_is_left_to_whoever_else_sets_it():
 def test_an_alias_is_what_the_operator_judges_and_lets_no_override_stand():
     made = objects.alias(NAMING, "terminal-1")
     spec = AliasSpec.model_validate(made["spec"])
-    assert made.items() >= typed("SimulatorAlias").items()
+    assert made.items() >= type_fields("SimulatorAlias").items()
     assert (spec.simulator, spec.report, spec.override) == ("terminal-1", SHOWN.report, None)
     assert [(each.metric, each.least) for each in spec.gate] == [("exact_match", 0.6)]
     assert "canary" not in made["spec"]

@@ -27,10 +27,10 @@ pytestmark = pytest.mark.waits
 WHERE = Place(image="mirror.example/agentworld:7", volumes={"agentworld-stores": "/stores"})
 _LIVE = """
 import sys
-from agentworld_pipelines.retries import retried
+from agentworld_pipelines.retries import call_with_retries
 from agentworld_pipelines.stages import live
 recipe, store, place = sys.argv[1:]
-print("made", retried(live, "collect", recipe, store, place=place))
+print("made", call_with_retries(live, "collect", recipe, store, place=place))
 """
 
 

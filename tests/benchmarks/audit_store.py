@@ -20,7 +20,7 @@ from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
 from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.signing.edge import Observed, join, sign_edge
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.signing.weights import RunWeights, sign_weights
@@ -169,7 +169,7 @@ class AuditStore:
         folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
         known = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
-        kept = attested(Validation(report=report, **known), self._step_signer)
+        kept = attest(Validation(report=report, **known), self._step_signer)
         self._book.add(ATTESTATIONS, kept)
         self._copy(kept.name, kept.envelope)
         return report.digest

@@ -18,7 +18,7 @@ def registered(
     name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path
 ) -> VersionRef:
     folder = _folder(store, what.digest)
-    ref = registering.registered(name, what, model, registry, store, folder)
+    ref = registering.register(name, what, model, registry, store, folder)
     submit(folder, store)
     return ref
 

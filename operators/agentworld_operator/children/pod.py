@@ -104,7 +104,7 @@ def _verifier(pinned: Pinned) -> Manifest:
         "volumeMounts": [*mounts, _mount("weights", writable=pinned.weights.url is not None)],
         # Its last words become the Simulator's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": _restricted(),
+        "securityContext": _security_context(),
     }
 
 
@@ -128,7 +128,7 @@ def _engine(pinned: Pinned) -> Manifest:
         "readinessProbe": health | {"timeoutSeconds": 3, "failureThreshold": 2},
         "livenessProbe": health | {"timeoutSeconds": 10, "failureThreshold": 12},
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": _restricted(),
+        "securityContext": _security_context(),
     }
 
 
@@ -174,7 +174,7 @@ def _variables(environment: dict[str, str]) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in environment.items()]
 
 
-def _restricted() -> Manifest:
+def _security_context() -> Manifest:
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

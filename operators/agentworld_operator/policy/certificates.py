@@ -49,7 +49,7 @@ def decide(certificates: CertificateSet, names: Sequence[str], now: datetime) ->
     return "keep" if set(serving.names) == set(names) else "renew serving"
 
 
-def unexpired(authorities: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
+def without_expired(authorities: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
     """The authorities that stay in the bundle beside a new one."""
     return tuple(authority for authority in authorities if now < authority.ends)
 

@@ -102,7 +102,7 @@ def _of_pod(pod: Object) -> list[Problem]:
     inits = _statuses(pod, "initContainerStatuses")
     containers = [*inits, *_statuses(pod, "containerStatuses")]
     problems = [problem for container in containers if (problem := _of_container(container))]
-    return [*problems, *_unscheduled(pod)]
+    return [*problems, *_scheduling_problems(pod)]
 
 
 def _of_container(container: Object) -> Problem | None:
@@ -120,7 +120,7 @@ def _of_container(container: Object) -> Problem | None:
     return None
 
 
-def _unscheduled(pod: Object) -> list[Problem]:
+def _scheduling_problems(pod: Object) -> list[Problem]:
     for condition in (pod.get("status") or {}).get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition.get("reason") in _NOT_BOUND:
             return [

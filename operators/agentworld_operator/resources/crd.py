@@ -73,16 +73,16 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
         return _without(node, "title")
     kinds = [kind for kind in node.get("anyOf", node.get("oneOf", ())) if kind != _NULL]
     if not kinds:
-        return _nested(_older_draft(node), defs)
+        return _expand(_older_draft(node), defs)
     whole = _structural(kinds[0], defs)
     if len(kinds) > 1:
-        whole = _merged([whole, *(_structural(kind, defs) for kind in kinds[1:])])
+        whole = _merge([whole, *(_structural(kind, defs) for kind in kinds[1:])])
     if _NULL in node.get("anyOf", ()):
         whole["nullable"] = True
     return whole | {name: node[name] for name in ("description",) if name in node}
 
 
-def _nested(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
+def _expand(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
     nested = _without(node, "title", "$ref", "const")
     if "properties" in node:
         properties = node["properties"].items()
@@ -110,7 +110,7 @@ def _older_draft(node: Mapping[str, Any]) -> Schema:
     return draft
 
 
-def _merged(kinds: list[Schema]) -> Schema:
+def _merge(kinds: list[Schema]) -> Schema:
     """One of several records, told apart by their `kind`: what any of them has.
 
     Without defaults, for a field of one may not appear in the other.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
 from agentworld.data.masking import turn_class
-from agentworld.data.redaction import redacted
+from agentworld.data.redaction import redact_trajectories
 from agentworld.data.samples import make_sample, pool_of
 from agentworld.data.summary import Summary
 from agentworld.data.survey import SurveyJob, read_column
@@ -41,7 +41,7 @@ def make_pools(job: PoolJob) -> BatchPools:
     samples: dict[Pool, list[Sample]] = {}
     staying = _staying(job, summary)
     if recipe.redact:
-        staying = redacted(staying, removed)
+        staying = redact_trajectories(staying, removed)
     for digest, trajectory in staying:
         pool = pool_of(recipe, trajectory, digest)
         sample = make_sample(recipe, trajectory, digest, pool)
@@ -50,7 +50,7 @@ def make_pools(job: PoolJob) -> BatchPools:
         elif not sample.targets:
             removed["no target left"] += 1
         else:
-            removed.update(_masked(pool, sample))
+            removed.update(_masked_classes(pool, sample))
             summary.add(trajectory)
             samples.setdefault(pool, []).append(sample)
     return BatchPools(
@@ -75,7 +75,7 @@ def _is_leak(sample: Sample) -> bool:
     return unseen or any(UNSEEN in turn.tags for turn in sample.turns)
 
 
-def _masked(pool: Pool, sample: Sample) -> list[str]:
+def _masked_classes(pool: Pool, sample: Sample) -> list[str]:
     """Turns whose loss does not count, by class; in RL the other turns are history by design."""
     masked = [turn for turn in sample.turns if not turn.target and pool != "rl"]
     return [f"masked {turn_class(turn.action, turn.observation)}" for turn in masked]

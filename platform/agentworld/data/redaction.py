@@ -52,7 +52,7 @@ def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
     ]
 
 
-def redacted(
+def redact_trajectories(
     passed: Iterable[tuple[Digest, Trajectory]], counts: Counter[str]
 ) -> Iterator[FilteredTrajectory]:
     """The same trajectories in the same order, without secrets, under the digests as recorded."""

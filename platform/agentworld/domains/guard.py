@@ -66,7 +66,7 @@ def refuse_environments(launchers: frozenset[str]) -> Iterator[Guard]:
 
 
 def _on_audit_event(event: str, arguments: tuple[object, ...]) -> None:
-    if _guards and event in _EVENTS and (program := _refused(event, arguments)):
+    if _guards and event in _EVENTS and (program := _refusal_of(event, arguments)):
         _guards[-1].refuse(program)
 
 
@@ -80,7 +80,7 @@ def _add_hook() -> None:
         _hooks.append("added")
 
 
-def _refused(event: str, arguments: tuple[object, ...]) -> str | None:
+def _refusal_of(event: str, arguments: tuple[object, ...]) -> str | None:
     """The program that may not be started; null where it may."""
     if event == "os.system":
         return "a shell"

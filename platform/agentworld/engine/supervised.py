@@ -33,7 +33,7 @@ class SupervisedEngine:
 
 
 @contextmanager
-def supervised(start: Start) -> Iterator[SupervisedEngine]:
+def supervise(start: Start) -> Iterator[SupervisedEngine]:
     """An engine that answers while the block runs, but for the time that a new start takes.
 
     Raises what the first start raises, and in the end what kept it from being started again.

@@ -118,7 +118,7 @@ def free_running_score(
             f"the simulator answered none of {len(samples)} episodes: {'; '.join(problems)}",
             retryable=True,
         )
-    judged = [_judged(*pair) for pair in zip(samples, replayed, strict=True)]
+    judged = [_judge(*pair) for pair in zip(samples, replayed, strict=True)]
 
     def of(values: Values) -> Estimate:
         return estimate(values, recipe.num_resamples, recipe.seed)
@@ -151,7 +151,7 @@ def latency(replayed: Sequence[Replayed]) -> Latency:
     return Latency(p50_seconds=float(p50), p99_seconds=float(p99))
 
 
-def _judged(sample: Sample, replayed: Replayed) -> list[Judged]:
+def _judge(sample: Sample, replayed: Replayed) -> list[Judged]:
     pairs = zip(sample.turns, replayed.turns, strict=True)
     domain = domain_of(sample.domain)
     return [

@@ -25,12 +25,14 @@ def served_leads(
     """Of the verdicts on these samples, by baseline."""
     baselines: dict[str, Engine] = {"copy": CopyPrevious(), "repeat": RepeatEarlier()}
     return {
-        name: _lead(served, asyncio.run(_judged(judge, engine, samples)), recipe)
+        name: _lead(served, asyncio.run(_judge_samples(judge, engine, samples)), recipe)
         for name, engine in baselines.items()
     }
 
 
-async def _judged(judge: Judge, engine: Engine, samples: Sequence[Sample]) -> list[list[Judged]]:
+async def _judge_samples(
+    judge: Judge, engine: Engine, samples: Sequence[Sample]
+) -> list[list[Judged]]:
     predictor = Predictor(
         engine, Sampling(), ignore_progress, sum(len(sample.turns) for sample in samples)
     )

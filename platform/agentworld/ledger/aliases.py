@@ -54,7 +54,7 @@ class Aliases:
         has: its canary, and what let it move.
         """
         change = AliasChange(
-            alias=checked(alias), simulator=simulator, set_by=set_by, at=now(), **details
+            alias=check_alias(alias), simulator=simulator, set_by=set_by, at=now(), **details
         )
         return self._add(change, key, declare)
 
@@ -128,7 +128,7 @@ class Aliases:
             return _read(connection, conditions)
 
 
-def checked(alias: str) -> str:
+def check_alias(alias: str) -> str:
     """The alias; raises InputError for what is no name of one."""
     if not _NAME.fullmatch(alias):
         raise InputError(f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes")

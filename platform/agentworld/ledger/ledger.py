@@ -12,7 +12,7 @@ from agentworld.ledger.adding import add, begin, close
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.counting import Counts
-from agentworld.ledger.database import Database, translated
+from agentworld.ledger.database import Database, translate_errors
 from agentworld.ledger.erasing import declare_erasure, erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.logs import Logs
 from agentworld.ledger.migrate import migrate
@@ -49,7 +49,7 @@ class Ledger:
         self.logs = Logs(self._database)
         self.counts = Counts(self._database)
         self.pages = Pages(self._database, self._texts)
-        with translated(url):
+        with translate_errors(url):
             migrate(self._database.engine)
 
     def open_run(

@@ -241,7 +241,7 @@ def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
     return NotFound(f"nothing is registered as {ref.name!r}; registered are {choices}")
 
 
-def parsed(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:
+def parse_record(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:
     """What was registered, as a registry kept it; raises EvidenceError for what is garbled."""
     try:
         return kind.model_validate_json(record)

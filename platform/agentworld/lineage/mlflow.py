@@ -23,7 +23,7 @@ from agentworld.lineage.base import (
     VersionRef,
     WorldModel,
     absent,
-    parsed,
+    parse_record,
 )
 from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow_aliases import every, if_there
@@ -96,11 +96,11 @@ class MlflowRegistry(MlflowDataSets):
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
-        return parsed(WorldModel, ref, self._record(ref, "world-model"))
+        return parse_record(WorldModel, ref, self._record(ref, "world-model"))
 
     def agent(self, ref: VersionRef) -> Agent:
         """What was registered under a name and a version."""
-        return parsed(Agent, ref, self._record(ref, "agent"))
+        return parse_record(Agent, ref, self._record(ref, "agent"))
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""

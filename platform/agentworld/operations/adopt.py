@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentworld.errors import Conflict, InputError
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.operations.attested import attested
+from agentworld.operations.attested import attest
 from agentworld.operations.ledger import existing_ledger
-from agentworld.operations.registering import registered
+from agentworld.operations.registering import register
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.serving import deployed_service
 from agentworld.operations.statements import submit
@@ -57,7 +57,7 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
 
     Raises InputError for a folder that holds no model, and Conflict for a run that is open.
     """
-    parameters = _checked(Path(model), name)
+    parameters = _check_model(Path(model), name)
     closed = _run(run, Path(store))
     if closed.closing is None:
         raise Conflict(f"run {run} is open; close it with the weights that it made, then adopt")
@@ -75,9 +75,9 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         _copy(Path(model), model_of(out), artifact, on_progress)
         checkpoint.write(out / CHECKPOINT)
         registry = open_registry(Path(store))
-        edge = attested(name, checkpoint, closed, registry, Path(store))
+        edge = attest(name, checkpoint, closed, registry, Path(store))
         agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
-        version = registered(name, agent, model_of(out), registry, Path(store), out)
+        version = register(name, agent, model_of(out), registry, Path(store), out)
         verdict = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
         Adopted(version=version, run=closed, **verdict).write(out / ADOPTED)
         return artifact
@@ -87,7 +87,7 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
     return str(submit(folder, Path(store)))
 
 
-def _checked(model: Path, name: str) -> int:
+def _check_model(model: Path, name: str) -> int:
     """The number of its parameters."""
     try:
         _NAME.validate_python(name)

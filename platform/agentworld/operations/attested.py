@@ -14,7 +14,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
-def attested(
+def attest(
     name: str, checkpoint: Checkpoint, run: AgentRun, registry: Registry, store: Path
 ) -> SignedEdge:
     """The edge from the run's simulator to the agent that is registered by this name."""
@@ -28,10 +28,10 @@ def attested(
         world_model=simulator.manifest.artifact,
         data=_data(simulator.manifest, registry),
     )
-    return asyncio.run(_signed(run, claim, simulator, store))
+    return asyncio.run(_request_edge(run, claim, simulator, store))
 
 
-async def _signed(
+async def _request_edge(
     run: AgentRun, claim: Claim, simulator: PinnedSimulator, store: Path
 ) -> SignedEdge:
     async with run_backend(simulator, store) as backend:

@@ -29,7 +29,7 @@ def erase_episode(episode: str, store: Path, by: str) -> None:
             ledger.erase_texts(episode, by, declare)
 
 
-def restored(store: Path, reason: str, by: str) -> Missing:
+def declare_restored(store: Path, reason: str, by: str) -> Missing:
     """What the evidence mirror holds and the ledger lacks; with a reason it is declared.
 
     Runs that lost entries cannot go on from then on. Without a reason nothing is written. Raises
@@ -48,7 +48,7 @@ def restored(store: Path, reason: str, by: str) -> Missing:
         return losses
 
 
-def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> MissingVersions:
+def declare_withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> MissingVersions:
     """What was registered and the registry has no more, all or these; declared with a reason.
 
     From then on nobody misses them. Without a reason nothing is written. Raises InputError for a

@@ -39,7 +39,7 @@ class Installed(NamedTuple):
         return f"image {self.image}" if self.image else f"lock {self.lock}"
 
 
-def installed(kind: EngineKind) -> Installed:
+def installed_engine(kind: EngineKind) -> Installed:
     """What an engine of this kind comes from; raises InputError for one that is not here, or an
     image without a digest.
     """
@@ -68,7 +68,7 @@ def check_installed(manifest: SimulatorManifest) -> None:
     if isinstance(manifest.engine, Endpoint):
         return
     pinned = Installed(manifest.engine.image, manifest.engine.lock)
-    current = installed(manifest.engine.kind)
+    current = installed_engine(manifest.engine.kind)
     if pinned != current:
         raise InputError(
             f"the simulator's engine was pinned with {pinned} and here is {current}; serve it"

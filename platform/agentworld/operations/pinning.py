@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agentworld.engine.programs import is_installed
 from agentworld.engine.server import serve
 from agentworld.errors import InputError
-from agentworld.operations.installed import installed, version_elsewhere
+from agentworld.operations.installed import installed_engine, version_elsewhere
 from agentworld.pinning.manifest import pin
 from agentworld.pinning.seed_probe import prove_seeds
 from agentworld.recipes import Recipe
@@ -29,7 +29,7 @@ def pin_model(
     trained_on: Sequence[str] = (),
 ) -> PinnedSimulator:
     """A simulator of a model that was taken in; raises InputError for seeds that do not hold."""
-    manifest = frozen(artifact, model, recipe, trained_on)
+    manifest = freeze_manifest(artifact, model, recipe, trained_on)
     if manifest.sampling.seed_policy == "seeded":
         _prove_seeds(manifest, model, recipe, store)
     pinned = SimulatorStore(store).keep(manifest)
@@ -37,11 +37,11 @@ def pin_model(
     return pinned
 
 
-def frozen(
+def freeze_manifest(
     artifact: ArtifactManifest, model: Path, recipe: Recipe, trained_on: Sequence[str] = ()
 ) -> SimulatorManifest:
     """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
-    current = installed(recipe.engine.kind)
+    current = installed_engine(recipe.engine.kind)
     return pin(
         artifact,
         recipe.simulate,

@@ -18,7 +18,7 @@ from agentworld.signing.registration import check_registration, sign_registratio
 from agentworld.storage.datasets import prepared_dataset
 
 
-def registered(
+def register(
     name: str, record: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
 ) -> VersionRef:
     """A version; unsigned where no key can be had. What is signed for the ledger goes to `out`."""
@@ -31,7 +31,7 @@ def registered(
         ref = registry.register_agent(
             name, record, model, signature=signature, world_model=world_model
         )
-    if registration := _as_it_is(registry.stored(ref), store):
+    if registration := _to_registered(registry.stored(ref), store):
         sign(registration, store, out)
     return ref
 
@@ -51,7 +51,7 @@ def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef
     return next(iter(world_models_of(manifest, registry)), None)
 
 
-def _as_it_is(stored: StoredVersion, store: Path) -> Registered | None:
+def _to_registered(stored: StoredVersion, store: Path) -> Registered | None:
     """Null for a version that was there before and that no step signed: it is not ours to sign."""
     ref, record = stored.version.ref, stored.record or ""
     try:

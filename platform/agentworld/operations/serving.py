@@ -29,7 +29,7 @@ def pinned_engine(manifest: SimulatorManifest) -> EngineRecipe:
 
 
 @contextmanager
-def served_at(
+def serve_locally(
     simulator: Path,
     engine: EngineRecipe,
     store: Path,
@@ -47,7 +47,7 @@ def served_at(
 
 
 @contextmanager
-def served(
+def serve_client(
     simulator: Path,
     engine: EngineRecipe,
     store: Path,
@@ -60,7 +60,7 @@ def served(
     """
     digest = PinnedSimulator.read(simulator).digest
     with (
-        served_at(simulator, engine, store, logs) as local,
+        serve_locally(simulator, engine, store, logs) as local,
         _closed_after(
             SimulatorClient(local.url, simulator=digest, trajectory=trajectory)
         ) as client,
@@ -69,7 +69,7 @@ def served(
 
 
 @contextmanager
-def reached(
+def open_client(
     simulator: Digest,
     at_once: int,
     store: Path,
@@ -88,7 +88,7 @@ def reached(
         return
     pinned = SimulatorStore(store).find(simulator)
     engine = pinned_engine(pinned.manifest).model_copy(update={"concurrency": at_once})
-    with served(pinned.folder, engine, store, logs, trajectory) as client:
+    with serve_client(pinned.folder, engine, store, logs, trajectory) as client:
         yield client
 
 

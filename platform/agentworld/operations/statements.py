@@ -16,7 +16,7 @@ from agentworld.operations.ledger import open_ledger, trusted_services, trusted_
 from agentworld.operations.serving import deployed_service
 from agentworld.records.step_statement import Registered, StepStatement, Validation
 from agentworld.runner.remote import fetch
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.statements.steps import Files
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 def sign(payload: Registered | Validation, store: Path, out: Path) -> None:
     """Into the folder of the step that says it; nothing where no key can be had."""
     if signer := registering_signer(store):
-        envelope = attested(payload, signer).envelope.decode()
+        envelope = attest(payload, signer).envelope.decode()
         statement = StepStatement.model_validate({"kind": payload.kind, "envelope": envelope})
         statement.write(out / _STATEMENT)
 

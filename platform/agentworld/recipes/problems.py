@@ -59,10 +59,10 @@ def repeated_keys(root: Node) -> list[Problem]:
 
 def _to_problem(kind: type[BaseModel], problem: ErrorDetails, root: Node | None) -> Problem:
     line, node = _find(root, problem["loc"]) if root else (None, None)
-    return Problem(line, *_described(kind, problem, node))
+    return Problem(line, *_describe(kind, problem, node))
 
 
-def _described(kind: type[BaseModel], problem: ErrorDetails, node: Node | None) -> tuple[str, str]:
+def _describe(kind: type[BaseModel], problem: ErrorDetails, node: Node | None) -> tuple[str, str]:
     message = problem["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
     value = _as_written(problem["input"], node)
     field, complaint = describe_problem({**problem, "msg": message, "input": value})

@@ -12,7 +12,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FREE_BYTES = 64 << 10  # less than this holds no result of any step
 
 
-def translated(error: Exception, store: Path) -> Exception:
+def translate(error: Exception, store: Path) -> Exception:
     """The error as the user should meet it: a full disk hides behind many others."""
     if is_full(store) or _says_full(error):
         return StoreError(full_sentence(store))
@@ -21,11 +21,11 @@ def translated(error: Exception, store: Path) -> Exception:
 
 @contextmanager
 def translate_errors(store: Path) -> Iterator[None]:
-    """Raises what the block raises, `translated`."""
+    """Raises what the block raises, as `translate` words it."""
     try:
         yield
     except Exception as error:
-        translation = translated(error, store)
+        translation = translate(error, store)
         if translation is error:
             raise
         raise translation from error

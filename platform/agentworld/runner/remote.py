@@ -65,7 +65,7 @@ def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
         bound = signature.bind(*arguments, **options)
         bound.apply_defaults()
         store = bound.arguments["store"]
-        copy = _opened(store) if is_bucket(store) else copy_of(Path(store))
+        copy = _open_copy(store) if is_bucket(store) else copy_of(Path(store))
         if copy is None:
             return step(*arguments, **options)
         _refresh(copy)
@@ -77,18 +77,18 @@ def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
     return called
 
 
-def located(store: str) -> Path:
+def local_store(store: str) -> Path:
     """The folder of a store, or of the working copy of one in a bucket, with its records."""
     if not is_bucket(store):
         return Path(store)
-    copy = _opened(store)
+    copy = _open_copy(store)
     _refresh(copy)
     return copy.root
 
 
-def located_path(name: str, store: str) -> str:
+def local_path(name: str, store: str) -> str:
     """The path of what is in a store's bucket; a file is brought. Any other word as it is."""
-    return str(_to_local(_opened(store), name)) if is_bucket(store) else name
+    return str(_to_local(_open_copy(store), name)) if is_bucket(store) else name
 
 
 def fetch(path: Path) -> Path:
@@ -121,7 +121,7 @@ def fetch_all(folder: Path, *reads: Path) -> None:
 
 
 @contextmanager
-def leased(folder: Path, busy: str) -> Iterator[Lease | None]:
+def hold_lease(folder: Path, busy: str) -> Iterator[Lease | None]:
     """A step's folder is this machine's alone, where it is a copy of one in a bucket.
 
     Raises StoreError where another machine works in it.
@@ -207,7 +207,7 @@ def _resumable(folder: Path) -> list[Path]:
     return [*paths, *sealed_checkpoints(folder / CHECKPOINTS)]
 
 
-def _opened(store: str) -> WorkingCopy:
+def _open_copy(store: str) -> WorkingCopy:
     settings = from_environment(Settings)
     copy = open_copy(store, settings.scratch)
     for name, key in ((STEP_KEYS, settings.step_key), (SIMULATOR_KEYS, settings.simulator_key)):

@@ -28,7 +28,7 @@ def run_planned(step: Step, planner: Planner, recipe: str, store: str, *argument
 
     The store may be a URL, and each of the arguments a folder in it.
     """
-    planned = _planned(step, planner, recipe, store, arguments)
+    planned = _plan(step, planner, recipe, store, arguments)
     folder = run_step(
         planned.store,
         step.name,
@@ -44,13 +44,13 @@ def run_planned(step: Step, planner: Planner, recipe: str, store: str, *argument
 
 def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> Path:
     """The folder that the step fills with these arguments, finished or not."""
-    planned = _planned(step, planner, recipe, store, arguments)
+    planned = _plan(step, planner, recipe, store, arguments)
     return folder_of(
         planned.store, step.name, planned.recipe, planned.inputs, domains=planned.plan.domains
     )
 
 
-def _planned(
+def _plan(
     step: Step, planner: Planner, recipe: str, store: str, arguments: Sequence[str]
 ) -> _Planned:
     settings = load_recipe(recipe_path(recipe))

@@ -19,7 +19,7 @@ from agentworld.runner.code import code_digest
 from agentworld.runner.failure import sentence_of, translate_errors
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import ProgressFile, progress_path
-from agentworld.runner.remote import fetch_all, is_kept, keep, leased, prune, sync_while
+from agentworld.runner.remote import fetch_all, hold_lease, is_kept, keep, prune, sync_while
 from agentworld.runner.task import Work
 from agentworld.runner.watch import Watch
 from agentworld.storage.lease import Lease
@@ -49,7 +49,7 @@ def run_step(
     `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
     else works on it is left alone.
     """
-    covered = _covered(step, recipe, inputs, domains)
+    covered = _cover(step, recipe, inputs, domains)
     key = digest_json(covered)
     folder = _folder(store, step, key)
     if not from_environment(Ranks).is_first:
@@ -96,7 +96,7 @@ def folder_of(
     domains: Collection[str] = (),
 ) -> Path:
     """The folder that `run_step` fills, finished or not."""
-    return _folder(store, step, digest_json(_covered(step, recipe, inputs, domains)))
+    return _folder(store, step, digest_json(_cover(step, recipe, inputs, domains)))
 
 
 def _is_reused(folder: Path, progress: ProgressFile) -> bool:
@@ -127,7 +127,7 @@ class _Covered(TypedDict):
     code: Digest
 
 
-def _covered(
+def _cover(
     step: str, recipe: Sequence[Record], inputs: dict[str, Digest], domains: Collection[str]
 ) -> _Covered:
     parts = digest_json([part.model_dump(mode="json") for part in recipe])
@@ -144,7 +144,7 @@ def _exclusive_lease(folder: Path, step: str) -> Iterator[Lease | None]:
     folder.mkdir(parents=True, exist_ok=True)
     busy = f"another process works on {step} in {folder}; wait for it, or end it"
     lock = folder.with_name(folder.name + ".lock")
-    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS), leased(folder, busy) as lease:
+    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS), hold_lease(folder, busy) as lease:
         yield lease
 
 

@@ -14,7 +14,7 @@ from agentworld.access.directory import Directory
 from agentworld.engine.accelerators import of_this_machine
 from agentworld.engine.process import LOOPBACK, Server, check_free, free_port, running
 from agentworld.engine.server import ServedEngine, serve
-from agentworld.engine.supervised import SupervisedEngine, supervised
+from agentworld.engine.supervised import SupervisedEngine, supervise
 from agentworld.pinning.manifest import check_engine, check_files
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.simulator import Endpoint, SimulatorManifest
@@ -143,5 +143,5 @@ def _engine(
         ) as served:
             yield served
 
-    with supervised(start) as engine:
+    with supervise(start) as engine:
         yield engine

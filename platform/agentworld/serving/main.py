@@ -91,7 +91,7 @@ def serve(settings: Settings) -> None:
     read_tokens = read_secret if settings.namespace else ensure_secret
     tokens = RunTokens(read_tokens(settings.keys / RUN_TOKENS))
     access = access_of(tokens, settings.access, settings.host)
-    manifest = _verified(settings.manifest, settings) if settings.manifest else None
+    manifest = _verify(settings.manifest, settings) if settings.manifest else None
     simulator = manifest.digest if manifest else None
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
     spans = Spans(TracingSettings())
@@ -113,7 +113,7 @@ def serve(settings: Settings) -> None:
     listen(spans.joined(app), guard, settings.host, settings.port)
 
 
-def _verified(path: Path, settings: Settings) -> SimulatorManifest:
+def _verify(path: Path, settings: Settings) -> SimulatorManifest:
     """The one simulator, once its files and its promise of seeds were checked."""
     manifest, num_engines = SimulatorManifest.read(path), 1
     if not isinstance(manifest.engine, Endpoint):

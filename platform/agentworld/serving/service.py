@@ -86,7 +86,7 @@ class SimulatorService:
                 raise
         else:
             self._keep(episode, record)
-        return session.opened(episode)
+        return session.to_reset_result(episode)
 
     async def step(self, name: str, request: Request) -> StepAnswer:
         """Answers a step once; a step that fails is not recorded and may be tried again."""
@@ -116,7 +116,7 @@ class SimulatorService:
         arrived_at = time.perf_counter()
         async with episode.lock:
             waited = time.perf_counter() - arrived_at
-            if step := session.recorded(episode, request):
+            if step := session.find_recorded(episode, request):
                 return StepAnswer(step, None)
             observed = await self._observe(episode, request.action)
             step = session.next_step(episode, request.action, observed)
@@ -131,7 +131,7 @@ class SimulatorService:
 
     async def _observe(self, episode: OpenEpisode, action: str) -> Observed:
         if episode.opening.replay:
-            return session.replayed(episode, action)
+            return session.replay_step(episode, action)
         messages = [*episode.history, Message(role="user", content=action)]
         seed = session.seed(self.manifest, episode.opening, len(episode.steps) + 1)
         return await self._observer.observe(messages, seed, episode.id)
@@ -163,12 +163,12 @@ class SimulatorService:
             environment["domain"] = domain_name(self.manifest, opening)
             return Episode.new(name, self.digest, opening.model_copy(update=environment)), ()
         source = await self._episode(position.episode)
-        opening = session.continued(opening, source, position)
+        opening = session.continue_opening(opening, source, position)
         if opening.fork:  # what is repeated was computed where it was recorded
             opening = opening.model_copy(update=environment)
         record = source.steps[: position.step]
         episode = Episode.new(name, self.digest, opening)
-        return (episode, record) if opening.replay else (session.forked(episode, record), ())
+        return (episode, record) if opening.replay else (session.copy_steps(episode, record), ())
 
     async def _is_recorded(self, episode: Episode) -> bool:
         """Whether it is there already, with the same start, wherever its engine ran then."""

@@ -9,7 +9,7 @@ from agentworld.records.gate import Gate, Judged
 from agentworld.records.report import Report
 
 
-def judged(gate: Sequence[Gate], report: Report | None, digests: Set[Digest]) -> tuple[Judged, ...]:
+def judge(gate: Sequence[Gate], report: Report | None, digests: Set[Digest]) -> tuple[Judged, ...]:
     """Each clause of a gate with what the report found of these subjects."""
     figures = report.figures(digests) if report else {}
     means = {name: estimate.mean for name, estimate in figures.items() if estimate.num}

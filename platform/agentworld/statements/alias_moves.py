@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger import Ledger
-from agentworld.ledger.aliases import checked
+from agentworld.ledger.aliases import check_alias
 from agentworld.records.alias import AliasChange, AliasMove, Use
 from agentworld.records.base import Digest
 from agentworld.records.report import Report, parse_report
-from agentworld.statements.alias_gate import check_about, check_may_move, judged
+from agentworld.statements.alias_gate import check_about, check_may_move, judge
 from agentworld.statements.signer import StatementSigner
 
 _DRY = "not recorded"
@@ -30,7 +30,7 @@ class AliasMoveSigner(NamedTuple):
         """
         digests = {move.simulator} | ({artifact} if artifact else set())
         report = self._report(move, digests)
-        verdicts = judged(move.gate, report, digests)
+        verdicts = judge(move.gate, report, digests)
         check_may_move(move, report, verdicts)
         failed = any(not verdict.passed for verdict in verdicts)
         terms = {
@@ -40,7 +40,7 @@ class AliasMoveSigner(NamedTuple):
             "override": move.override if failed or not move.gate else None,
         }
         if dry_run:
-            fields = {"alias": checked(alias), "simulator": move.simulator, "set_by": move.by}
+            fields = {"alias": check_alias(alias), "simulator": move.simulator, "set_by": move.by}
             return AliasChange.model_validate(fields | terms | {"at": _DRY})
         with self.statement_signer.declaring("alias", alias) as declare:
             arguments: dict[str, Any] = {"key": key, "declare": declare, **terms}

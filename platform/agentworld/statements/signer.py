@@ -16,7 +16,7 @@ from agentworld.records.log import opening_problem
 from agentworld.records.run import AgentRun
 from agentworld.records.step_statement import StepStatement
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.agent_use import AgentUseSigner
@@ -63,7 +63,7 @@ class StatementSigner(AgentUseSigner):
         Told once more, what is there already gets the copy that it lacks.
         """
         self.ensure_genesis()
-        yield lambda declaration: attested(declaration, self._signer())
+        yield lambda declaration: attest(declaration, self._signer())
         attestations = self._ledger.attestations.find(kind, subject=subject)
         # One is copied without a look at its folder: a run may have thousands of erasures.
         folders = (

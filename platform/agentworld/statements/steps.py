@@ -7,7 +7,7 @@ from agentworld.errors import Conflict, EvidenceError, InputError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.step_statement import STEP_STATEMENTS, SaidOnce, StepStatement
-from agentworld.signing.declaration import check_attested, verify_declared, withdrawn
+from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
 from agentworld.signing.keys import TrustedKeys
 from agentworld.statements.genesis import check_own
 from agentworld.storage.objects import WriteOnce
@@ -46,7 +46,9 @@ class Files(NamedTuple):
         subject = record.columns.subject
         # First: a withdrawal is of one that is there.
         attestations = self.attestations.find(record.kind, subject=subject)
-        withdrawals = withdrawn(self.attestations.find("withdrawal", subject=subject), self.trusted)
+        withdrawals = find_withdrawn(
+            self.attestations.find("withdrawal", subject=subject), self.trusted
+        )
         for attestation in attestations:
             with suppress(EvidenceError):  # which the audit says
                 earlier = check_attested(attestation, type(record), self.step_keys)

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.domains.live import live_domain, no_environment
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.serving import reached
+from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
@@ -57,7 +57,7 @@ def _practise(
         from agentworld.train import agent_rl
     with (
         TrajectoryLog(out / TRAJECTORY) as trajectory_log,
-        reached(
+        open_client(
             run.simulator, recipe.engine.concurrency, store, out / "logs", trajectory_log
         ) as client,
     ):

@@ -21,14 +21,14 @@ def plan(task: Task) -> Plan:
     run = Practice.read(task.folders["agent"] / PRACTICE).run
 
     def work(out: Path, _: OnProgress) -> Digest:
-        closed = asyncio.run(_closed(run, weights, task.store))
+        closed = asyncio.run(_close(run, weights, task.store))
         closed.write(out / RUN)
         return closed.digest
 
     return Plan(work, {"run": run.digest, "ledger": ledger_digest()})
 
 
-async def _closed(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
+async def _close(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
     signer = step_signer(store)
     run_weights = RunWeights(run=run.id, simulator=run.simulator, weights=weights)
     closing = RunClosing(final_weights=weights, signature=sign_weights(run_weights, signer))

@@ -113,7 +113,7 @@ def _start_time(reports: Sequence[StepProgress], pipeline: str) -> float | None:
 
 def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
     if status.state == _SUCCEEDED:
-        return _refused(store, reports) or _End("succeeded")
+        return _find_refusal(store, reports) or _End("succeeded")
     message = status.error_message or f"Kubeflow says {status.state}, and no more"
     for report in reports:
         if report.state == "failed":
@@ -124,7 +124,7 @@ def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
     return _End("failed", sentence=message)
 
 
-def _refused(store: Path, reports: Sequence[StepProgress]) -> _End | None:
+def _find_refusal(store: Path, reports: Sequence[StepProgress]) -> _End | None:
     for report in reports:
         if report.step == "gate" and report.state in _DONE:
             # Another pod may have had its copy of a bucket elsewhere.

@@ -48,7 +48,7 @@ def plan(task: Task) -> Plan:
         comparison = Comparison(samples, settings.evaluate)
         report = WorldModelReport(
             data=task.digests["data"],
-            stages=_compared(by_stage, baselines, comparison),
+            stages=_compare(by_stage, baselines, comparison),
             artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
             baselines={name: world.score for name, world in baselines.items()},
             absent=absent_metrics(
@@ -64,7 +64,7 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs, domains=read_dataset(data).domains)
 
 
-def _compared(
+def _compare(
     stages: dict[str, ScoredWorld], baselines: dict[str, ScoredWorld], by: Comparison
 ) -> dict[str, WorldModelScore]:
     """The stages' scores with their leads, and what each gained over the one before it."""

@@ -21,14 +21,14 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, _: OnProgress) -> Digest:
         report = WorldModelReport.read(task.folders["report"] / REPORT)
-        decided = _decided(task.recipe.gate, report)
+        decided = _decide(task.recipe.gate, report)
         decided.write(out / VERDICT)
         return decided.digest
 
     return Plan(work)
 
 
-def _decided(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
+def _decide(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
     figures = metrics_of(report)
     judged = tuple(threshold.judged(figures) for threshold in gate)
     for threshold in judged:

@@ -14,7 +14,7 @@ from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
 from agentworld.data.explore import collected_domain, explore
 from agentworld.data.filters import TrajectoryFilter
-from agentworld.data.redaction import redacted
+from agentworld.data.redaction import redact_trajectories
 from agentworld.data.samples import make_sample
 from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
@@ -23,7 +23,7 @@ from agentworld.evaluate.judging import Judge
 from agentworld.evaluate.metrics import open_metrics
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.serving import reached
+from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import attach, resolve_simulator
 from agentworld.recipes import Recipe
 from agentworld.recipes.environment import from_environment
@@ -92,7 +92,7 @@ def plan(task: Task) -> Plan:
             judge = Judge(nightly.metrics, nightly.embedding_model)
             measurement = _Measurement(job, pinned, settings, judge, home, out)
             samples = _live(measurement)
-            replayed = _replayed(measurement, samples, on_progress)
+            replayed = _replay_all(measurement, samples, on_progress)
             _report(measurement, samples, replayed).write(out / REPORT)
         report = ServedReport.read(out / REPORT)
         attach(pinned, report, home)
@@ -117,7 +117,7 @@ def _live(measurement: _Measurement) -> list[Sample]:
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
     passed = TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path))
-    trajectories = list(redacted(passed, Counter()) if recipe.prepare.redact else passed)
+    trajectories = list(redact_trajectories(passed, Counter()) if recipe.prepare.redact else passed)
     if not trajectories:
         raise InputError(
             f"no live episode has the {recipe.prepare.min_turns} turns of prepare.min_turns; raise"
@@ -129,7 +129,7 @@ def _live(measurement: _Measurement) -> list[Sample]:
     ]
 
 
-def _replayed(
+def _replay_all(
     measurement: _Measurement, samples: Sequence[Sample], on_progress: OnProgress
 ) -> list[Replayed]:
     """Every episode; those that a killed step had replayed are read."""
@@ -139,7 +139,7 @@ def _replayed(
     if missing or has_run_name(measurement.out):
         on_remaining = share_of(on_progress, len(replays) / len(samples), 1)
         at_once = measurement.recipe.engine.concurrency
-        with reached(
+        with open_client(
             measurement.pinned.digest, at_once, measurement.store, measurement.out / "logs"
         ) as client:
             replays |= asyncio.run(_replay(measurement, client, missing, on_remaining))
@@ -171,10 +171,10 @@ async def _replay(
         return episode
 
     try:
-        run = await _opened(measurement, client)
+        run = await _open_run(measurement, client)
         if run.closing and samples:  # killed right after it was closed: the others have a new one
             forget_run_name(measurement.out)
-            run = await _opened(measurement, client)
+            run = await _open_run(measurement, client)
         episodes = await asyncio.gather(*(replay_sample(run.id, *item) for item in samples.items()))
         if not run.closing:
             await client.close_run(measurement.live_digest)
@@ -184,7 +184,7 @@ async def _replay(
     return dict(zip(samples, episodes, strict=True))
 
 
-async def _opened(measurement: _Measurement, client: SimulatorClient) -> AgentRun:
+async def _open_run(measurement: _Measurement, client: SimulatorClient) -> AgentRun:
     """A new run, or the one that a killed step had opened."""
     opening = RunOpening(
         agent="nightly",

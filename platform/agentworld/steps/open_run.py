@@ -27,7 +27,7 @@ def plan(task: Task) -> Plan:
     )
 
     def work(out: Path, _: OnProgress) -> Digest:
-        run = asyncio.run(_opened(simulator, task.store, opening, run_name(out)))
+        run = asyncio.run(_open(simulator, task.store, opening, run_name(out)))
         run.write(out / RUN)
         return run.digest
 
@@ -40,7 +40,7 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs)
 
 
-async def _opened(
+async def _open(
     simulator: PinnedSimulator, store: Path, opening: RunOpening, name: str
 ) -> AgentRun:
     async with run_backend(simulator, store) as backend:

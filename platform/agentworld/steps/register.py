@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentworld.lineage.base import WorldModel
-from agentworld.operations.registering import register_data, registered
+from agentworld.operations.registering import register, register_data
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.statements import submit
 from agentworld.records.base import Digest
@@ -28,7 +28,7 @@ def plan(task: Task) -> Plan:
     def work(out: Path, _: OnProgress) -> Digest:
         registry = open_registry(task.store)
         register_data(stages, registry, task.store)
-        registered(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)
+        register(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)
         return what.artifact
 
     return Plan(

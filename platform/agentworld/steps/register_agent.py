@@ -4,8 +4,8 @@ from pathlib import Path
 
 from agentworld.errors import InputError
 from agentworld.lineage.base import Agent
-from agentworld.operations.attested import attested
-from agentworld.operations.registering import registered
+from agentworld.operations.attested import attest
+from agentworld.operations.registering import register
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.statements import submit
 from agentworld.records.base import Digest
@@ -42,9 +42,9 @@ def plan(task: Task) -> Plan:
     def work(out: Path, _: OnProgress) -> Digest:
         report = AgentReport.read(validation / REPORT).digest
         registry, checkpoint = open_registry(store), checkpoint_of(agent)
-        edge = attested(name, checkpoint, run, registry, store)
+        edge = attest(name, checkpoint, run, registry, store)
         record = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
-        version = registered(name, record, model_of(agent), registry, store, out)
+        version = register(name, record, model_of(agent), registry, store, out)
         practice = Practice.read(agent / PRACTICE)
         result = TrainedAgent(version=version, run=run, live_steps=practice.live_steps)
         result.write(out / AGENT)

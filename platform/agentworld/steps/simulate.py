@@ -10,11 +10,11 @@ from pathlib import Path
 from agentworld.engine.programs import is_installed
 from agentworld.errors import InputError
 from agentworld.lineage.base import VersionRef, WorldModel
-from agentworld.operations.installed import installed
+from agentworld.operations.installed import installed_engine
 from agentworld.operations.pinning import pin_model
 from agentworld.operations.probe import probe
 from agentworld.operations.registry import open_registry
-from agentworld.operations.serving import served
+from agentworld.operations.serving import serve_client
 from agentworld.operations.simulators import attach
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.progress import OnProgress
@@ -43,11 +43,11 @@ def plan(task: Task) -> Plan:
         shutil.rmtree(model_of(out))
         _attach_report(simulator, registered, store)
         if is_installed(settings.engine.kind):  # else the step deploy asks, where the engine is
-            with served(simulator.folder, settings.engine, store, out / "logs") as client:
+            with serve_client(simulator.folder, settings.engine, store, out / "logs") as client:
                 asyncio.run(probe(client, artifact.digest))
         return simulator.digest
 
-    current = digest_json(installed(settings.engine.kind))
+    current = digest_json(installed_engine(settings.engine.kind))
     inputs = {"version": registered.artifact, "installed": current}
     return Plan(
         work,

@@ -25,7 +25,7 @@ from agentworld.evaluate.agent import (
 )
 from agentworld.evaluate.live import LiveWorld
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.serving import reached
+from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.operations.statements import sign, submit
 from agentworld.recipes import Recipe
@@ -102,7 +102,7 @@ def plan(task: Task) -> Plan:
         live = LiveWorld(domain)
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as trajectory_log:
             at_once = settings.engine.concurrency
-            world = reached(digest, at_once, store, out / "logs", trajectory_log)
+            world = open_client(digest, at_once, store, out / "logs", trajectory_log)
             with _all_served(world, agents, settings, out / "logs") as setup:
                 worlds = _Worlds(setup.simulator, live)
                 parts = sequential_parts(on_progress, len(setup.agents))

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from agentworld.errors import StoreError
 from agentworld.storage.address import redact
-from agentworld.storage.folder import open_folder, translated
+from agentworld.storage.folder import open_folder, translate_errors
 
 
 class Lease:
@@ -52,7 +52,7 @@ class Lease:
         """Waits for a holder that was killed; raises StoreError where it is alive."""
         start = since = time.monotonic()
         last: bytes | None = None
-        with translated(self._url):
+        with translate_errors(self._url):
             while not self._created():
                 content = self._read()
                 if content != last:
@@ -72,12 +72,12 @@ class Lease:
 
     def release(self) -> None:
         """Lets the next one take it at once."""
-        with translated(self._url), suppress(FileNotFoundError):
+        with translate_errors(self._url), suppress(FileNotFoundError):
             if self._is_mine():
                 self._folder.remove(self._name)
 
     def _renew(self) -> None:
-        with translated(self._url):
+        with translate_errors(self._url):
             self._is_lost = self._is_lost or not self._is_mine()
             if not self._is_lost:
                 self._folder.write(self._name, self._words())

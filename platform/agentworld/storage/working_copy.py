@@ -22,7 +22,7 @@ from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_bytes
 from agentworld.records.file import read_regular, write_whole
 from agentworld.storage.address import redact
-from agentworld.storage.folder import TIME_FIELDS, translated
+from agentworld.storage.folder import TIME_FIELDS, translate_errors
 
 _ORIGIN = ".origin"
 _LOCK = ".lock"
@@ -52,7 +52,7 @@ class WorkingCopy:
     def __init__(self, root: Path, url: str) -> None:
         self.root = root
         self.url = url
-        with translated(redact(url)):
+        with translate_errors(redact(url)):
             self._system, base = url_to_fs(url, use_listings_cache=False)
         self._base = base.rstrip("/")
         self._stamps: dict[str, _Stamp] = {}
@@ -74,7 +74,7 @@ class WorkingCopy:
 
         `only` is for their names from the copy's root on.
         """
-        with translated(redact(self.url)), self._alone():
+        with translate_errors(redact(self.url)), self._alone():
             objects = {
                 name: info for path in paths for name, info in self._list_objects(path).items()
             }
@@ -84,7 +84,7 @@ class WorkingCopy:
 
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
-        with translated(redact(self.url)):
+        with translate_errors(redact(self.url)):
             names = [self._name(path) for parent in paths for path in _files(parent)]
             last = [name for name in names if name.rpartition("/")[2] in _LAST]
             _run_all(self._put, [name for name in names if name not in last])
@@ -92,14 +92,14 @@ class WorkingCopy:
 
     def prune(self, folder: Path) -> None:
         """Takes away from the bucket what is not in this folder, and what vouches for it first."""
-        with translated(redact(self.url)):
+        with translate_errors(redact(self.url)):
             orphans = [name for name in self._list_objects(folder) if not self._path(name).exists()]
             for name in sorted(orphans, key=lambda name: name.rpartition("/")[2] not in _LAST):
                 self._system.rm_file(f"{self._base}/{name}")
 
     def has(self, path: Path) -> bool:
         """Whether the bucket has this file."""
-        with translated(redact(self.url)):
+        with translate_errors(redact(self.url)):
             return self._name(path) in self._list_objects(path)
 
     def _list_objects(self, path: Path) -> dict[str, _Info]:
@@ -170,7 +170,7 @@ def open_copy(url: str, scratch: Path) -> WorkingCopy:
         raise InputError(
             f"{root} is not this user's; set AGENTWORLD_SCRATCH to a folder of your own"
         ) from error
-    return _opened(root, url)
+    return _open_at(root, url)
 
 
 def copy_of(path: Path) -> WorkingCopy | None:
@@ -178,7 +178,7 @@ def copy_of(path: Path) -> WorkingCopy | None:
     for folder in (path, *path.parents):
         if (folder / _ORIGIN).is_file():
             url = read_regular(folder / _ORIGIN).decode()
-            return _opened(folder, url) if folder.name == _folder_of(url) else None
+            return _open_at(folder, url) if folder.name == _folder_of(url) else None
     return None
 
 
@@ -195,7 +195,7 @@ def _folder_of(url: str) -> str:
 
 
 @cache
-def _opened(root: Path, url: str) -> WorkingCopy:
+def _open_at(root: Path, url: str) -> WorkingCopy:
     return WorkingCopy(root, url)
 
 
@@ -219,7 +219,7 @@ def _is_of(info: _Info, path: Path) -> bool:
     """Whether a file is there, and the object's; by its size alone where nobody tells a time."""
     if not path.exists():
         return False
-    metadata, modified = path.stat(), _modified(info)
+    metadata, modified = path.stat(), _modified_at(info)
     if metadata.st_size != info["size"] or modified is None:
         return metadata.st_size == info["size"]
     # Times are whole seconds: what was brought right away may have been changed in the same one.
@@ -229,11 +229,11 @@ def _is_of(info: _Info, path: Path) -> bool:
 
 def _date(path: Path, info: _Info) -> None:
     """Gives a file its object's time: which of several is the newest is asked of files, too."""
-    if (modified := _modified(info)) is not None:
+    if (modified := _modified_at(info)) is not None:
         os.utime(path, (modified, modified))
 
 
-def _modified(info: _Info) -> float | None:
+def _modified_at(info: _Info) -> float | None:
     """When an object was put there, in seconds since the epoch; null where nobody tells."""
     modified = next((info[name] for name in TIME_FIELDS if name in info), None)
     if isinstance(modified, datetime):

@@ -29,7 +29,7 @@ def check_shapes(folder: Path) -> None:
     if config is None or kind is None or hasattr(config, "quantization_config"):
         return
     try:
-        missing, mismatched = _loaded(kind, config, folder)
+        missing, mismatched = _load(kind, config, folder)
     except ImportError:  # it needs a package that is not here
         return
     for wrong, problem in ((missing, "lacks"), (mismatched, "has in another shape")):
@@ -63,7 +63,7 @@ def _class_of(config: PreTrainedConfig) -> type[PreTrainedModel] | None:
     return next(models, None)
 
 
-def _loaded(
+def _load(
     kind: type[PreTrainedModel], config: PreTrainedConfig, folder: Path
 ) -> tuple[list[str], list[str]]:
     """The names of weights that are missing, and of those that have another shape."""

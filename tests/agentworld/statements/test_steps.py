@@ -14,7 +14,7 @@ from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
 from agentworld.operations.statements import sign, submit
 from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
@@ -41,7 +41,7 @@ SEEN = Validation(
 
 
 def signed(store: Path, told: Registered | Validation = MADE, keys: str = STEP_KEYS) -> dict:
-    envelope = attested(told, ensure_signer(store / "keys" / keys)).envelope.decode()
+    envelope = attest(told, ensure_signer(store / "keys" / keys)).envelope.decode()
     return {"kind": told.kind, "envelope": envelope}
 
 

@@ -10,7 +10,7 @@ from agentworld.records.declaration import AliasEntry, Declaration, Erasure, Res
 from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
 from agentworld.signing.agent_use import read_agent_use, sign_agent_use
 from agentworld.signing.checkpoint import checkpoint_name
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
     Draw,
@@ -223,7 +223,7 @@ def _withdrawal(draw: Draw) -> Mutation:
 
 def _declared(made: Declaration | StepStatement, place: str, *done: Statement) -> Mutation:
     """Signed with a key of his own."""
-    row = inserted("attestations", attested(made, stranger())._asdict())
+    row = inserted("attestations", attest(made, stranger())._asdict())
     return executed(place, row, *done)
 
 

@@ -15,7 +15,7 @@ from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
 from agentworld.records.declaration import DECLARATIONS, InFolder
 from agentworld.records.step_statement import Registered, Validation
-from agentworld.signing.declaration import check_attested, verify_declared, withdrawn
+from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
 from agentworld.signing.keys import TrustedKeys
 
 _Statement = TypeVar("_Statement", bound=InFolder)
@@ -25,7 +25,7 @@ class Registrations(NamedTuple):
     """What was signed of versions when they were registered, the oldest first."""
 
     counted: tuple[Registered, ...] = ()
-    withdrawn: tuple[Registered, ...] = ()
+    find_withdrawn: tuple[Registered, ...] = ()
     """Of those that people took away."""
 
     @property
@@ -50,7 +50,7 @@ def registrations(
     filters = {"subject": subject} if subject else {}
     # First what was registered: a withdrawal is of one that is there.
     statements = _holding(attestations.find("registration", **filters), Registered, evidence)
-    withdrawn_digests = withdrawn(attestations.find("withdrawal", **filters), evidence.trusted)
+    withdrawn_digests = find_withdrawn(attestations.find("withdrawal", **filters), evidence.trusted)
     return Registrations(
         tuple(statement for statement in statements if statement.digest not in withdrawn_digests),
         tuple(statement for statement in statements if statement.digest in withdrawn_digests),

@@ -23,9 +23,9 @@ from agentworld.audit.checks.versions import (
     check_version,
     check_versions,
     describe_missing,
+    find_replaced,
+    find_returned,
     registrations_of,
-    replaced,
-    returned,
 )
 from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.sources import Sources, manifest_of
@@ -79,13 +79,13 @@ def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progres
         runs, problems = dict(verification.runs), verification.problems
     by_ref = {registration.ref: registration for registration in signed.counted}
     versions = check_versions(refs, sources, by_ref, share_of(on_progress, share, 1))
-    in_registry = _unregistered(edges, versions, signed, sources)
+    in_registry = _find_unregistered(edges, versions, signed, sources)
     other_problems = (
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
         *_uses(versions, sources),
         *readable(_LIST, in_registry),
-        *map(describe_missing, replaced(signed.counted, by_ref)),
-        *returned(signed, versions, sources.registry),
+        *map(describe_missing, find_replaced(signed.counted, by_ref)),
+        *find_returned(signed, versions, sources.registry),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
@@ -115,7 +115,7 @@ def verify_agent(
         *unlisted,
         *_uses([own], sources, ref),
         *_version_problems([own, *models], sources),
-        *returned(signed, [own], sources.registry),
+        *find_returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
     return _verification(runs, [own, *models], (*of_runs, *other_problems), sources)
@@ -152,7 +152,7 @@ def _edges(sources: Sources) -> list[SignedEdge]:
     return []
 
 
-def _unregistered(
+def _find_unregistered(
     edges: Iterable[SignedEdge],
     versions: Sequence[CheckedVersion],
     registered: Registrations,
@@ -192,7 +192,9 @@ def _uses(
 ) -> Iterator[str]:
     """What is wrong with what is in use, all of it or one agent."""
     yield from readable("what is in use", agent_use_problems(sources, ref))
-    yield from readable("what is in use", _exchanged(versions, sources, ref.name if ref else ""))
+    yield from readable(
+        "what is in use", _find_exchanged(versions, sources, ref.name if ref else "")
+    )
 
 
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
@@ -212,7 +214,9 @@ def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> I
             yield from readable("what steps signed of validations", in_store)
 
 
-def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) -> Iterator[str]:
+def _find_exchanged(
+    versions: Sequence[CheckedVersion], sources: Sources, name: str
+) -> Iterator[str]:
     """Where another agent bears the name and the number of what is in use."""
     if sources.evidence is None:
         return

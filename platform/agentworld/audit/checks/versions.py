@@ -62,7 +62,7 @@ def all_refs(versions: Iterable[Version], statements: Iterable[Registered]) -> l
     return sorted(refs, key=lambda ref: (ref.name, ref.version))
 
 
-def replaced(
+def find_replaced(
     statements: Iterable[Registered], by_ref: Mapping[str, Registered]
 ) -> Iterator[Registered]:
     """What was registered under a number that the registry gave again, and not once more."""
@@ -77,7 +77,7 @@ def replaced(
     )
 
 
-def returned(
+def find_returned(
     registered: Registrations, versions: Iterable[CheckedVersion], registry: Registry
 ) -> Iterator[str]:
     """What was withdrawn and is there again, though nobody registered it again."""
@@ -129,12 +129,12 @@ def check_version(
         )
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
-    verification, agent = _verified(stored, sources, registration, on_progress), _agent(stored)
+    verification, agent = _verify(stored, sources, registration, on_progress), _agent(stored)
     reasons = _contradictions(ref, agent, sources) if agent else ()
     return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)))
 
 
-def _verified(
+def _verify(
     stored: StoredVersion,
     sources: Sources,
     registration: Registered | None,

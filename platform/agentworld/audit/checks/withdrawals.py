@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from agentworld.audit.checks.statements import registrations, statement_problems
-from agentworld.audit.checks.versions import replaced
+from agentworld.audit.checks.versions import find_replaced
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, VersionRef
@@ -62,7 +62,7 @@ def _lost(signed: Sequence[Registered], registered_refs: Collection[str]) -> set
     """With each all that said the same of it, or that would count in its place."""
     by_ref = {registration.ref: registration for registration in signed}
     lost = {registration for registration in signed if registration.ref not in registered_refs} | {
-        *replaced(signed, by_ref)
+        *find_replaced(signed, by_ref)
     }
     records = {(registration.registered_as, registration.record) for registration in lost}
     same = {

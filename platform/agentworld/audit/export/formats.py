@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from agentworld.audit.export.openlineage import events
-from agentworld.audit.export.rows import Trained, trained
+from agentworld.audit.export.rows import Trained, trained_agents
 from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.records.base import canonical_json
@@ -42,7 +42,7 @@ def lines_of(form: Form, sources: Sources) -> Iterator[str]:
 
 def _table(sources: Sources) -> Iterator[str]:
     yield _row(_COLUMNS)
-    for edge in trained(sources):
+    for edge in trained_agents(sources):
         yield _row(_cells(edge))
 
 

@@ -26,7 +26,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
-from agentworld.audit.export.rows import Trained, trained
+from agentworld.audit.export.rows import Trained, trained_agents
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Version, VersionRef
 from agentworld.records.base import Digest
@@ -73,7 +73,7 @@ def _works(sources: Sources) -> Iterator[_Work]:
     for version in sources.versions(kind="world-model"):
         for checkpoint in sources.registry.world_model(version.ref).stages:
             yield _of_stage(checkpoint, version)
-    agents = list(trained(sources))
+    agents = list(trained_agents(sources))
     registered = {version.ref: version for version in sources.versions()}
     for edge in agents:
         yield from _of_simulator(edge, registered)

@@ -26,14 +26,14 @@ class Trained(Record):
     """How far it is proven; null where the store has no keys."""
 
 
-def trained(sources: Sources) -> Iterator[Trained]:
+def trained_agents(sources: Sources) -> Iterator[Trained]:
     """Of all registered agents, in the order of their names and versions."""
     shared = sources.for_many()
     for version in sources.versions(kind="agent"):
-        yield _trained(version.ref, shared)
+        yield _load_trained(version.ref, shared)
 
 
-def _trained(ref: VersionRef, sources: Sources) -> Trained:
+def _load_trained(ref: VersionRef, sources: Sources) -> Trained:
     agent = sources.registry.agent(ref)
     try:
         run = sources.run(agent.run)

@@ -137,12 +137,15 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         breaks=(
             *breaks,
             *(edge.reasons if edge else ()),
-            *_claimed(edge, manifest),
-            *_missing(manifest),
+            *_claim_problems(edge, manifest),
+            *_manifest_problems(manifest),
             *changed,
             *(evidence.problems if evidence else ()),
         ),
-        incomplete=(*_unknown(manifest, world_model), *_unvalidated(live, changed)),
+        incomplete=(
+            *_world_model_problems(manifest, world_model),
+            *_validation_problems(live, changed),
+        ),
         at=sources.moment,
     )
 
@@ -208,25 +211,27 @@ def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:
             yield f"{after.stage} read the data {after.data}, {before.stage} {before.data}"
 
 
-def _missing(manifest: SimulatorManifest | None) -> Iterator[str]:
+def _manifest_problems(manifest: SimulatorManifest | None) -> Iterator[str]:
     if manifest is None:
         yield "the simulator's manifest is not in the store"
 
 
-def _unknown(manifest: SimulatorManifest | None, world_model: WorldModel | None) -> Iterator[str]:
+def _world_model_problems(
+    manifest: SimulatorManifest | None, world_model: WorldModel | None
+) -> Iterator[str]:
     if manifest and manifest.artifact is None:
         yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
     elif manifest and world_model is None:
         yield f"no registered world model stands for {manifest.artifact}"
 
 
-def _claimed(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
+def _claim_problems(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
     """Where a trainer named other weights than the simulator's own bytes do."""
     claim = edge.edge.claim if edge and edge.edge else None
     if claim and manifest and claim.world_model not in (None, manifest.artifact):
         yield f"the edge names the world model {claim.world_model}, the simulator another"
 
 
-def _unvalidated(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:
+def _validation_problems(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:
     if live is None and not changed:
         yield "the agent was not validated live"

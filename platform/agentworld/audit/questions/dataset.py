@@ -55,7 +55,7 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
         data=data,
         at=sources.moment,
         world_models=readers,
-        simulators=tuple(_served(readers, sources)),
+        simulators=tuple(_find_served(readers, sources)),
     )
 
 
@@ -98,7 +98,7 @@ def _resolve(start: str, digests: Collection[Digest]) -> Digest:
     return matches[0]
 
 
-def _served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
+def _find_served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
     versions = {reader.artifact: reader.world_model for reader in reversed(readers)}
     for simulator in SimulatorStore(sources.store).digests():
         manifest = manifest_of(simulator, sources.store)  # one that was changed is told by `verify`

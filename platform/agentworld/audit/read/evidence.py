@@ -68,7 +68,7 @@ class StoredCheckpoints(NamedTuple):
         good: list[RunCheckpoint] = []
         for name, envelope in dict.fromkeys([*stored, *self.copies.items()]):
             try:
-                good.append(_verified(name, envelope, run, trusted))
+                good.append(_verify(name, envelope, run, trusted))
             except EvidenceError as error:
                 problems.append(f"the checkpoint {name} does not verify: {error}")
         return CheckedCheckpoints(sorted(good, key=lambda checkpoint: checkpoint.length), problems)
@@ -93,7 +93,7 @@ def copies_of(run: str, mirror: WriteOnce) -> dict[str, bytes]:
     return {name: read_copy(name, mirror) for name in mirror.names(f"{run}/")}
 
 
-def _verified(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:
+def _verify(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:
     checkpoint = verify_checkpoint(envelope, trusted)
     if checkpoint_name(checkpoint.run, checkpoint.length) != name:
         raise EvidenceError(

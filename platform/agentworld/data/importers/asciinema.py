@@ -130,7 +130,7 @@ def _events(parts: Sequence[_Part]) -> Iterator[Event]:
             keys.append(part)
             is_typing = not part.text.endswith(_ENDS)
             if not is_typing:
-                yield _typed(keys)
+                yield _to_action(keys)
                 keys, has_acted = [], True
         elif part.code == "o":
             output.append(part)
@@ -144,7 +144,7 @@ def _events(parts: Sequence[_Part]) -> Iterator[Event]:
         yield Event(keys[0].place, "left out", text, reason="input without a line's end")
 
 
-def _typed(keys: Sequence[_Part]) -> Event:
+def _to_action(keys: Sequence[_Part]) -> Event:
     text = "".join(key.text for key in keys).rstrip("\r\n")
     return Event(keys[0].place, "action", action=Action(text), time=str(keys[-1].time))
 

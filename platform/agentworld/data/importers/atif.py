@@ -71,7 +71,7 @@ def _episode(value: JsonValue, file: SourceFile, options: AtifOptions) -> Episod
     events = events_of_document(document, has_start=has_start)
     return Episode(
         source=options.source or document.agent.model_name or document.agent.name,
-        events=[*problems, *events, *_continued(document, file)],
+        events=[*problems, *events, *_read_continuations(document, file)],
         tools=tools,
         task_id=text_at(value, options.task) if options.task else _task(value, file),
         licence=options.licence,
@@ -88,7 +88,7 @@ def _definitions(document: Document) -> list[JsonValue]:
     return [*own, *(tool for subagent in subagents for tool in _definitions(subagent))]
 
 
-def _continued(document: Document, file: SourceFile) -> Iterator[Event]:
+def _read_continuations(document: Document, file: SourceFile) -> Iterator[Event]:
     """The events of the files that go on with a document, one after another."""
     read = {_name_of(file)}
     while name := document.continued_trajectory_ref:

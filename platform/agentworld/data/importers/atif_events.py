@@ -120,7 +120,7 @@ def _of_agent(step: Step, place: str, subagents: _Subagents) -> Iterator[Event]:
 
 def _actions(step: Step, place: str) -> Iterator[Event]:
     delegated = {result.source_call_id for result in step.results if result.subagent_trajectory_ref}
-    joined = _joined(step, delegated)
+    joined = _join_calls(step, delegated)
     time = step.timestamp or ""
     for number, call in enumerate(step.tool_calls or []):
         location = f"{place}.tool_calls[{number}]"
@@ -133,7 +133,7 @@ def _actions(step: Step, place: str) -> Iterator[Event]:
         yield Event(f"{place}.tool_calls", "action", action=Action("", calls), time=time)
 
 
-def _joined(step: Step, delegated: Container[str | None]) -> list[ToolCall]:
+def _join_calls(step: Step, delegated: Container[str | None]) -> list[ToolCall]:
     """Several calls of which one result shows what all of them led to: they are one action."""
     calls = [call for call in step.tool_calls or [] if call.tool_call_id not in delegated]
     ids = {call.tool_call_id for call in calls}

@@ -146,7 +146,7 @@ def read_row(row: Row, domain: str, convert: Callable[[JsonValue], Episode]) -> 
 def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> Imported:
     """What becomes of one record; what cannot be converted is a problem of it alone."""
     try:
-        return imported(place, convert(), domain)
+        return import_episode(place, convert(), domain)
     except ValidationError as error:
         return Imported(place, problem=redacted_problem(error))
     except InputError as error:
@@ -155,7 +155,7 @@ def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> I
         return Imported(place, problem="it is nested too deeply")
 
 
-def imported(place: str, episode: Episode, domain: str) -> Imported:
+def import_episode(place: str, episode: Episode, domain: str) -> Imported:
     """An episode as a trajectory of its domain."""
     whole = assemble(episode, domain)
     if problem := problem_of(whole.trajectory):

@@ -112,7 +112,7 @@ def _of_messages(exchanges: Exchanges, start: str) -> Iterator[Event]:
             continue
         same = waiting[event.call]
         tool_event = exchanges.events[same.popleft()] if same else None
-        yield _marked(event, messages[event.place].error, tool_event)
+        yield _mark_event(event, messages[event.place].error, tool_event)
     for number in sorted(number for numbers in waiting.values() for number in numbers):
         yield Event(f"events[{number}]", "left out", reason=_ALONE)
 
@@ -128,7 +128,7 @@ def _of_tool_events(events: Sequence[ToolEvent | None]) -> Iterator[Event]:
             continue
         text, parts = text_of(_content(event.result), place)
         yield from parts
-        yield _marked(Event(place, "observation", text, call=event.id), event.error, event)
+        yield _mark_event(Event(place, "observation", text, call=event.id), event.error, event)
 
 
 def _content(result: JsonValue) -> JsonValue:
@@ -141,7 +141,7 @@ def _content(result: JsonValue) -> JsonValue:
     return result
 
 
-def _marked(event: Event, error: ToolError | None, tool_event: ToolEvent | None) -> Event:
+def _mark_event(event: Event, error: ToolError | None, tool_event: ToolEvent | None) -> Event:
     """The observation as the agent was sent it, with what Inspect wrote into it."""
     text = error.message if error and error.message else event.text
     head, tail = _CUT_HEAD.match(text), _CUT_TAIL.search(text)

@@ -65,15 +65,15 @@ class Ledger:
     ) -> Iterator[Imported]:
         """A row is a live episode or a run; of an exported run, an episode is one."""
         if self.claims_name(file):
-            yield from _exported(file)
+            yield from _read_export(file)
             return
-        yield from map(_imported, rows_of(file))
+        yield from map(_import_row, rows_of(file))
 
 
 IMPORTER: NamedImporter = Ledger()
 
 
-def _imported(row: Row) -> Imported:
+def _import_row(row: Row) -> Imported:
     if row.problem:
         return Imported(row.place, problem=row.problem)
     try:
@@ -90,7 +90,7 @@ def _imported(row: Row) -> Imported:
     return Imported(line.place, line.trajectory, notes={} if line.signed else {UNSIGNED: 1})
 
 
-def _exported(file: SourceFile) -> Iterator[Imported]:
+def _read_export(file: SourceFile) -> Iterator[Imported]:
     """One problem for each episode; its steps stand together."""
     for (episode, run, simulator, damage), _ in groupby(table_rows(file, _COLUMNS), _episode):
         if damage:

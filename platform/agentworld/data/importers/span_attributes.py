@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from agentworld.data.importers.tool_values import decoded, plain_arguments, result_text
+from agentworld.data.importers.tool_values import decode_json, plain_arguments, result_text
 
 Attributes = Mapping[str, JsonValue]
 
@@ -143,11 +143,11 @@ def kind_of(attributes: Attributes) -> str:
 def tool_definitions(attributes: Attributes) -> Iterator[JsonValue]:
     """The tools that a span says an agent could call."""
     for key in _DEFINITIONS:
-        tools = decoded(attributes.get(key))
-        yield from map(decoded, tools if isinstance(tools, list) else ())
+        tools = decode_json(attributes.get(key))
+        yield from map(decode_json, tools if isinstance(tools, list) else ())
     for key, value in attributes.items():
         if key.startswith(_DEFINITION) and key.endswith(".json_schema"):
-            yield decoded(value)
+            yield decode_json(value)
 
 
 def first_value(attributes: Attributes, keys: Iterable[str]) -> JsonValue:

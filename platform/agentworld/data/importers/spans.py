@@ -115,10 +115,10 @@ def _trace_of(value: JsonValue) -> str:
 
 
 def _episode(spans: list[_RawSpan], options: SpanOptions) -> Episode:
-    return episode_of([_placed(span) for span in spans], options, _FORM)
+    return episode_of([_place_span(span) for span in spans], options, _FORM)
 
 
-def _placed(raw: _RawSpan) -> PlacedSpan:
+def _place_span(raw: _RawSpan) -> PlacedSpan:
     try:
         return PlacedSpan(raw.place, Span.model_validate(raw.value))
     except ValidationError as error:

@@ -22,7 +22,7 @@ from agentworld.data.importers.span_attributes import (
     tool_call_of,
     tool_definitions,
 )
-from agentworld.data.importers.tool_values import unquoted
+from agentworld.data.importers.tool_values import unquote
 from agentworld.data.importers.tools import tools_of
 from agentworld.records.tool import Tools
 
@@ -65,7 +65,9 @@ class _Trace:
 
     def __init__(self, spans: Iterable[PlacedSpan], options: SpanOptions) -> None:
         self._options = options
-        self._spans = sorted(map(_unquoted, spans), key=lambda placed_span: placed_span.span.start)
+        self._spans = sorted(
+            map(_unquote_span, spans), key=lambda placed_span: placed_span.span.start
+        )
         self._calls = [tool_call_of(span.name, span.attributes) for _, span in self._spans]
         self._by_id = {
             span.span_id: (span, call)
@@ -134,10 +136,10 @@ class _Trace:
         return False
 
 
-def _unquoted(placed: PlacedSpan) -> PlacedSpan:
+def _unquote_span(placed: PlacedSpan) -> PlacedSpan:
     """MLflow writes every attribute as JSON, so that texts stand in quotation marks."""
     attributes = placed.span.attributes
     if not any(name.startswith(_OF_MLFLOW) for name in attributes):
         return placed
-    update = {"attributes": {name: unquoted(value) for name, value in attributes.items()}}
+    update = {"attributes": {name: unquote(value) for name, value in attributes.items()}}
     return placed._replace(span=placed.span.model_copy(update=update))

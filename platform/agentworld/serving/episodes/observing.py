@@ -86,7 +86,9 @@ class Observer:
                 raise first
             completion = first
         observation = session.observation(self._manifest, completion)
-        confidence = judged(policy, completion.mean_logprob, self._agreement(observation, others))
+        confidence = judge_answer(
+            policy, completion.mean_logprob, self._agreement(observation, others)
+        )
         if confidence.low and policy.below == "refuse":
             raise EngineError(
                 f"the simulator is not sure of its answer ({_describe(confidence)}); mask this"
@@ -123,7 +125,7 @@ class Observer:
             return False
 
 
-def judged(
+def judge_answer(
     policy: ConfidencePolicy, mean_logprob: float | None, agreement: float | None
 ) -> Confidence:
     """Under a threshold, what is not known is low."""

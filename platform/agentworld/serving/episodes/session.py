@@ -20,7 +20,7 @@ from agentworld.records.episode import (
 )
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.usage import Usage
-from agentworld.rendering.episode import erased
+from agentworld.rendering.episode import erased_conflict
 from agentworld.rendering.parse import parse_observation
 from agentworld.scoring.success import outcome
 from agentworld.serving.episodes.store import OpenEpisode
@@ -56,7 +56,7 @@ def seed(manifest: SimulatorManifest, opening: EpisodeOpening, number: int) -> i
     return int(digest.removeprefix("sha256:")[:8], 16)
 
 
-def continued(opening: EpisodeOpening, source: Episode, position: Source) -> EpisodeOpening:
+def continue_opening(opening: EpisodeOpening, source: Episode, position: Source) -> EpisodeOpening:
     """The opening of an episode that forks or repeats `source`: its start, its task, its world.
 
     Raises Conflict where the source has not so many steps, InputError where the opening asks
@@ -77,7 +77,7 @@ def continued(opening: EpisodeOpening, source: Episode, position: Source) -> Epi
     return source.opened_with.model_copy(update=own_fields | own_seed)
 
 
-def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
+def copy_steps(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     """The episode with a copy of these steps, under its own name and chained to its own start."""
     copies: list[EpisodeStep] = []
     head = episode.first_head
@@ -92,7 +92,7 @@ def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     return episode._replace(steps=tuple(copies))
 
 
-def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
+def find_recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
     """The answer that was already given; null where the request is the episode's next step.
 
     Raises Conflict for a step out of turn, for another action, and after the end.
@@ -110,7 +110,7 @@ def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
     return None
 
 
-def replayed(episode: OpenEpisode, action: str) -> Observed:
+def replay_step(episode: OpenEpisode, action: str) -> Observed:
     """What the record showed for the next step, byte for byte.
 
     Raises Conflict where the record ends, has another action, or was erased.
@@ -122,7 +122,7 @@ def replayed(episode: OpenEpisode, action: str) -> Observed:
         )
     step = _same(episode.record[num_steps], action)
     if step.observation is None:
-        raise erased(step)
+        raise erased_conflict(step)
     return Observed(step.observation, step.confidence)
 
 
@@ -172,7 +172,7 @@ def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeS
     return EpisodeStep(*fields, *result, confidence, usage, head)
 
 
-def opened(episode: Episode) -> ResetResult:
+def to_reset_result(episode: Episode) -> ResetResult:
     """The answer to a reset."""
     opening = episode.opened_with
     return ResetResult(
@@ -188,7 +188,7 @@ def opened(episode: Episode) -> ResetResult:
 def to_step_result(simulator: Digest, run: str, step: EpisodeStep) -> StepResult:
     """The answer to a step, the same however often it is asked for."""
     if step.observation is None:
-        raise erased(step)
+        raise erased_conflict(step)
     outcome_ = step.reward, step.done, step.truncated
     return StepResult(
         simulator, run, step.episode, step.number, step.observation, *outcome_, *step.confidence

@@ -32,12 +32,12 @@ EpisodeName = Annotated[str | None, Header(description="the episode that goes on
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def _authorized(request: Request) -> AuthorizedService:
+async def _authorize(request: Request) -> AuthorizedService:
     """The service as this caller sees it."""
     return AuthorizedService(request.scope, "openai")
 
 
-Authorized = Annotated[AuthorizedService, Depends(_authorized)]
+Authorized = Annotated[AuthorizedService, Depends(_authorize)]
 
 
 router = APIRouter(

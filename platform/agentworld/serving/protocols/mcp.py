@@ -67,10 +67,10 @@ class ToolsEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            episode = await _authorized(scope).load_open(_episode(scope))
+            episode = await _authorize(scope).load_open(_episode(scope))
         except AgentworldError as error:
             count(scope, error)
-            await _refused(error)(scope, receive, send)
+            await _refuse(error)(scope, receive, send)
             return
         manager = await self._manager(episode.simulator)
         await manager.handle_request(scope, receive, send)
@@ -78,14 +78,14 @@ class ToolsEndpoint:
     async def _manager(self, simulator: Digest) -> StreamableHTTPSessionManager:
         """A server has one name for good: each simulator has one of its own."""
         if simulator not in self._managers:
-            manager, is_ready = _managed(simulator), asyncio.Event()
+            manager, is_ready = _new_manager(simulator), asyncio.Event()
             self._tasks.append(self._working.create_task(_run(manager, is_ready)))
             await is_ready.wait()
             self._managers.setdefault(simulator, manager)  # somebody else may have been faster
         return self._managers[simulator]
 
 
-def _managed(simulator: Digest) -> StreamableHTTPSessionManager:
+def _new_manager(simulator: Digest) -> StreamableHTTPSessionManager:
     server = Server(
         "agentworld simulator", version=simulator, on_list_tools=_list, on_call_tool=_call
     )
@@ -109,14 +109,14 @@ async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToo
     return ListToolsResult(
         tools=[
             McpTool(name=tool.name, description=tool.description, input_schema=tool.input_schema)
-            for tool in (await _authorized(scope).toolbox(_episode(scope))).tools
+            for tool in (await _authorize(scope).toolbox(_episode(scope))).tools
         ]
     )
 
 
 async def _call(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
     scope = _scope(ctx)
-    authorized, episode = _authorized(scope), _episode(scope)
+    authorized, episode = _authorize(scope), _episode(scope)
     toolbox = await authorized.toolbox(episode)
     authorized.check_allowed()  # a comparison costs, and is no step yet
     action = await asyncio.to_thread(toolbox.action_of, params.name, params.arguments or {})
@@ -158,7 +158,7 @@ def _to_tool_result(result: StepResult) -> CallToolResult:
     )
 
 
-def _refused(error: AgentworldError) -> Response:
+def _refuse(error: AgentworldError) -> Response:
     """Before a request was read: by its status too."""
     status, headers, _ = answer_of(error)
     return Response(json.dumps(refusal(error_of(error))), status, headers)
@@ -170,7 +170,7 @@ def _scope(ctx: _Context) -> Scope:
     return ctx.request.scope
 
 
-def _authorized(scope: Scope) -> AuthorizedService:
+def _authorize(scope: Scope) -> AuthorizedService:
     return AuthorizedService(scope, "mcp")
 
 

@@ -112,11 +112,11 @@ class Metadata(Record):
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def _authorized(request: HttpRequest) -> AuthorizedService:
+async def _authorize(request: HttpRequest) -> AuthorizedService:
     return AuthorizedService(request.scope, "openenv")
 
 
-Authorized = Annotated[AuthorizedService, Depends(_authorized)]
+Authorized = Annotated[AuthorizedService, Depends(_authorize)]
 
 _FAILURES = failures(400, 404, 409, 422, 429, 502, 503, 504)
 _encode = json.JSONEncoder(separators=(",", ":")).encode

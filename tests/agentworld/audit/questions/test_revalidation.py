@@ -16,7 +16,7 @@ from agentworld.audit.questions.agents import audit_agents
 from agentworld.audit.questions.revalidation import Uses, UseState, moved_on
 from agentworld.records.alias import AliasChange, Canary
 from agentworld.records.step_statement import Validation
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.signing.keys import ensure_signer
 from make import records
 from make.special import exchange
@@ -217,7 +217,7 @@ def test_a_validation_that_somebody_else_signed_is_not_kept(made):
     signer = ensure_signer(made.store / "keys/stranger")
     report = records.agent_report(simulator=NEXT)
     known = {"artifact": made.agent.artifact, "imitated": NEXT, "step": "x", "at": OPENED}
-    told = attested(Validation(report=report, **known), signer)
+    told = attest(Validation(report=report, **known), signer)
     made.ledger.attestations.add(told)
     assert state(made) == "revalidate"
     (problem,) = audit_agents(made.sources).problems
