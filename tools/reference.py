@@ -38,7 +38,13 @@ from agentworld.storage.stores import Stores
 from agentworld_cli.errors import exit_code
 from agentworld_cli.main import app
 
-_STEP = (remote.Settings, registry.Settings, installed.Settings, ClientSettings, Stores)
+_STEP = (
+    remote.WorkingCopySettings,
+    registry.RegistrySettings,
+    installed.ContainerSettings,
+    ClientSettings,
+    Stores,
+)
 PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {
     "agentworld": (
         "The command line.",
@@ -54,27 +60,27 @@ PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {
     ),
     "python -m agentworld.serving.main": (
         "The simulator service.",
-        (serving.Settings, Secrets, TracingSettings),
+        (serving.ServiceSettings, Secrets, TracingSettings),
     ),
     "python -m agentworld_console.main": (
         "The console; it also reads the variables of the stores and of the registry.",
-        (agentworld_console.settings.Settings,),
+        (agentworld_console.settings.ConsoleSettings,),
     ),
     "python -m agentworld_operator.main": (
         "The operator.",
         (
-            agentworld_operator.settings.Settings,
+            agentworld_operator.settings.OperatorSettings,
             agentworld_operator.settings.WebhookSettings,
             agentworld_pipelines.settings.ServerSettings,
         ),
     ),
     "python -m agentworld_operator.first_secrets": (
         "The job that makes the Secrets.",
-        (agentworld_operator.first_secrets.Settings,),
+        (agentworld_operator.first_secrets.SecretSettings,),
     ),
     "python -m agentworld.pinning.verifier": (
         "The init container that checks an engine's weights.",
-        (verifier.Settings,),
+        (verifier.VerifierSettings,),
     ),
 }
 

@@ -27,7 +27,7 @@ _CONFLICT = 409
 _USER = "agentworld"
 
 
-class Settings(BaseSettings):
+class SecretSettings(BaseSettings):
     """The Secrets' names, as AGENTWORLD_KEYS_SECRET and so on; one without a name is not made."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
@@ -73,7 +73,7 @@ def database(host: str, databases: Sequence[str]) -> Files:
     return {name: value.encode("ascii") for name, value in credentials.items()}
 
 
-def make_all(settings: Settings, cluster: Cluster) -> list[str]:
+def make_all(settings: SecretSettings, cluster: Cluster) -> list[str]:
     """Creates what is not there, and says of each Secret what became of it."""
     now = datetime.now(UTC)
     factories: list[tuple[str | None, Callable[[], Files]]] = [
@@ -103,7 +103,7 @@ def main() -> int:
 
 
 def _run() -> None:
-    settings = from_environment(Settings)
+    settings = from_environment(SecretSettings)
     client_configuration = configuration(settings.kubeconfig)
     for line in make_all(
         settings, Cluster(ApiServer(client_configuration), settings.namespace, OPERATOR)

@@ -21,7 +21,7 @@ from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.periodic import every, retry
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 from agentworld_operator.watches import Stopped, Watches
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Operator:
         self._aliases = Controller(cluster, cache, reconcilers.aliases)
         self._schedules = Controller(cluster, cache, reconcilers.schedules)
 
-    async def run(self, login: Callable[..., Any], settings: Settings) -> None:
+    async def run(self, login: Callable[..., Any], settings: OperatorSettings) -> None:
         """Works until it is cancelled; what a watch lost, the next list finds.
 
         Raises ClusterError where it cannot watch any more.

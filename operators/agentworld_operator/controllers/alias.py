@@ -29,7 +29,7 @@ from agentworld_operator.policy.alias import (
 from agentworld_operator.policy.conditions import ConditionState
 from agentworld_operator.policy.problem import Problem
 from agentworld_operator.service import Service
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 
 
 class _Difference(NamedTuple):
@@ -50,7 +50,7 @@ class AliasReconciler:
         self,
         cache: Cache,
         service: Service,
-        settings: Settings,
+        settings: OperatorSettings,
         *,
         settle_seconds: float,
         clock: Callable[[], float],

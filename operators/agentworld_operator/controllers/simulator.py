@@ -30,7 +30,7 @@ from agentworld_operator.policy.simulator import (
     refused_status,
     served_status,
 )
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 
 
 class SimulatorReconciler:
@@ -44,7 +44,7 @@ class SimulatorReconciler:
         cluster: Cluster,
         cache: Cache,
         identities: Identities,
-        settings: Settings,
+        settings: OperatorSettings,
         *,
         open_episodes: Callable[[Digest], int | None],
         clock: Callable[[], float],

@@ -25,7 +25,7 @@ _OLDEST_FIRST = ["timestamp_ms ASC"]
 _MOST_NAMED = 20
 
 
-class Settings(BaseSettings):
+class TraceServerSettings(BaseSettings):
     """The server, from environment variables of these names."""
 
     model_config = SettingsConfigDict(env_ignore_empty=True, frozen=True)
@@ -42,7 +42,7 @@ def read_lines(address: str) -> Iterator[bytes]:
     does not know or take, StoreError where it gives no answer.
     """
     experiment, _, condition = address.partition("?filter=")
-    settings = from_environment(Settings)
+    settings = from_environment(TraceServerSettings)
     if not settings.mlflow_tracking_uri:
         raise InputError("no MLflow is named; set MLFLOW_TRACKING_URI to its address")
     traces = _Traces(settings, experiment)
@@ -57,7 +57,7 @@ def read_lines(address: str) -> Iterator[bytes]:
 class _Traces:
     """Those of one experiment."""
 
-    def __init__(self, settings: Settings, experiment: str) -> None:
+    def __init__(self, settings: TraceServerSettings, experiment: str) -> None:
         uri = settings.mlflow_tracking_uri
         self._server = Server(uri, settings.agentworld_mlflow_patience_seconds)
         self._client = self._server.ask(lambda: mlflow.MlflowClient(uri))

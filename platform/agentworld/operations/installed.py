@@ -18,7 +18,7 @@ from agentworld.records.base import Digest, digest_json
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 
 
-class Settings(BaseSettings):
+class ContainerSettings(BaseSettings):
     """What only whoever starts a container knows of it."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
@@ -43,7 +43,7 @@ def installed_engine(kind: EngineKind) -> Installed:
     """What an engine of this kind comes from; raises InputError for one that is not here, or an
     image without a digest.
     """
-    image = from_environment(Settings).engine_image
+    image = from_environment(ContainerSettings).engine_image
     return Installed(image, None if image else lock_digest(kind))
 
 
@@ -54,7 +54,7 @@ def version_elsewhere(kind: EngineKind) -> str | None:
     """
     if is_installed(kind):
         return None
-    version = from_environment(Settings).engine_version
+    version = from_environment(ContainerSettings).engine_version
     if not version:
         raise InputError(
             f"the engine {kind} is not installed here; set AGENTWORLD_ENGINE_VERSION to what its"

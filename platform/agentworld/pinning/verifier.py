@@ -20,7 +20,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.fetch import fetch_files
 
 
-class Settings(BaseSettings):
+class VerifierSettings(BaseSettings):
     """As AGENTWORLD_MANIFEST and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     """The file to write the engine's arguments into, once every file is verified."""
 
 
-def verify(settings: Settings) -> None:
+def verify(settings: VerifierSettings) -> None:
     """Raises InputError naming the first file that is not the pinned one."""
     start = time.monotonic()
     manifest = SimulatorManifest.read(settings.manifest)
@@ -53,7 +53,7 @@ def verify(settings: Settings) -> None:
 def main() -> int:
     """Exit status 2 and one sentence, which becomes the Simulator's condition."""
     try:
-        verify(from_environment(Settings))
+        verify(from_environment(VerifierSettings))
     except AgentworldError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -39,7 +39,7 @@ _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 
 
-class Settings(BaseSettings):
+class WorkingCopySettings(BaseSettings):
     """As AGENTWORLD_SCRATCH and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
@@ -127,7 +127,7 @@ def hold_lease(folder: Path, busy: str) -> Iterator[Lease | None]:
     Raises StoreError where another machine works in it.
     """
     if copy := copy_of(folder):
-        seconds = from_environment(Settings).lease_seconds
+        seconds = from_environment(WorkingCopySettings).lease_seconds
         lease = Lease(copy.to_address(f"{folder}.lease"), busy, seconds)
         with lease.hold():
             yield lease
@@ -148,7 +148,9 @@ def sync_while(
         yield
         return
     fetch_all(folder, *reads)
-    with _CheckpointSync(copy, lease, folder, progress, from_environment(Settings).keep_seconds):
+    with _CheckpointSync(
+        copy, lease, folder, progress, from_environment(WorkingCopySettings).keep_seconds
+    ):
         yield
     lease.check()
     copy.put(folder)
@@ -208,7 +210,7 @@ def _resumable(folder: Path) -> list[Path]:
 
 
 def _open_copy(store: str) -> WorkingCopy:
-    settings = from_environment(Settings)
+    settings = from_environment(WorkingCopySettings)
     copy = open_copy(store, settings.scratch)
     for name, key in ((STEP_KEYS, settings.step_key), (SIMULATOR_KEYS, settings.simulator_key)):
         if pem := key.get_secret_value():

@@ -38,7 +38,7 @@ from agentworld.storage.objects import ObjectStore
 from agentworld.storage.stores import Stores
 
 
-class Settings(Stores):
+class ServiceSettings(Stores):
     """All that a service is told, as AGENTWORLD_MANIFEST and so on."""
 
     manifest: Path | None = None
@@ -81,7 +81,7 @@ class Settings(Stores):
     """The port to listen on."""
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: ServiceSettings) -> None:
     """Verifies the one simulator, if it is one, and listens until it is told to stop."""
     if bool(settings.manifest) == bool(settings.namespace):
         raise InputError(
@@ -113,7 +113,7 @@ def serve(settings: Settings) -> None:
     listen(spans.joined(app), guard, settings.host, settings.port)
 
 
-def _verify(path: Path, settings: Settings) -> SimulatorManifest:
+def _verify(path: Path, settings: ServiceSettings) -> SimulatorManifest:
     """The one simulator, once its files and its promise of seeds were checked."""
     manifest, num_engines = SimulatorManifest.read(path), 1
     if not isinstance(manifest.engine, Endpoint):
@@ -130,7 +130,7 @@ def _verify(path: Path, settings: Settings) -> SimulatorManifest:
 
 
 def _catalog(
-    settings: Settings, manifest: SimulatorManifest | None, ledger: Ledger, spans: Spans
+    settings: ServiceSettings, manifest: SimulatorManifest | None, ledger: Ledger, spans: Spans
 ) -> Catalog:
     def connect(manifest: SimulatorManifest) -> ConnectedSimulator:
         engines, model = _engines(settings, manifest)
@@ -143,7 +143,7 @@ def _catalog(
     return ClusterSimulators(read, ObjectStore(settings.objects_url), connect)
 
 
-def _engines(settings: Settings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:
+def _engines(settings: ServiceSettings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:
     """What answers for a simulator, and the model's name there.
 
     It is somebody's endpoint, or engines of ours: those at known addresses, or those of a cluster.
@@ -175,7 +175,7 @@ def _engines(settings: Settings, manifest: SimulatorManifest) -> tuple[EnginePoo
 
 def main() -> int:
     """Serves until it is told to stop."""
-    return exit_status(lambda: serve(from_environment(Settings)))
+    return exit_status(lambda: serve(from_environment(ServiceSettings)))
 
 
 if __name__ == "__main__":

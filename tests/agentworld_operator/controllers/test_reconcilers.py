@@ -18,14 +18,14 @@ from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.alias import BYPASS_ACTOR
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 from fakes.virtual_time import run
 from make import records
 from make.simulator import alias, schedule, simulator
 
 NOW = "2026-01-01T00:00:00Z"
 ONE, TWO = records.digest("one"), records.digest("two")
-SETTINGS = Settings(
+SETTINGS = OperatorSettings(
     namespace="n", identity="me", service_url="http://s", verifier_image="v", ask_seconds=5
 )
 
