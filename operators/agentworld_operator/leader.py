@@ -59,8 +59,8 @@ class Leadership:
 
     async def keep(self) -> None:
         """Renews; returns when this one leads no longer."""
-        renewed = self._clock()
-        while (remaining_seconds := self._times.renewal - (self._clock() - renewed)) > 0:
+        renewal_time = self._clock()
+        while (remaining_seconds := self._times.renewal - (self._clock() - renewal_time)) > 0:
             request_time = self._clock()
             try:
                 # Not `wait_for`, which may forget that it was cancelled as the answer came.
@@ -68,7 +68,7 @@ class Leadership:
                     is_leader = await asyncio.to_thread(self._try)
                 if not is_leader:
                     break
-                renewed = request_time  # and not when the answer came, which may be late
+                renewal_time = request_time  # and not when the answer came, which may be late
             except ClusterError as error:
                 _log.warning("%s", error)
             except TimeoutError:

@@ -91,10 +91,10 @@ async def _run_as_leader(
     tasks = [asyncio.create_task(work) for work in coroutines]
     renewal = asyncio.create_task(leadership.keep())
     try:
-        ended, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)
-        if ended == {renewal}:
+        done, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)
+        if done == {renewal}:
             raise ClusterError("another replica leads; this one begins anew")
-        for task in ended:
+        for task in done:
             task.result()
     finally:
         for task in (*tasks, renewal):

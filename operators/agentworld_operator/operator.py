@@ -63,7 +63,7 @@ class Operator:
         Raises ClusterError where it cannot watch any more.
         """
         await self._prepare()
-        watches = Watches(self._cluster.namespace, self._cache, self._changed, login)
+        watches = Watches(self._cluster.namespace, self._cache, self._on_change, login)
         failures: list[BaseException] = []
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -101,12 +101,12 @@ class Operator:
             selector = "" if kind in OWN else DIGEST_LABEL
             listing = await asyncio.to_thread(self._cluster.all, kind, selector)
             for resource in self._cache.replace(kind, *listing):
-                self._changed(kind, resource)
+                self._on_change(kind, resource)
 
-    def _changed(self, kind: str, resource: Object) -> None:
-        self._simulators.changed(kind, resource)
-        self._aliases.changed(kind, resource)
-        self._schedules.changed(kind, resource)
+    def _on_change(self, kind: str, resource: Object) -> None:
+        self._simulators.on_change(kind, resource)
+        self._aliases.on_change(kind, resource)
+        self._schedules.on_change(kind, resource)
 
     async def _ask_for_episodes(self) -> None:
         await self._episodes.ask(self._episodes_changed)

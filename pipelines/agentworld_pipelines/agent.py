@@ -21,8 +21,8 @@ def agent(placement: Placement | None = None) -> BaseComponent:
         """As for the world model; the simulator by its alias or its digest, or the recipe's."""
         job = {"recipe": recipe, "store": store}
         with with_conclusion(step, "agent", **job):
-            collected = step("collect", **job).output
-            inputs = {"collected": collected, "simulator": simulator}
+            collected_folder = step("collect", **job).output
+            inputs = {"collected": collected_folder, "simulator": simulator}
             imitated = step("imitate", **job, **inputs).output
             run = step("open_run", **job, imitated=imitated).output
             agent = step("agent", **job, imitated=imitated, run=run).output

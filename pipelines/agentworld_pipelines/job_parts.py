@@ -28,12 +28,12 @@ def name_of(step: str, content: object) -> str:
 def metadata_of(name: str, component: str, command: Sequence[str], place: Place) -> Object:
     """The command is the step, its recipe, its store and whatever else it is given."""
     step, recipe, store, *_ = command
-    queued = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
+    queue_labels = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
     return {
         "name": name,
         "labels": {
             **part_labels(f"agentworld-{component}", "agentworld-pipelines", component=component),
-            **{label: value for label, value in queued.items() if value},
+            **{label: value for label, value in queue_labels.items() if value},
         },
         "annotations": {
             f"{GROUP}/step": step,

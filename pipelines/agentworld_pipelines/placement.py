@@ -142,8 +142,8 @@ class Place(Record):
         mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
         mounts += [SCRATCH] if self.scratch else []
         own = [RETRIES] if self.retries else []
-        counted = Counter([*mounts, *self.variables, *own])
-        return [name for name, times in counted.items() if times > 1]
+        path_counts = Counter([*mounts, *self.variables, *own])
+        return [name for name, times in path_counts.items() if times > 1]
 
     @property
     def variables(self) -> list[str]:
@@ -183,7 +183,7 @@ class Placement(Record):
             self.deploy.check_mounted(self.of("deploy").volumes)
         return self
 
-    def queued(self, queue: str) -> "Placement":
+    def with_queue(self, queue: str) -> "Placement":
         """The same with this queue for all steps that name none of their own."""
         return self.model_copy(update={"default": Place(queue=queue).with_defaults(self.default)})
 

@@ -110,8 +110,10 @@ def _mpirun(name: str, place: Place) -> list[str]:
 
     Its hosts, their slots and how it reaches them are told by Trainer, in the environment.
     """
-    exported = dict.fromkeys(["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables])
-    options = [argument for variable in exported for argument in ("-x", variable)]
+    exported_variables = dict.fromkeys(
+        ["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables]
+    )
+    options = [argument for variable in exported_variables for argument in ("-x", variable)]
     return ["sh", "-c", _LAUNCH, name, *options]
 
 

@@ -37,8 +37,8 @@ class Kinds(Generic[_Kind]):
         """The module that has it; raises InputError where there is none of this name."""
         if name in self._modules:
             return self._modules[name]
-        if name in self._added:
-            return self._added[name].module
+        if name in self._entry_points:
+            return self._entry_points[name].module
         raise InputError(
             f"there is no {self._noun} {name!r} here; there is {', '.join(self.names)}"
         )
@@ -46,13 +46,13 @@ class Kinds(Generic[_Kind]):
     @property
     def names(self) -> list[str]:
         """All of them, in alphabetical order."""
-        return sorted({*self._modules, *self._added})
+        return sorted({*self._modules, *self._entry_points})
 
     def _attribute_of(self, name: str) -> str:
-        return self._attribute if name in self._modules else self._added[name].attr
+        return self._attribute if name in self._modules else self._entry_points[name].attr
 
     @cached_property
-    def _added(self) -> dict[str, EntryPoint]:
+    def _entry_points(self) -> dict[str, EntryPoint]:
         """Those of other packages; one of ours cannot be replaced."""
         return {point.name: point for point in entry_points(group=self._group)}
 

@@ -66,8 +66,8 @@ def register(
     from agentworld.steps.run import run_by_name
 
     def registered() -> str:
-        closed = run_by_name("close_run", recipe, store, agent)
-        return run_by_name("register_agent", recipe, store, agent, closed, validation)
+        run_folder = run_by_name("close_run", recipe, store, agent)
+        return run_by_name("register_agent", recipe, store, agent, run_folder, validation)
 
     show_step(registered, as_json=as_json)
 
@@ -179,8 +179,8 @@ def _show_use(agent_use: "AgentUse", *, as_json: bool) -> None:
 def _row(summary: "AgentSummary") -> tuple[str, ...]:
     live = "-" if summary.live_success is None else f"{summary.live_success:.0%}"
     state = f"[red]{summary.state}[/]" if summary.revalidate else summary.state or "-"
-    used = ", ".join(summary.in_use_as) or "-"
-    cells = (summary.agent, summary.grade or "unsigned", brief(summary.simulator), live, used)
+    aliases = ", ".join(summary.in_use_as) or "-"
+    cells = (summary.agent, summary.grade or "unsigned", brief(summary.simulator), live, aliases)
     return *map(_to_markup, cells), state
 
 

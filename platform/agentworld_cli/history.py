@@ -22,9 +22,10 @@ def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
         print(_to_line(row))
 
 
-def _to_line(ended: "Conclusion") -> str:
-    moment = ended.ended.isoformat(sep=" ", timespec="seconds")
-    line = f"{moment}  {ended.job}  {ended.pipeline} of {ended.recipe}  {ended.state}"
-    if ended.step:
-        line += f" at {ended.step}"
-    return plain(f"{line}: {ended.sentence}" if ended.sentence else line)
+def _to_line(conclusion: "Conclusion") -> str:
+    moment = conclusion.ended.isoformat(sep=" ", timespec="seconds")
+    job = f"{conclusion.job}  {conclusion.pipeline} of {conclusion.recipe}"
+    line = f"{moment}  {job}  {conclusion.state}"
+    if conclusion.step:
+        line += f" at {conclusion.step}"
+    return plain(f"{line}: {conclusion.sentence}" if conclusion.sentence else line)

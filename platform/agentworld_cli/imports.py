@@ -89,28 +89,28 @@ def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> No
 
 
 def _show(folder: str, *, as_json: bool) -> None:
-    collected = read_collected(Path(folder))
+    manifest = read_collected(Path(folder))
     if as_json:
-        show_json({"folder": folder, **collected.model_dump(mode="json", exclude={"chunks"})})
+        show_json({"folder": folder, **manifest.model_dump(mode="json", exclude={"chunks"})})
         return
     print(plain(folder))
-    for line in _summary(collected, Path(folder)):
+    for line in _summary(manifest, Path(folder)):
         print(plain(line))
 
 
-def _summary(collected: Collected, folder: Path) -> list[str]:
+def _summary(manifest: Collected, folder: Path) -> list[str]:
     lines = [
-        f"  form {collected.form}, domain {', '.join(collected.domains)}",
-        f"  {collected.num_trajectories:,} episodes of {collected.num_transitions:,} turns to"
-        f" train on, {collected.num_held_out_trajectories:,} of"
-        f" {collected.num_held_out_transitions:,} held out",
+        f"  form {manifest.form}, domain {', '.join(manifest.domains)}",
+        f"  {manifest.num_trajectories:,} episodes of {manifest.num_transitions:,} turns to"
+        f" train on, {manifest.num_held_out_trajectories:,} of"
+        f" {manifest.num_held_out_transitions:,} held out",
     ]
-    lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(collected.notes)]
-    if collected.num_quarantined:
+    lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(manifest.notes)]
+    if manifest.num_quarantined:
         with (folder / QUARANTINE).open() as file:
             first = Quarantined.model_validate_json(file.readline())
         lines += [
-            f"  {collected.num_quarantined:>10,}  records in quarantine ({QUARANTINE}), the first:"
+            f"  {manifest.num_quarantined:>10,}  records in quarantine ({QUARANTINE}), the first:"
             f" {first.file} {first.place}: {first.problem}"
         ]
     return [*lines, f"next: agentworld data prepare --collected {folder}"]

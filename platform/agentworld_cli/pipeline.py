@@ -121,17 +121,20 @@ def run(
     from agentworld_pipelines.server import start
 
     arguments, connection = _arguments(pipeline, recipe, store, simulator), _connection(server)
-    started = start(connection, _upload(connection, pipeline, placement, image, stages), arguments)
+    pipeline_run = start(
+        connection, _upload(connection, pipeline, placement, image, stages), arguments
+    )
     if wait:
-        started = _follow(connection, started)
+        pipeline_run = _follow(connection, pipeline_run)
     if as_json:
-        show_json(started)
+        show_json(pipeline_run)
     else:
-        print(f"{plain(started.id)}\nlook at {plain(started.url)}")
-    if wait and started.state != "SUCCEEDED":
-        reason = started.failure or "the server says no more"
+        print(f"{plain(pipeline_run.id)}\nlook at {plain(pipeline_run.url)}")
+    if wait and pipeline_run.state != "SUCCEEDED":
+        reason = pipeline_run.failure or "the server says no more"
         raise PipelineError(
-            f"run {started.id} ended as {started.state}: {reason}; look at {started.url}"
+            f"run {pipeline_run.id} ended as {pipeline_run.state}: {reason};"
+            f" look at {pipeline_run.url}"
         )
 
 
@@ -230,9 +233,9 @@ def _upload(
     from agentworld_pipelines.server import upload
 
     with TemporaryDirectory() as folder:
-        compiled = Path(folder) / "pipeline.yaml"
-        write(compiled, pipeline, placement=placement, image=image, stages=stages)
-        return upload(connection, compiled)
+        path = Path(folder) / "pipeline.yaml"
+        write(path, pipeline, placement=placement, image=image, stages=stages)
+        return upload(connection, path)
 
 
 def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[str, str]:
@@ -241,13 +244,13 @@ def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[s
     return arguments_for(pipeline, {"recipe": recipe, "store": store, "simulator": simulator})
 
 
-def _follow(connection: "Connection", started: "PipelineRun") -> "PipelineRun":
+def _follow(connection: "Connection", pipeline_run: "PipelineRun") -> "PipelineRun":
     from agentworld_pipelines.server import follow
 
-    for run in follow(connection, started.id):
+    for run in follow(connection, pipeline_run.id):
         print(_describe_run(run), file=sys.stderr)
-        started = run
-    return started
+        pipeline_run = run
+    return pipeline_run
 
 
 def _show_all(schedules: "list[Schedule]", runs: "list[PipelineRun]", *, as_json: bool) -> None:

@@ -89,11 +89,11 @@ def open_run(
         run = await client.open_run(opening)
         return OpenedRun(run=run, token=client.run_token or "")
 
-    opened = ask(url, begin)
+    agent_run = ask(url, begin)
     if as_json:
-        show_json({**opened.run.model_dump(mode="json"), "token": opened.token})
+        show_json({**agent_run.run.model_dump(mode="json"), "token": agent_run.token})
     else:
-        print(plain(opened.run.id))
+        print(plain(agent_run.run.id))
 
 
 @app.command("close")

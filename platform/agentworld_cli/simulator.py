@@ -191,13 +191,11 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
     pinned_simulator = find(simulator, Path(store))
     with show_progress("verify") as on_progress:
         pinned_simulator.verify(on_progress)
-    verified = {"simulator": pinned_simulator.digest, "files": len(pinned_simulator.manifest.files)}
+    result = {"simulator": pinned_simulator.digest, "files": len(pinned_simulator.manifest.files)}
     if as_json:
-        show_json(verified)
+        show_json(result)
     elif pinned_simulator.manifest.artifact:
-        print(
-            f"{pinned_simulator.digest} and its {verified['files']} files are as they were pinned"
-        )
+        print(f"{pinned_simulator.digest} and its {result['files']} files are as they were pinned")
     else:
         print(
             f"{pinned_simulator.digest} is as it was pinned;"

@@ -22,8 +22,8 @@ def agent(
     from agentworld.steps.run import run_by_name
 
     def trained() -> str:
-        opened = run_by_name("open_run", recipe, store, imitated)
-        folder = run_by_name("agent", recipe, store, imitated, opened)
+        run_folder = run_by_name("open_run", recipe, store, imitated)
+        folder = run_by_name("agent", recipe, store, imitated, run_folder)
         run_by_name("close_run", recipe, store, folder)
         return folder
 

@@ -81,5 +81,5 @@ def by_how_much(run: "AgentRun", edge: "EdgeAudit | None") -> str:
     counts = (
         f"{count_noun(run.num_episodes, 'episode')}, {count_noun(run.num_steps, 'step')} served"
     )
-    copied = edge.num_copied if edge else 0
-    return f"{counts}, {count_noun(copied, 'step')} copied by forks" if copied else counts
+    num_copied = edge.num_copied if edge else 0
+    return f"{counts}, {count_noun(num_copied, 'step')} copied by forks" if num_copied else counts

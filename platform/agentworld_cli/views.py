@@ -150,9 +150,9 @@ class LineView:
     def _print(self, step: StepProgress) -> None:
         self._states[step.step] = step.state
         self._last_line = time.monotonic()
-        ended = step.state in _ENDINGS
+        has_ended = step.state in _ENDINGS
         pace = self._paces[step.step]
-        message = _ending(step) if ended else _middle(step, pace.seconds_remaining)
+        message = _ending(step) if has_ended else _middle(step, pace.seconds_remaining)
         sys.stderr.write(f"{step.step:<14} {message}\n")
 
 

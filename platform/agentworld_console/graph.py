@@ -65,12 +65,12 @@ class Graph:
 def graph_of_simulator(view: ScopedView, simulator: Digest) -> tuple[Graph, bool]:
     """A simulator with the newest runs that it served; whether there are more of them."""
     graph = Graph()
-    served = _add_simulator(graph, view, simulator)
+    served_node = _add_simulator(graph, view, simulator)
     runs = view.runs(MOST_RUNS + 1, simulators=[simulator])
     agents_by_run = view.agents_of(runs[:MOST_RUNS])
     for run in runs[:MOST_RUNS]:
         node = _run(run.id, f"{run.purpose} run")
-        graph.add(node, after=served)
+        graph.add(node, after=served_node)
         for agent in agents_by_run[run.id]:
             graph.add(_agent(agent.ref), after=node.name)
     return graph, len(runs) > MOST_RUNS
@@ -83,8 +83,8 @@ def graph_of_agent(view: ScopedView, ref: VersionRef) -> Graph:
     if run is None:
         run_node = graph.add(_run(agent.run, "missing run"))
     else:
-        served = _add_simulator(graph, view, run.simulator)
-        run_node = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
+        served_node = _add_simulator(graph, view, run.simulator)
+        run_node = graph.add(_run(run.id, f"{run.purpose} run"), after=served_node)
     graph.add(_agent(ref), after=run_node)
     return graph
 

@@ -75,9 +75,9 @@ def _minute(at: str) -> str:
 
 def agent_row(view: ScopedView, agent: Version) -> Row:
     """A registered agent; its simulator as it was signed, else as the registry has it."""
-    registered = RegisteredAgent.tagged(agent)
+    registered_agent = RegisteredAgent.from_tags(agent)
     try:
-        audit = view.edge_of(registered) if registered else to_disputed(_GARBLED)
+        audit = view.edge_of(registered_agent) if registered_agent else to_disputed(_GARBLED)
     except InputError:  # a run's name that is none
         audit = to_disputed(_GARBLED)
     simulator = audit.edge.simulator if audit.edge else agent.tags["simulator"]
@@ -91,10 +91,10 @@ def agent_row(view: ScopedView, agent: Version) -> Row:
 def _live_success(view: ScopedView, agent: Version, simulator: Digest) -> Cell:
     artifact, report = agent.tags["artifact"], agent.tags.get("report")
     try:
-        validated = validation_of_weights(artifact, report, simulator, view.sources)
+        validation = validation_of_weights(artifact, report, simulator, view.sources)
     except EvidenceError:  # as the agent's page says
         return "cannot be read"
-    return with_interval(validated.report.trained.live) if validated else "not validated"
+    return with_interval(validation.report.trained.live) if validation else "not validated"
 
 
 def simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newest: str) -> Row:
@@ -129,14 +129,16 @@ def _grade(audit: EdgeAudit) -> Mark:
 
 def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
-    registered = next((agent for agent in agents if str(agent.ref) == agent_use.agent), None)
+    registered_agent = next((agent for agent in agents if str(agent.ref) == agent_use.agent), None)
     audit = (
-        view.edge_of(registered) if registered else to_disputed("the registry has no such agent")
+        view.edge_of(registered_agent)
+        if registered_agent
+        else to_disputed("the registry has no such agent")
     )
     revalidations = view.uses.revalidations(agent_use)
     state = Mark("revalidate", "bad") if revalidations else Mark("current", "good")
-    moved = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
-    reasons = "; ".join([*moved, *audit.reasons])
+    sentences = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
+    reasons = "; ".join([*sentences, *audit.reasons])
     by = (agent_use.by,) if view.is_whole else ()
     cells = agent_link(VersionRef.parse(agent_use.agent)), agent_use.alias, state, _grade(audit)
     return *cells, _minute(agent_use.at), *by, simulator_link(view, agent_use.simulator), reasons

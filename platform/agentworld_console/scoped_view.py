@@ -212,7 +212,7 @@ class ScopedView:
             versions |= {
                 run: list_versions(kind="agent", run=run) for run in runs if not versions[run]
             }
-        tagged = {run: map(RegisteredAgent.tagged, own) for run, own in versions.items()}
+        tagged = {run: map(RegisteredAgent.from_tags, own) for run, own in versions.items()}
         return {run: [agent for agent in agents if agent] for run, agents in tagged.items()}
 
     def edge_of(self, agent: RegisteredAgent) -> EdgeAudit:

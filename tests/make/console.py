@@ -139,7 +139,7 @@ def play(
         texts_ = f"echo {text}", text, text_digest(f"echo {text}"), text_digest(text)
         step = EpisodeStep(
             *(begun.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
-        ).linked(made.head)
+        ).link(made.head)
         made = made._replace(steps=(*made.steps, step))
     ledger.write([NewStep(run, step) for step in made.steps])
     if close:

@@ -64,7 +64,7 @@ class AliasReconciler:
         self._live_names: set[str] = set()
         self._differences: dict[str, _Difference] = {}
 
-    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+    def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
         """An alias itself, and all that mean a Simulator."""
         name = resource["metadata"]["name"]
         if kind == "Simulator":
@@ -76,7 +76,7 @@ class AliasReconciler:
         name = alias["metadata"]["name"]
         self._live_names.add(name)
         meaning = self._meaning(alias)
-        condition = await self._recorded(name, meaning)
+        condition = await self._record(name, meaning)
         state = AliasState(alias["metadata"]["generation"], before, meaning, condition)
         differs, settings = name in self._differences, self._settings
         look_again_seconds = settings.ask_seconds if differs else settings.look_seconds
@@ -102,7 +102,7 @@ class AliasReconciler:
             return Problem("Invalid", f"spec.{first_problem(error)}")
         return resolve(spec, lambda name: self._cache.get("Simulator", name))
 
-    async def _recorded(self, name: str, meaning: Meaning | Problem) -> ConditionState:
+    async def _record(self, name: str, meaning: Meaning | Problem) -> ConditionState:
         if isinstance(meaning, Problem):
             return ConditionState("Recorded", "Unknown", "NotResolved")
         try:

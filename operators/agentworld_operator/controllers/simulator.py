@@ -58,7 +58,7 @@ class SimulatorReconciler:
         self._clock = clock
         self._scales: dict[str, Scale] = {}
 
-    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+    def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
         """A Simulator itself, and all that are the simulator of its engine."""
         metadata = resource["metadata"]
         if kind != self.kind:

@@ -65,10 +65,10 @@ def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineS
 def _of_deployment(status: Object) -> list[Problem]:
     """What no pod can show, as a quota that lets none be made."""
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
-    refused, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
+    failure, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
     problems = []
-    if refused.get("status") == "True":
-        message = _shorten(refused.get("message"), "no pod can be made")
+    if failure.get("status") == "True":
+        message = _shorten(failure.get("message"), "no pod can be made")
         problems.append(Problem(_FAILED_CREATE, message))
     if progress.get("reason") == _LATE:
         problems.append(

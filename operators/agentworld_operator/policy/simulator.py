@@ -93,8 +93,8 @@ def served_status(state: SimulatorState, identity: SimulatorIdentity, now: str) 
 def _accelerators(state: SimulatorState) -> tuple[str, ...]:
     """Of the replicas, or of the next one where none is there."""
     serving = state.serving
-    planned = describe(serving.resources.limits, serving.node_pool.selector)
-    return state.engine.accelerators or (planned,)
+    description = describe(serving.resources.limits, serving.node_pool.selector)
+    return state.engine.accelerators or (description,)
 
 
 def _endpoint_verified() -> ConditionState:

@@ -66,12 +66,12 @@ def collect(
         records = list(_make_all(recipe, out, episodes_per_chunk, workers, on_progress))
     finally:
         workers.shutdown(cancel_futures=True)
-    collected = _manifest(domain, records)
+    manifest = _manifest(domain, records)
     for path in out.glob("*.jsonl"):
-        if path.name not in collected.chunks:  # begun before it was known that it is not needed
+        if path.name not in manifest.chunks:  # begun before it was known that it is not needed
             path.unlink()
-    collected.write(out / MANIFEST)
-    return collected.digest
+    manifest.write(out / MANIFEST)
+    return manifest.digest
 
 
 def _claim(recipe: CollectRecipe, out: Path) -> None:

@@ -79,20 +79,20 @@ def import_trajectories(
     out.mkdir(parents=True, exist_ok=True)
     state = load_state(out, recipe, content)
     try:
-        collected = _import(recipe, recordings, state, out, on_progress)
+        manifest = _import(recipe, recordings, state, out, on_progress)
     except _Marked:
         beginning = beginning_of(recipe, content, has_marks=True)
-        collected = _import(recipe, recordings, beginning, out, on_progress)
+        manifest = _import(recipe, recordings, beginning, out, on_progress)
     if digest_of(source) != content:
         forget_state(out)
         raise InputError(
             f"{redact(source)} was changed while it was read; let it rest and try again"
         )
-    if not collected.chunks:
+    if not manifest.chunks:
         raise InputError(_nothing(redact(source), recordings.form, out))
-    collected.write(out / MANIFEST)
+    manifest.write(out / MANIFEST)
     forget_state(out)
-    return collected.digest
+    return manifest.digest
 
 
 class _Marked(Exception):
@@ -116,7 +116,7 @@ def _import(
             if number < state.file:
                 continue
             skip = state.records if number == state.file else 0
-            items = recordings.read(progress.metered(number))
+            items = recordings.read(progress.with_meter(number))
             for count, item in enumerate(items, 1):
                 progress.show(number)
                 if count <= skip:
@@ -197,16 +197,16 @@ class _Tally:
         sync(path)
         return {
             "quarantine_bytes": path.stat().st_size,
-            "collected": self._collected(),
+            "collected": self._to_collected(),
         }
 
     def finish(self) -> Collected:
         """The manifest of what was added."""
         if self._chunk:
             self._write_chunk()
-        return self._collected()
+        return self._to_collected()
 
-    def _collected(self) -> Collected:
+    def _to_collected(self) -> Collected:
         return Collected(
             chunks=self._chunks,
             domains=tuple(sorted(self._domains)),

@@ -53,10 +53,10 @@ def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
 
 
 def redact_trajectories(
-    passed: Iterable[tuple[Digest, Trajectory]], counts: Counter[str]
+    trajectories: Iterable[tuple[Digest, Trajectory]], counts: Counter[str]
 ) -> Iterator[FilteredTrajectory]:
     """The same trajectories in the same order, without secrets, under the digests as recorded."""
-    rest = iter(passed)
+    rest = iter(trajectories)
     while batch := list(islice(rest, _BATCH)):
         redactions = redact_all([trajectory for _, trajectory in batch])
         for (digest, _), redaction in zip(batch, redactions, strict=True):

@@ -66,11 +66,11 @@ def survey(job: SurveyJob) -> Counter[str]:
     if not job.path.is_file():
         trajectory_filter = TrajectoryFilter(job.recipe.min_turns)
         trajectories, digests = [], []
-        for recorded in read_batch(job.batch):
-            trajectory = trajectory_filter.shorten(recorded)
+        for read_trajectory in read_batch(job.batch):
+            trajectory = trajectory_filter.shorten(read_trajectory)
             if trajectory is not None:
                 trajectories.append(trajectory)
-                digests.append(recorded.digest)
+                digests.append(read_trajectory.digest)
         result = _survey_of(job.recipe, trajectories, digests)
         removed = json.dumps(trajectory_filter.removed)
         file = io.BytesIO()

@@ -64,14 +64,14 @@ def _keep(start: Start, stopping: Event, first: Future[ServedEngine]) -> None:
     while not stopping.is_set():
         is_ready = False
         try:
-            with start(stopping) as served:
+            with start(stopping) as engine:
                 is_ready = True
                 if first.done():
-                    _log.warning("%s answers again", served.server.name)
+                    _log.warning("%s answers again", engine.server.name)
                 else:
-                    first.set_result(served)
+                    first.set_result(engine)
                 while not stopping.wait(_SECONDS_BETWEEN_LOOKS):
-                    served.server.check()
+                    engine.server.check()
         except EngineError as error:
             if stopping.is_set():
                 return

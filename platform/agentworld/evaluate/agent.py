@@ -98,15 +98,15 @@ async def play_all(
     async def play_task(task: Task) -> EpisodeResult:
         nonlocal done
         async with limiter:
-            played = await play(policy, domain, world, task)
+            result = await play(policy, domain, world, task)
         done += 1
         on_progress(done, len(tasks))
-        return played
+        return result
 
-    played = await asyncio.gather(*map(play_task, tasks))
-    if all(episode.success is None for episode in played):
-        raise EngineError(f"none of {len(tasks)} episodes could be played: {played[0].problem}")
-    return played
+    results = await asyncio.gather(*map(play_task, tasks))
+    if all(episode.success is None for episode in results):
+        raise EngineError(f"none of {len(tasks)} episodes could be played: {results[0].problem}")
+    return results
 
 
 def agent_score(
@@ -149,5 +149,5 @@ async def _next_action(policy: Policy, task: Task, turns: Sequence[Turn]) -> str
         raise
 
 
-def _rate(played: Sequence[EpisodeResult], recipe: ValidateRecipe) -> Estimate:
-    return estimate([[episode.success] for episode in played], recipe.num_resamples, recipe.seed)
+def _rate(results: Sequence[EpisodeResult], recipe: ValidateRecipe) -> Estimate:
+    return estimate([[episode.success] for episode in results], recipe.num_resamples, recipe.seed)

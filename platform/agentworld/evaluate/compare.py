@@ -109,10 +109,10 @@ class Comparison:
             return None
 
     def _values(
-        self, metric: str, scored: ScoredWorld, turn_filter: TurnFilter
+        self, metric: str, world: ScoredWorld, turn_filter: TurnFilter
     ) -> list[list[float | None]]:
         """By episode, the values of the turns that are wanted."""
-        values = scored.exact if metric == EXACT else scored.values[metric]
+        values = world.exact if metric == EXACT else world.values[metric]
         return [
             [value for target, value in zip(*episode, strict=True) if turn_filter(target)]
             for episode in zip(self._targets, values, strict=True)

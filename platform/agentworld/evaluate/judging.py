@@ -90,7 +90,7 @@ async def free_run(
     """
     history: list[Turn] = []
     guess: str | None = ""
-    judged: list[Judged] = []
+    judged_turns: list[Judged] = []
     has_failed = False
     for turn in turns:
         if not (judges_blank or turn.observation.strip()):
@@ -98,12 +98,12 @@ async def free_run(
             continue
         if not has_failed:
             guess = await ask(history, turn.action)
-        judged.append(judge.judge(domain, turn, guess))
+        judged_turns.append(judge.judge(domain, turn, guess))
         if guess:
             history.append(Turn(action=turn.action, observation=guess))
         else:
             has_failed = True
-    return judged
+    return judged_turns
 
 
 def exact(episodes: Episodes, turn_filter: TurnFilter) -> list[list[bool | None]]:

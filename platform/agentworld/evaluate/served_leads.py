@@ -41,11 +41,11 @@ async def _judge_samples(
 
 async def _episode(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
     domain = domain_of(sample.domain)
-    judged: list[Judged] = []
+    judged_turns: list[Judged] = []
     for index, turn in enumerate(sample.turns):
         guess = await predictor.predict(sample.prompt, sample.turns[:index], turn.action)
-        judged.append(judge.judge(domain, turn, guess))
-    return judged
+        judged_turns.append(judge.judge(domain, turn, guess))
+    return judged_turns
 
 
 def _lead(served: Episodes, baseline: Episodes, recipe: NightlyRecipe) -> Figures:

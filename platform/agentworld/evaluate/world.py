@@ -65,23 +65,25 @@ async def evaluate_world(
     where nothing was answered, and InputError where a score would be over no turn at all.
     """
     selection = choose(samples, recipe.num_episodes, recipe.seed)
-    rolled = selection[: recipe.num_free_running]
+    free_samples = selection[: recipe.num_free_running]
     num_targets = sum(len(sample.targets) for sample in selection)
-    num_rolled = sum(len(sample.turns) for sample in rolled)
+    num_rolled = sum(len(sample.turns) for sample in free_samples)
     predictor = Predictor(predict, sampling, on_progress, num_targets + num_rolled)
     judge = Judge(recipe.metrics, recipe.embedding_model)
-    judged = await asyncio.gather(
+    judged_episodes = await asyncio.gather(
         *(_teacher_forced(judge, predictor, sample) for sample in selection)
     )
-    if all(turn.exact is None for episode in judged for turn in episode):
+    if all(turn.exact is None for episode in judged_episodes for turn in episode):
         raise EngineError(f"the engine answered none of {num_targets} turns: {predictor.problem}")
-    free = await asyncio.gather(*(_free_running(judge, predictor, sample) for sample in rolled))
+    free = await asyncio.gather(
+        *(_free_running(judge, predictor, sample) for sample in free_samples)
+    )
     return ScoredWorld(
-        score=_summary(judged, free, recipe),
-        exact=tuple(tuple(turn.exact for turn in episode) for episode in judged),
+        score=_summary(judged_episodes, free, recipe),
+        exact=tuple(tuple(turn.exact for turn in episode) for episode in judged_episodes),
         values={
             name: tuple(map(tuple, episodes))
-            for name, episodes in values_of(judged, is_any).items()
+            for name, episodes in values_of(judged_episodes, is_any).items()
         },
     )
 
@@ -93,13 +95,13 @@ def choose(samples: Sequence[Sample], num: int, seed: int) -> list[Sample]:
 
 async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
     turns = sample.turns
-    predicted = await asyncio.gather(
+    predictions = await asyncio.gather(
         *(
             predictor.predict(sample.prompt, turns[:index], turns[index].action)
             for index in sample.targets
         )
     )
-    guesses = zip(sample.targets, predicted, strict=True)
+    guesses = zip(sample.targets, predictions, strict=True)
     domain = domain_of(sample.domain)
     return [judge.judge(domain, turns[index], guess) for index, guess in guesses]
 
@@ -110,26 +112,26 @@ async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> l
     return await free_run(judge, domain, sample.turns, ask, judges_blank=False)
 
 
-def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
+def _summary(episodes: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
     def of(values: Values) -> Estimate:
         return _estimate(values, recipe)
 
     def group(turn_filter: TurnFilter) -> Figures:
-        metrics = values_of(judged, turn_filter).items()
+        metrics = values_of(episodes, turn_filter).items()
         return Figures(
-            exact_match=of(exact(judged, turn_filter)),
+            exact_match=of(exact(episodes, turn_filter)),
             metrics={name: of(values) for name, values in metrics},
         )
 
-    targets = judged_targets(judged)
+    targets = judged_targets(episodes)
     domains = sorted({target.domain for target in targets})
     return WorldModelScore(
         **dict(group(is_any)),
-        by_tag={tag: of(exact(judged, has_tag(tag))) for tag in tags_of(targets)},
+        by_tag={tag: of(exact(episodes, has_tag(tag))) for tag in tags_of(targets)},
         by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
         by_domain={name: group(has_domain(name)) for name in domains if len(domains) > 1},
         free_running=of(exact(free, is_any)) if any(free) else None,
-        answers=answers_of(judged),
+        answers=answers_of(episodes),
     )
 
 

@@ -164,12 +164,12 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             return 409, Problem(kind="conflict", message=message, retryable=False)
         case InputError():
             return 422, Problem(kind="input", message=message, retryable=False)
-        case AccessError(kind=refused, retryable=retryable, retry_after_seconds=pause):
+        case AccessError(kind=refusal, retryable=retryable, retry_after_seconds=pause):
             wait = pause or _pause(retryable)
             problem = Problem(
-                kind=refused, message=message, retryable=retryable, retry_after_seconds=wait
+                kind=refusal, message=message, retryable=retryable, retry_after_seconds=wait
             )
-            return _ACCESS_STATUS[refused], problem
+            return _ACCESS_STATUS[refusal], problem
         case EngineError(kind=kind, retryable=retryable, retry_after_seconds=pause):
             wait = pause or _pause(retryable)
             problem = Problem(

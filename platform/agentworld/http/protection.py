@@ -97,7 +97,7 @@ class Guard:
         self._connections: set[Checked] = set()
         self._next_check: asyncio.TimerHandle | None = None
         self._buffer_bytes = 0
-        self._logged = -math.inf
+        self._last_log_time = -math.inf
 
     def add(self, connection: Checked) -> int:
         """Checks it from now on; returns how many connections there are too many."""
@@ -133,8 +133,8 @@ class Guard:
     def note(self, fault: Fault) -> None:
         """Counts; the log gets a line a minute at most, however many clients there are."""
         self.ended[fault] += 1
-        if time.monotonic() - self._logged >= _LOG_SECONDS:
-            self._logged = time.monotonic()
+        if time.monotonic() - self._last_log_time >= _LOG_SECONDS:
+            self._last_log_time = time.monotonic()
             counts = ", ".join(f"{name} {number:,}" for name, number in self.ended.items())
             _log.warning("connections that were ended since the start: %s", counts)
 

@@ -163,5 +163,5 @@ def _change(row: Row[Any]) -> AliasChange:
     has_no_canary = canary_simulator is None and percent is None
     with reading(f"the history of alias {str(row.alias)!r}"):
         canary = None if has_no_canary else Canary(simulator=canary_simulator, percent=percent)
-        judged = _GATE.validate_json(gate or "[]")
-        return AliasChange(**fields, canary=canary, gate=judged)
+        gate_results = _GATE.validate_json(gate or "[]")
+        return AliasChange(**fields, canary=canary, gate=gate_results)

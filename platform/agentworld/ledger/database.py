@@ -53,11 +53,11 @@ _REFUSAL = re.compile(
 
 def connect(url: str) -> Engine:
     """A pool of connections; nothing is opened yet. Raises InputError for what is no URL."""
-    parsed = _parse_url(url)
+    parsed_url = _parse_url(url)
     try:
-        if parsed.drivername == "sqlite":
-            return _sqlite(parsed)
-        return _postgresql(parsed)
+        if parsed_url.drivername == "sqlite":
+            return _sqlite(parsed_url)
+        return _postgresql(parsed_url)
     except ModuleNotFoundError as error:
         raise InputError(
             f"{redact(url)} needs the package {error.name}; install agentworld[postgres]"

@@ -78,7 +78,7 @@ class Ledger:
         """Ends a run with what it made, and its episodes; the same again changes nothing."""
         record = self.run(run)
         if record.closing is None:
-            record = self._closed(run, closing)
+            record = self._get_closed(run, closing)
         if record.final_weights != closing.final_weights:
             raise Conflict(f"run {run} was closed with other weights, {record.final_weights}")
         if record.closing != closing:
@@ -214,7 +214,7 @@ class Ledger:
         """Lets go of the database."""
         self._database.engine.dispose()
 
-    def _closed(self, run: str, closing: RunClosing) -> AgentRun:
+    def _get_closed(self, run: str, closing: RunClosing) -> AgentRun:
         try:
             with self._database.transaction() as connection:
                 close(connection, run, closing, self._texts)

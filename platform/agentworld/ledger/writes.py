@@ -55,22 +55,22 @@ class Writes(NamedTuple):
     @classmethod
     def of(cls, writes: Iterable[Write]) -> "Writes":
         """Sorts them; their order among their own kind stays."""
-        sorted_ = cls([], [], [])
+        batch = cls([], [], [])
         for write in writes:
             match write:
                 case Opened(episode):
-                    sorted_.opened.append(episode)
+                    batch.opened.append(episode)
                 case NewStep(_, step):
-                    sorted_.own_steps.append(step)
+                    batch.own_steps.append(step)
                 case Closed():
-                    sorted_.closed.append(write)
-        return sorted_
+                    batch.closed.append(write)
+        return batch
 
     @property
     def steps(self) -> list[EpisodeStep]:
         """All new steps in the order of their log entry."""
-        copied = [step for episode in self.opened for step in episode.steps]
-        return copied + self.own_steps
+        copied_steps = [step for episode in self.opened for step in episode.steps]
+        return copied_steps + self.own_steps
 
     @property
     def texts(self) -> list[str | None]:

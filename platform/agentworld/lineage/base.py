@@ -112,7 +112,7 @@ class RegisteredAgent(Record):
         return cls(ref=ref, artifact=agent.artifact, run=agent.run, edge_digest=agent.edge_digest)
 
     @classmethod
-    def tagged(cls, version: Version) -> Self | None:
+    def from_tags(cls, version: Version) -> Self | None:
         """As its tags tell it; null where somebody garbled them."""
         artifact, run, edge = (version.tags.get(name) for name in ("artifact", "run", "edge"))
         fields = {"ref": version.ref, "artifact": artifact, "run": run, "edge_digest": edge}

@@ -90,8 +90,8 @@ class MlflowRegistry(MlflowDataSets):
         world_model: VersionRef | None = None,
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
-        served = logged_model_of(self._version(world_model)) if world_model else None
-        inputs = Inputs.of(entity.stages, served)
+        model_id = logged_model_of(self._version(world_model)) if world_model else None
+        inputs = Inputs.of(entity.stages, model_id)
         return self._register(name, entity, model, entity.checkpoint.metrics, inputs, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
@@ -174,7 +174,7 @@ class MlflowRegistry(MlflowDataSets):
         signature: str | None,
     ) -> VersionRef:
         tags = {mlflow_tag(tag): value for tag, value in tags_of(entity).items()}
-        if ref := self._ask(lambda: self._registered(name, tags)):
+        if ref := self._ask(lambda: self._find_registered(name, tags)):
             return ref
         experiment = self._ask(self._experiment)
         run = self._ask(lambda: self._run(experiment, name, tags))
@@ -191,10 +191,13 @@ class MlflowRegistry(MlflowDataSets):
         self._ask(lambda: self._name(name))
         # Last, so that a version that can be found is whole.
         return self._ask(
-            lambda: self._registered(name, tags) or self._make(name, run_id, model_id, tags, inputs)
+            lambda: (
+                self._find_registered(name, tags)
+                or self._make(name, run_id, model_id, tags, inputs)
+            )
         )
 
-    def _registered(self, name: str, tags: dict[str, str]) -> VersionRef | None:
+    def _find_registered(self, name: str, tags: dict[str, str]) -> VersionRef | None:
         return next(iter(self._search(f"name = '{name}'", *same(tags, _SAME_VERSION))), None)
 
     def _run(self, experiment: str, name: str, tags: dict[str, str]) -> Run:

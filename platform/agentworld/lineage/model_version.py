@@ -76,8 +76,8 @@ def summary_of(version: ModelVersion) -> Version:
             for name, value in version.tags.items()
             if name.startswith(_PREFIX)
         }
-        registered = datetime.fromtimestamp(version.creation_timestamp / 1000, UTC)
-        return Version(ref=ref_of(version), at=registered, tags=tags)
+        registered_at = datetime.fromtimestamp(version.creation_timestamp / 1000, UTC)
+        return Version(ref=ref_of(version), at=registered_at, tags=tags)
 
 
 def _reading(version: ModelVersion) -> AbstractContextManager[None]:

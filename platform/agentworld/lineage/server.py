@@ -82,9 +82,11 @@ class Server:
                 if not _is_outage(error):
                     raise self._failure("failed", error, retryable=_is_transient(error)) from cause
                 outage_start = outage_start or self._warn_of_outage(error)
-                waited = time.monotonic() - outage_start
-                if waited + wait > self._patience_seconds:
-                    raise self._failure(f"gave no answer in {waited:.0f} s", error) from cause
+                waited_seconds = time.monotonic() - outage_start
+                if waited_seconds + wait > self._patience_seconds:
+                    raise self._failure(
+                        f"gave no answer in {waited_seconds:.0f} s", error
+                    ) from cause
             time.sleep(wait)
             wait = min(2 * wait, _MOST_WAIT_SECONDS)
 

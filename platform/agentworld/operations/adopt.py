@@ -58,8 +58,8 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
     Raises InputError for a folder that holds no model, and Conflict for a run that is open.
     """
     parameters = _check_model(Path(model), name)
-    closed = _run(run, Path(store))
-    if closed.closing is None:
+    agent_run = _run(run, Path(store))
+    if agent_run.closing is None:
         raise Conflict(f"run {run} is open; close it with the weights that it made, then adopt")
     artifact = ArtifactManifest.of(Path(model)).digest
     checkpoint = Checkpoint(
@@ -67,22 +67,22 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         artifact=artifact,
         num_parameters=parameters,
         recipe={},
-        parents=(closed.opening.starting_weights,),
-        simulator=closed.simulator,
+        parents=(agent_run.opening.starting_weights,),
+        simulator=agent_run.simulator,
     )
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         _copy(Path(model), model_of(out), artifact, on_progress)
         checkpoint.write(out / CHECKPOINT)
         registry = open_registry(Path(store))
-        edge = attest(name, checkpoint, closed, registry, Path(store))
+        edge = attest(name, checkpoint, agent_run, registry, Path(store))
         agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
         version = register(name, agent, model_of(out), registry, Path(store), out)
         verdict = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
-        Adopted(version=version, run=closed, **verdict).write(out / ADOPTED)
+        Adopted(version=version, run=agent_run, **verdict).write(out / ADOPTED)
         return artifact
 
-    inputs = {"model": artifact, "run": closed.digest, "registry": registry_digest()}
+    inputs = {"model": artifact, "run": agent_run.digest, "registry": registry_digest()}
     folder = run_step(Path(store), "adopt", [_AdoptionRequest(name=name, run=run)], inputs, work)
     return str(submit(folder, Path(store)))
 

@@ -73,15 +73,15 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
         return {}
     with closing(existing_ledger(store)) as ledger:
         uses = Uses.read(ledger, open_evidence(store), store)
-        due = {used.agent: uses.revalidations(used) for used in uses.agent_uses}
+        due = {agent_use.agent: uses.revalidations(agent_use) for agent_use in uses.agent_uses}
     if uses.agent_uses:
         mirror(due, partial(open_registry, store))
-    moved = change.alias, change.at
+    move_key = change.alias, change.at
     pairs = ((agent, revalidation) for agent, reasons in due.items() for revalidation in reasons)
     return {
         agent: revalidation
         for agent, revalidation in pairs
-        if (revalidation.alias, revalidation.at) == moved
+        if (revalidation.alias, revalidation.at) == move_key
     }
 
 

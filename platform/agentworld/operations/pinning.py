@@ -79,5 +79,5 @@ def _prove_seeds(manifest: SimulatorManifest, model: Path, recipe: Recipe, store
         sampling=manifest.sampling,
         context_tokens=manifest.context_tokens,
         log=store / "logs" / "seeds.log",
-    ) as served:
-        prove_seeds(manifest, served.connect, served.concurrency)
+    ) as client:
+        prove_seeds(manifest, client.connect, client.concurrency)

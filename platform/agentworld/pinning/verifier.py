@@ -41,12 +41,14 @@ def verify(settings: VerifierSettings) -> None:
     manifest = SimulatorManifest.read(settings.manifest)
     if settings.weights_url:
         fetch_files(settings.weights_url, manifest.files, settings.model_folder)
-    fetched = time.monotonic()
+    fetch_end = time.monotonic()
     check_files(manifest, settings.model_folder)
-    adapted = adapter_arguments("vllm", settings.model_folder, manifest.digest)
-    arguments = adapted or ("--served-model-name", manifest.digest)
+    adapter = adapter_arguments("vllm", settings.model_folder, manifest.digest)
+    arguments = adapter or ("--served-model-name", manifest.digest)
     write_whole(settings.engine_arguments, " ".join(arguments).encode())
-    durations = f"fetched in {fetched - start:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
+    durations = (
+        f"fetched in {fetch_end - start:.2f} s, checked in {time.monotonic() - fetch_end:.2f} s"
+    )
     sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {durations}\n")
 
 

@@ -33,8 +33,8 @@ def recipe_path(name: str) -> Path:
     """The file of a recipe: a path, or the name of a shipped recipe such as `demo`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else _SHIPPED / f"{name}.yaml"
     if not path.is_file():
-        shipped = ", ".join(shipped_recipes())
-        raise InputError(f"there is no recipe {name!r}; give a YAML file or one of: {shipped}")
+        names = ", ".join(shipped_recipes())
+        raise InputError(f"there is no recipe {name!r}; give a YAML file or one of: {names}")
     return path
 
 

@@ -97,8 +97,8 @@ def _suggestion(kind: type[BaseModel], path: Path) -> str:
 
 
 def _nearest_value(value: object, problem: ErrorDetails) -> str:
-    allowed = re.findall(r"'([^']*)'", str(problem.get("ctx", {}).get("expected", "")))
-    near = get_close_matches(str(value), allowed, 1, _SIMILAR)
+    allowed_values = re.findall(r"'([^']*)'", str(problem.get("ctx", {}).get("expected", "")))
+    near = get_close_matches(str(value), allowed_values, 1, _SIMILAR)
     return f"; did you mean {near[0]}?" if near else ""
 
 

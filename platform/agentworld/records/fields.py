@@ -99,8 +99,8 @@ def _describe(
         default = getattr(defaults, name, None)
         section = _record_of(field.annotation)
         if section and get_origin(field.annotation) is not tuple:
-            nested = default if isinstance(default, BaseModel) else section.model_construct()
-            yield from _describe(section, f"{path}.", nested)
+            nested_record = default if isinstance(default, BaseModel) else section.model_construct()
+            yield from _describe(section, f"{path}.", nested_record)
             continue
         yield FieldDescription(
             name=path,

@@ -29,7 +29,7 @@ class Gate(Record):
                 " figure and a number"
             ) from error
 
-    def judged(self, figures: Mapping[str, float]) -> "Judged":
+    def judge(self, figures: Mapping[str, float]) -> "Judged":
         """This gate with what a report told."""
         return Judged(metric=self.metric, least=self.least, value=figures.get(self.metric))
 

@@ -278,8 +278,8 @@ def _validation(
     rule: ValidationRule, answers: Answers | None, leads: Mapping[str, Figures]
 ) -> Validation:
     """A baseline that was not compared in the rule's metric is left out."""
-    compared = {name: figures.of(rule.metric) for name, figures in leads.items()}
-    lows = {name: estimate.low for name, estimate in compared.items() if estimate}
+    leads_by_name = {name: figures.of(rule.metric) for name, figures in leads.items()}
+    lows = {name: estimate.low for name, estimate in leads_by_name.items() if estimate}
     return Validation(rule=rule, answers=answers or Answers(num=0), leads=lows)
 
 

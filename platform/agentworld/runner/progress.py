@@ -67,16 +67,16 @@ class ProgressFile:
 
     def finish(self, state: Literal["reused", "finished"], folder: Path, seconds: float) -> None:
         """Says that the step's folder is there."""
-        ended = {"state": state, "folder": str(folder), "seconds": seconds}
-        self._write(self._last.model_copy(update=ended))
+        fields = {"state": state, "folder": str(folder), "seconds": seconds}
+        self._write(self._last.model_copy(update=fields))
         keep(self._path)
 
     def fail(self, failure: str, sentence: str) -> None:
         """Says what went wrong, if the disk lets it, or the bucket."""
         # The failure may be a full disk; whoever watches then finds the disk full itself.
         with suppress(OSError, StoreError):
-            ended = {"state": "failed", "failure": failure, "sentence": sentence}
-            self._write(self._last.model_copy(update=ended))
+            fields = {"state": "failed", "failure": failure, "sentence": sentence}
+            self._write(self._last.model_copy(update=fields))
             keep(self._path)
 
     def _write(self, progress: StepProgress) -> None:

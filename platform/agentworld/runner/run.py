@@ -28,25 +28,29 @@ def run_planned(step: Step, planner: Planner, recipe: str, store: str, *argument
 
     The store may be a URL, and each of the arguments a folder in it.
     """
-    planned = _plan(step, planner, recipe, store, arguments)
+    step_plan = _plan(step, planner, recipe, store, arguments)
     folder = run_step(
-        planned.store,
+        step_plan.store,
         step.name,
-        planned.recipe,
-        planned.inputs,
-        planned.plan.work,
-        check=planned.plan.check,
-        reads=planned.reads,
-        domains=planned.plan.domains,
+        step_plan.recipe,
+        step_plan.inputs,
+        step_plan.plan.work,
+        check=step_plan.plan.check,
+        reads=step_plan.reads,
+        domains=step_plan.plan.domains,
     )
-    return str(planned.plan.answer(folder))
+    return str(step_plan.plan.answer(folder))
 
 
 def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> Path:
     """The folder that the step fills with these arguments, finished or not."""
-    planned = _plan(step, planner, recipe, store, arguments)
+    step_plan = _plan(step, planner, recipe, store, arguments)
     return folder_of(
-        planned.store, step.name, planned.recipe, planned.inputs, domains=planned.plan.domains
+        step_plan.store,
+        step.name,
+        step_plan.recipe,
+        step_plan.inputs,
+        domains=step_plan.plan.domains,
     )
 
 

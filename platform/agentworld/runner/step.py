@@ -49,8 +49,8 @@ def run_step(
     `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
     else works on it is left alone.
     """
-    covered = _cover(step, recipe, inputs, domains)
-    key = digest_json(covered)
+    key_fields = _cover(step, recipe, inputs, domains)
+    key = digest_json(key_fields)
     folder = _folder(store, step, key)
     if not from_environment(Ranks).is_first:
         return _work_along(folder, work, reads)
@@ -62,7 +62,7 @@ def run_step(
             return folder
         if check:
             check()
-        started = time.monotonic()
+        start = time.monotonic()
         with _exclusive_lease(folder, step) as lease:
             if _is_reused(folder, progress):  # by whom it waited for
                 return folder
@@ -73,9 +73,9 @@ def run_step(
                 sync_while(folder, progress_file, lease, reads),
             ):
                 output = work(folder, progress.update)
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - start
             StepReceipt(
-                **covered,
+                **key_fields,
                 key=key,
                 output=output,
                 seconds=seconds,

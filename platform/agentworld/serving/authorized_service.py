@@ -172,10 +172,10 @@ class AuthorizedService:
         await self._simulator(await self._check_sees_episode(episode))
         return await self._app_state.episode_store.episode(episode)
 
-    async def settled(self, episode: str) -> Episode:
+    async def wait_settled(self, episode: str) -> Episode:
         """The same, once no step of it is under way on this replica."""
         await self._simulator(await self._check_sees_episode(episode))
-        return await self._app_state.episode_store.settled(episode)
+        return await self._app_state.episode_store.wait_settled(episode)
 
     async def load_open(self, episode: str, *, reload: bool = False) -> OpenEpisode:
         """The same as this replica goes on with it: nothing is read of one that it holds, unless
@@ -199,7 +199,7 @@ class AuthorizedService:
         allowed = self._app_state.quota.step(self.caller.tenant)
         step, timings = await service.step(episode, request)
         if timings:
-            service.counts.stepped(self._protocol, timings, step.usage)
+            service.counts.count_step(self._protocol, timings, step.usage)
         if timings and allowed:
             num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
             allowed.charge(step.usage.input_tokens + step.usage.output_tokens, num_bytes)

@@ -84,13 +84,13 @@ def serve_simulator(
     """
     manifest = SimulatorManifest.read(manifest_path)
     listening.check()
-    with _engine(manifest, model_folder, engine, log_folder / "engine.log") as started:
+    with _engine(manifest, model_folder, engine, log_folder / "engine.log") as local_engine:
         port, command = (
             listening.port or free_port(),
             [sys.executable, "-m", "agentworld.serving.main"],
         )
         environment = {
-            **(_addresses(started, model_folder) if started else {}),
+            **(_addresses(local_engine, model_folder) if local_engine else {}),
             "AGENTWORLD_ENGINE_CONCURRENCY": str(engine.concurrency),
             "AGENTWORLD_ACCESS": listening.resolved_access,
             "AGENTWORLD_HOST": LOOPBACK,
@@ -106,7 +106,7 @@ def serve_simulator(
         log = log_folder / "simulator.log"
         with running("the simulator service", command, environment, port, log) as service:
             service.wait_until_ready("/health", _READY_SECONDS)
-            yield LocalSimulator(service.url, service, started)
+            yield LocalSimulator(service.url, service, local_engine)
 
 
 def _addresses(engine: SupervisedEngine, model_folder: Path) -> dict[str, str]:

@@ -110,7 +110,7 @@ def serve(settings: ServiceSettings) -> None:
         protocols=settings.protocols,
     )
     guard = guard_of(app.state.app_state, Limits(connections=most_connections()))
-    listen(spans.joined(app), guard, settings.host, settings.port)
+    listen(spans.join_trace(app), guard, settings.host, settings.port)
 
 
 def _verify(path: Path, settings: ServiceSettings) -> SimulatorManifest:

@@ -115,18 +115,18 @@ class SimulatorService:
     async def _answer(self, episode: OpenEpisode, request: Request) -> StepAnswer:
         arrived_at = time.perf_counter()
         async with episode.lock:
-            waited = time.perf_counter() - arrived_at
+            waited_seconds = time.perf_counter() - arrived_at
             if step := session.find_recorded(episode, request):
                 return StepAnswer(step, None)
-            observed = await self._observe(episode, request.action)
-            step = session.next_step(episode, request.action, observed)
+            observation = await self._observe(episode, request.action)
+            step = session.next_step(episode, request.action, observation)
             observed_at = time.perf_counter()
             await self._episode_store.record(episode, step)
         now = time.perf_counter()
         engine_seconds = step.usage.engine_seconds or None
-        queued = waited + observed.queued_seconds
+        queued_seconds = waited_seconds + observation.queued_seconds
         return StepAnswer(
-            step, Timings(queued, engine_seconds, now - observed_at, now - arrived_at)
+            step, Timings(queued_seconds, engine_seconds, now - observed_at, now - arrived_at)
         )
 
     async def _observe(self, episode: OpenEpisode, action: str) -> Observed:

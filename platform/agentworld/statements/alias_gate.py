@@ -13,7 +13,7 @@ def judge(gate: Sequence[Gate], report: Report | None, digests: Set[Digest]) -> 
     """Each clause of a gate with what the report found of these subjects."""
     figures = report.figures(digests) if report else {}
     means = {name: estimate.mean for name, estimate in figures.items() if estimate.num}
-    return tuple(clause.judged(means) for clause in gate)
+    return tuple(clause.judge(means) for clause in gate)
 
 
 def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Judged]) -> None:

@@ -75,7 +75,7 @@ class LogCheckpointSigner:
 
     def seal_all(self) -> int:
         """Signs every log that grew since it was signed last; returns how many."""
-        runs = self._ledger.logs.unsealed(self._simulator)
+        runs = self._ledger.logs.unsealed_runs(self._simulator)
         problems = []
         for run in runs:
             try:
@@ -95,16 +95,16 @@ class LogCheckpointSigner:
         """
         self.statement_signer.check_own()
         checkpoint = self._checkpoint(run)
-        envelope = self._copied(checkpoint)
+        envelope = self._copy(checkpoint)
         with suppress(Conflict):  # another replica was faster, with the same copy
             self._ledger.logs.add_checkpoint(run, checkpoint.length, envelope)
 
     def seal_end(self, run: str) -> None:
         """Signs a log that has not been to its end; one that has is not read again."""
-        if run in self._ledger.logs.unsealed(self._ledger.owner(run).simulator):
+        if run in self._ledger.logs.unsealed_runs(self._ledger.owner(run).simulator):
             self.seal(run)
 
-    def _copied(self, checkpoint: RunCheckpoint) -> bytes:
+    def _copy(self, checkpoint: RunCheckpoint) -> bytes:
         """What the evidence mirror holds of this length: ours, or the same by another key."""
         name = checkpoint_name(checkpoint.run, checkpoint.length)
         envelope = sign_checkpoint(checkpoint, _read(self._signer))

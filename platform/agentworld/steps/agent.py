@@ -23,8 +23,8 @@ from agentworld.train.parent import Parent
 
 def plan(task: Task) -> Plan:
     """Writes the trained agent, its own log, and the run that it trained in."""
-    opened = AgentRun.read(task.folders["run"] / RUN)
-    simulator = resolve_simulator(opened.simulator, task.store)
+    run = AgentRun.read(task.folders["run"] / RUN)
+    simulator = resolve_simulator(run.simulator, task.store)
     domain = domain_of_agent(task.recipe, simulator)
     parent = parent_of(task.folders["imitated"])
     check_rates("agent.rl", task.recipe.agent.rl, from_scratch=parent.from_scratch)
@@ -33,14 +33,12 @@ def plan(task: Task) -> Plan:
         with no_environment() as guard:
             checkpoint = reuse_or_train(
                 out,
-                lambda: _practise(
-                    task.recipe, domain, parent, opened, task.store, out, on_progress
-                ),
+                lambda: _practise(task.recipe, domain, parent, run, task.store, out, on_progress),
             )
-        Practice(run=opened, live_steps=guard.num_refused).write(out / PRACTICE)
+        Practice(run=run, live_steps=guard.num_refused).write(out / PRACTICE)
         return checkpoint.artifact
 
-    inputs = {"simulator": opened.simulator, "ledger": ledger_digest()}
+    inputs = {"simulator": run.simulator, "ledger": ledger_digest()}
     return Plan(work, inputs, domains=[domain])
 
 

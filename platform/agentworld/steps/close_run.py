@@ -21,9 +21,9 @@ def plan(task: Task) -> Plan:
     run = Practice.read(task.folders["agent"] / PRACTICE).run
 
     def work(out: Path, _: OnProgress) -> Digest:
-        closed = asyncio.run(_close(run, weights, task.store))
-        closed.write(out / RUN)
-        return closed.digest
+        closed_run = asyncio.run(_close(run, weights, task.store))
+        closed_run.write(out / RUN)
+        return closed_run.digest
 
     return Plan(work, {"run": run.digest, "ledger": ledger_digest()})
 

@@ -62,7 +62,7 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
     if not path.is_file():
         reports = _read_reports(Path(store), pipeline, status)
         start = _start_time(reports, pipeline)
-        ended = Conclusion(
+        record = Conclusion(
             job=job,
             pipeline=pipeline,
             recipe=address_of(recipe),
@@ -71,7 +71,7 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
             **_end(Path(store), reports, status)._asdict(),
         )
         with translate_errors(Path(store)):
-            ended.write(path)
+            record.write(path)
         keep(path)
     conclusion = Conclusion.read(path)
     reason = (
@@ -94,9 +94,9 @@ def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgre
     last = next(
         (conclusion for conclusion in conclusions(store) if conclusion.pipeline == pipeline), None
     )
-    recorded = [report for step in steps_of(pipeline) if (report := read_progress(store, step))]
+    all_reports = [report for step in steps_of(pipeline) if (report := read_progress(store, step))]
     reports = [
-        report for report in recorded if not last or report.started >= last.ended.timestamp()
+        report for report in all_reports if not last or report.started >= last.ended.timestamp()
     ]
     start = _start_time(reports, pipeline)
     if start is None:
@@ -128,7 +128,7 @@ def _find_refusal(store: Path, reports: Sequence[StepProgress]) -> _End | None:
     for report in reports:
         if report.step == "gate" and report.state in _DONE:
             # Another pod may have had its copy of a bucket elsewhere.
-            decided = verdict_of(store / "steps" / report.step / Path(report.folder).name)
-            if decided.verdict == "refused":
-                return _End("refused", report.step, "", decided.reason)
+            verdict = verdict_of(store / "steps" / report.step / Path(report.folder).name)
+            if verdict.verdict == "refused":
+                return _End("refused", report.step, "", verdict.reason)
     return None

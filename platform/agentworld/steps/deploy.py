@@ -70,11 +70,11 @@ def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
             ObjectStore(Stores.objects_url_of(task.store)).put(report.canonical)
         alias = settings.deploy.alias
         serve(Naming(alias, pinned, conditions, key=f"deploy-{out.name}"))
-        deployed = Deployed(
+        result = Deployed(
             alias=alias, simulator=pinned.digest, report=conditions.report, gate=conditions.gate
         )
-        deployed.write(out / DEPLOYED)
-        return deployed.digest
+        result.write(out / DEPLOYED)
+        return result.digest
 
     inputs = {"simulator": pinned.digest, **place}
     if report:

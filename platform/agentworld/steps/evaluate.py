@@ -42,9 +42,9 @@ def plan(task: Task) -> Plan:
         for stage, folder in stages.items():
             is_last = stage == [*stages][-1]
             scorers[stage] = _stage_scorer(stage, folder, samples, settings, out, is_last=is_last)
-        scored = _run_all(scorers, settings.evaluate.at_once, out, on_progress)
-        baselines = {name: scored[name] for name in names}
-        by_stage = {stage: scored[stage] for stage in stages}
+        worlds = _run_all(scorers, settings.evaluate.at_once, out, on_progress)
+        baselines = {name: worlds[name] for name in names}
+        by_stage = {stage: worlds[stage] for stage in stages}
         comparison = Comparison(samples, settings.evaluate)
         report = WorldModelReport(
             data=task.digests["data"],
@@ -55,7 +55,7 @@ def plan(task: Task) -> Plan:
                 settings.evaluate, *(world.score.metrics for world in by_stage.values())
             ),
             rule=settings.evaluate.validated,
-            **_differences(scored, comparison),
+            **_differences(worlds, comparison),
         )
         report.write(out / REPORT)
         return report.digest
@@ -78,14 +78,14 @@ def _compare(
     return scores
 
 
-def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
+def _differences(worlds: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
     """What RL gained, and by how much the best of the stages after CPT leads, or CPT alone."""
-    stages = [scored[name] for name in ("sft", "rl") if name in scored] or [scored["cpt"]]
+    stages = [worlds[name] for name in ("sft", "rl") if name in worlds] or [worlds["cpt"]]
     best = max(stages, key=lambda world: world.score.exact_match.mean)
-    baselines = [world for name, world in scored.items() if name not in STAGES]
+    baselines = [world for name, world in worlds.items() if name not in STAGES]
     differences = {"lead": by.smallest_lead(best, baselines)}
-    if {"sft", "rl"} <= scored.keys():
-        differences["rl_gain"] = by.gain(scored["rl"], scored["sft"])
+    if {"sft", "rl"} <= worlds.keys():
+        differences["rl_gain"] = by.gain(worlds["rl"], worlds["sft"])
     return differences
 
 
@@ -126,8 +126,8 @@ def _stage_scorer(
             sampling=recipe.simulate.sampling,
             context_tokens=context_tokens_of(folder),
             log=out / "logs" / f"{stage}.log",
-        ) as served:
-            return _score(served.connect(), samples, recipe, on_progress, free_running=is_last)
+        ) as engine:
+            return _score(engine.connect(), samples, recipe, on_progress, free_running=is_last)
 
     return score
 
@@ -168,10 +168,10 @@ BASELINES: dict[str, Callable[[Path], Engine]] = {
 
 
 def _baselines(data: Path, samples: Sequence[Sample], recipe: Recipe) -> dict[str, _Scorer]:
-    def scorer(opened: Callable[[Path], Engine]) -> _Scorer:
-        return lambda on_progress: _score(opened(data), samples, recipe, on_progress)
+    def scorer(open_engine: Callable[[Path], Engine]) -> _Scorer:
+        return lambda on_progress: _score(open_engine(data), samples, recipe, on_progress)
 
-    return {name: scorer(opened) for name, opened in BASELINES.items()}
+    return {name: scorer(open_engine) for name, open_engine in BASELINES.items()}
 
 
 def _samples(data: Path, pool: Pool) -> Iterator[Sample]:

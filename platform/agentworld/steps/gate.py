@@ -21,29 +21,29 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, _: OnProgress) -> Digest:
         report = WorldModelReport.read(task.folders["report"] / REPORT)
-        decided = _decide(task.recipe.gate, report)
-        decided.write(out / VERDICT)
-        return decided.digest
+        verdict = _decide(task.recipe.gate, report)
+        verdict.write(out / VERDICT)
+        return verdict.digest
 
     return Plan(work)
 
 
 def _decide(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
     figures = metrics_of(report)
-    judged = tuple(threshold.judged(figures) for threshold in gate)
-    for threshold in judged:
+    results = tuple(threshold.judge(figures) for threshold in gate)
+    for threshold in results:
         if threshold.value is None:
             raise InputError(_unknown(threshold.metric, figures))
-    missed = [
+    failures = [
         f"{threshold.metric} is {threshold.value:g}, which is under {threshold.least:g}"
-        for threshold in judged
+        for threshold in results
         if not threshold.passed
     ]
     return GateVerdict(
-        verdict="refused" if missed else "passed",
-        reason="; ".join(missed),
+        verdict="refused" if failures else "passed",
+        reason="; ".join(failures),
         report=report.digest,
-        gate=judged,
+        gate=results,
     )
 
 

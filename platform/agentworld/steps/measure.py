@@ -92,8 +92,8 @@ def plan(task: Task) -> Plan:
             judge = Judge(nightly.metrics, nightly.embedding_model)
             measurement = _Measurement(job, pinned, settings, judge, home, out)
             samples = _live(measurement)
-            replayed = _replay_all(measurement, samples, on_progress)
-            _report(measurement, samples, replayed).write(out / REPORT)
+            replays = _replay_all(measurement, samples, on_progress)
+            _report(measurement, samples, replays).write(out / REPORT)
         report = ServedReport.read(out / REPORT)
         attach(pinned, report, home)
         return report.digest
@@ -196,12 +196,12 @@ async def _open_run(measurement: _Measurement, client: SimulatorClient) -> Agent
 
 
 def _report(
-    measurement: _Measurement, samples: Sequence[Sample], replayed: Sequence[Replayed]
+    measurement: _Measurement, samples: Sequence[Sample], replays: Sequence[Replayed]
 ) -> ServedReport:
     nightly = measurement.recipe.nightly
-    score = free_running_score(measurement.judge, samples, replayed, nightly)
-    registered = measurement.pinned.world_report
-    before = registered.figures(registered.subjects).get("free_running") if registered else None
+    score = free_running_score(measurement.judge, samples, replays, nightly)
+    report = measurement.pinned.world_report
+    before = report.figures(report.subjects).get("free_running") if report else None
     change = score.exact_match.less(before) if before else None
     return ServedReport(
         simulator=measurement.pinned.digest,
@@ -210,8 +210,8 @@ def _report(
         trajectories=measurement.live_digest,
         num_episodes=len(samples),
         free_running=score,
-        latency=latency(replayed),
-        before=registered.digest if registered and before else None,
+        latency=latency(replays),
+        before=report.digest if report and before else None,
         change=change,
         drifted=change is not None and change.high < 0,
         absent=absent_metrics(nightly, score.metrics),

@@ -32,10 +32,12 @@ def plan(task: Task) -> Plan:
     Raises InputError where the run made, or the validation tried, another agent.
     """
     name, store, weights = task.recipe.agent.name, task.store, task.digests["agent"]
-    agent, closed, validation = (task.folders[step] for step in ("agent", "closed", "validation"))
-    run = AgentRun.read(closed / RUN)
+    agent, run_folder, validation = (
+        task.folders[step] for step in ("agent", "closed", "validation")
+    )
+    run = AgentRun.read(run_folder / RUN)
     if run.final_weights != weights:
-        raise InputError(f"{closed} is of a run that made {run.final_weights}, not {weights}")
+        raise InputError(f"{run_folder} is of a run that made {run.final_weights}, not {weights}")
     if read_receipt(validation).inputs.get("agent") != weights:
         raise InputError(f"{validation} validated another agent than {agent}; validate this one")
 

@@ -169,10 +169,10 @@ def _all_served(
 ) -> Iterator[_Served]:
     """Starts the simulator and all agents' engines side by side."""
     # A server ends with the thread that started it, so that the threads outlive all of them.
-    with ThreadPoolExecutor() as threads, ExitStack() as started:
-        simulator = threads.submit(started.enter_context, world)
+    with ThreadPoolExecutor() as threads, ExitStack() as stack:
+        simulator = threads.submit(stack.enter_context, world)
         agents = [
-            threads.submit(started.enter_context, _served_agent(name, agent_weights, recipe, logs))
+            threads.submit(stack.enter_context, _served_agent(name, agent_weights, recipe, logs))
             for name, agent_weights in weights.items()
         ]
         # None is still starting when the failure of one ends them all.
@@ -248,11 +248,11 @@ def _trajectories(
         Trajectory(
             domain=domain,
             source=artifact,
-            seed=played.task.seed,
+            seed=result.task.seed,
             held_out=True,
-            initial_state=played.task.initial_state,
-            task=played.task,
-            turns=played.turns,
+            initial_state=result.task.initial_state,
+            task=result.task,
+            turns=result.turns,
         )
-        for played in episodes
+        for result in episodes
     ]

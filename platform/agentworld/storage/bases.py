@@ -64,15 +64,15 @@ class BaseStore:
         """The digest over all files of a base, which is fetched where it is not here yet."""
         stamp = source.stamp()
         with self._alone(source.address):
-            before = self._fetched(source.address)
+            before = self._find_fetched(source.address)
             if before and before.stamp == stamp and self._is_here(before.artifact):
                 return before.artifact
             digest = self._fetch(source, stamp)
             if before and before.artifact != digest:
                 _log.warning("%s was %s, and is %s now", source.address, before.artifact, digest)
-            fetched = FetchedBase(address=source.address, stamp=stamp, artifact=digest)
+            base = FetchedBase(address=source.address, stamp=stamp, artifact=digest)
             path = self._record_of(source.address)
-            fetched.write(path)
+            base.write(path)
             _put(path)
         return digest
 
@@ -135,7 +135,7 @@ class BaseStore:
         _bring(manifest)
         return manifest.is_file()
 
-    def _fetched(self, address: str) -> FetchedBase | None:
+    def _find_fetched(self, address: str) -> FetchedBase | None:
         path = self._record_of(address)
         _bring(path)
         return FetchedBase.read(path) if path.is_file() else None

@@ -31,10 +31,10 @@ class Lease:
     def hold(self) -> Iterator[None]:
         """Takes it, and says so until the block ends, whatever the block is at."""
         self.take()
-        ended = threading.Event()
+        end = threading.Event()
 
         def renew_until_end() -> None:
-            while not self._is_lost and not ended.wait(self._seconds / 4):
+            while not self._is_lost and not end.wait(self._seconds / 4):
                 with suppress(StoreError):  # what is gone may be back before it lapses
                     self._renew()
 
@@ -43,7 +43,7 @@ class Lease:
         try:
             yield
         finally:
-            ended.set()
+            end.set()
             renewal.join()
             with suppress(StoreError):  # it lapses by itself
                 self.release()
@@ -53,7 +53,7 @@ class Lease:
         start = since = time.monotonic()
         last: bytes | None = None
         with translate_errors(self._url):
-            while not self._created():
+            while not self._create():
                 content = self._read()
                 if content != last:
                     last, since = content, time.monotonic()
@@ -82,7 +82,7 @@ class Lease:
             if not self._is_lost:
                 self._folder.write(self._name, self._words())
 
-    def _created(self) -> bool:
+    def _create(self) -> bool:
         try:
             self._folder.create(self._name, self._words())
         except FileExistsError:

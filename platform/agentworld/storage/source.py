@@ -182,7 +182,7 @@ class ReadProgress:
         self._before = [0, *accumulate(file.size for file in files)]
         self._on_progress = on_progress
 
-    def metered(self, number: int) -> SourceFile:
+    def with_meter(self, number: int) -> SourceFile:
         """A file, which tells what is read of it."""
         return self._files[number]
 

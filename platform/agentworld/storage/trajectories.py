@@ -47,11 +47,11 @@ def read_collected(folder: Path) -> Collected:
     """The manifest of a folder of trajectories; raises InputError where a file differs from it."""
     if not (folder / MANIFEST).is_file():
         return _manifest_of(folder)
-    collected = Collected.read(folder / MANIFEST)
-    for name, digest in collected.chunks.items():
+    manifest = Collected.read(folder / MANIFEST)
+    for name, digest in manifest.chunks.items():
         if not (folder / name).is_file() or digest_file(folder / name) != digest:
             raise InputError(f"{folder / name} is not the file of {MANIFEST}; collect it again")
-    return collected
+    return manifest
 
 
 def domains_in(folder: Path) -> tuple[str, ...]:

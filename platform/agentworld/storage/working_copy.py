@@ -219,26 +219,28 @@ def _is_of(info: _Info, path: Path) -> bool:
     """Whether a file is there, and the object's; by its size alone where nobody tells a time."""
     if not path.exists():
         return False
-    metadata, modified = path.stat(), _modified_at(info)
-    if metadata.st_size != info["size"] or modified is None:
+    metadata, modified_at = path.stat(), _modified_at(info)
+    if metadata.st_size != info["size"] or modified_at is None:
         return metadata.st_size == info["size"]
     # Times are whole seconds: what was brought right away may have been changed in the same one.
-    is_settled = metadata.st_size > _SMALL_BYTES or metadata.st_ctime - modified > _SETTLED_SECONDS
-    return is_settled and abs(metadata.st_mtime - modified) < _ROUNDING
+    is_settled = (
+        metadata.st_size > _SMALL_BYTES or metadata.st_ctime - modified_at > _SETTLED_SECONDS
+    )
+    return is_settled and abs(metadata.st_mtime - modified_at) < _ROUNDING
 
 
 def _date(path: Path, info: _Info) -> None:
     """Gives a file its object's time: which of several is the newest is asked of files, too."""
-    if (modified := _modified_at(info)) is not None:
-        os.utime(path, (modified, modified))
+    if (modified_at := _modified_at(info)) is not None:
+        os.utime(path, (modified_at, modified_at))
 
 
 def _modified_at(info: _Info) -> float | None:
     """When an object was put there, in seconds since the epoch; null where nobody tells."""
-    modified = next((info[name] for name in TIME_FIELDS if name in info), None)
-    if isinstance(modified, datetime):
-        return modified.timestamp()
-    return modified if isinstance(modified, float) else None
+    modified_at = next((info[name] for name in TIME_FIELDS if name in info), None)
+    if isinstance(modified_at, datetime):
+        return modified_at.timestamp()
+    return modified_at if isinstance(modified_at, float) else None
 
 
 def _run_all(work: Callable[[str], None], names: Iterable[str]) -> None:

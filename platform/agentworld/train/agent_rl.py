@@ -117,5 +117,5 @@ def _reward(
 
 def _metrics(trainer: GRPOTrainer) -> dict[str, float]:
     """Rewards, and the steps of all episodes whose observations the simulator is not sure of."""
-    masked = sum(float(entry.get(_MASKED, 0)) for entry in trainer.state.log_history)
-    return {**mean_reward(trainer), _MASKED: masked}
+    num_masked = sum(float(entry.get(_MASKED, 0)) for entry in trainer.state.log_history)
+    return {**mean_reward(trainer), _MASKED: num_masked}

@@ -74,9 +74,9 @@ def encode(
     )
     while batch := list(islice(remaining, _ROWS_AT_ONCE)):
         texts = [rendered.text for rendered in batch]
-        encoded = tokenizer(texts, add_special_tokens=False, verbose=False)
-        assert encoded.encodings is not None  # the tokenizer is a fast one
-        for rendered, encoding in zip(batch, encoded.encodings, strict=True):
+        batch_encoding = tokenizer(texts, add_special_tokens=False, verbose=False)
+        assert batch_encoding.encodings is not None  # the tokenizer is a fast one
+        for rendered, encoding in zip(batch, batch_encoding.encodings, strict=True):
             yield _row(tokenizer, rendered, encoding)
 
 

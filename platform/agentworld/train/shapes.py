@@ -73,7 +73,7 @@ def _load(
         for name, tensor in read_tensors(path).items()
     }
     try:
-        _, loaded = kind.from_pretrained(
+        _, loading_info = kind.from_pretrained(
             None,
             config=config,
             state_dict=tensors,
@@ -85,7 +85,9 @@ def _load(
         raise
     except Exception as error:
         raise _no_model(folder, error) from error
-    return sorted(loaded["missing_keys"]), sorted(name for name, *_ in loaded["mismatched_keys"])
+    return sorted(loading_info["missing_keys"]), sorted(
+        name for name, *_ in loading_info["mismatched_keys"]
+    )
 
 
 def _files(folder: Path) -> Iterable[Path]:

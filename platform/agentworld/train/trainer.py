@@ -96,10 +96,10 @@ class NextTokenTrainer(Trainer):
         columns = is_target.any(dim=0).nonzero().squeeze(1)
         logits = wrapped(input_ids=input_ids, logits_to_keep=columns).logits  # (B, columns, V)
         truth = input_ids[:, 1:][is_target]
-        summed = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
+        loss_sum = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
         num_targets = is_target.sum()
         dist.all_reduce(num_targets)
-        return summed * num_ranks() / num_targets
+        return loss_sum * num_ranks() / num_targets
 
 
 def train_rows(

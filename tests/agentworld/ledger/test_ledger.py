@@ -310,10 +310,10 @@ def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
     runs = {each: ledger.open_run(OPENING, each).id for each in (SIMULATOR, second)}
     idle = {each: open_episode(ledger, run, each).id for each, run in runs.items()}
     for each in runs:
-        assert ledger.logs.unsealed(each) == [runs[each]]
+        assert ledger.logs.unsealed_runs(each) == [runs[each]]
         assert [end.episode for end in ledger.idle_episodes(each, before)] == [idle[each]]
         assert ledger.owner(runs[each]) == ("local", each)
-    assert sorted(ledger.logs.unsealed()) == sorted(runs.values())
+    assert sorted(ledger.logs.unsealed_runs()) == sorted(runs.values())
     assert {end.episode for end in ledger.idle_episodes(None, before)} == set(idle.values())
 
 

@@ -152,9 +152,9 @@ def test_a_simulator_concerns_itself_and_the_aliases_that_mean_it():
     aliases = Aliases(Ledger())
     aliases.cache.put("SimulatorAlias", there(alias("one")))
     aliases.cache.put("SimulatorAlias", there(alias("two", "other")))
-    assert aliases.reconciler.affected("Simulator", there(simulator("one"))) == ["stable"]
-    assert aliases.reconciler.affected("SimulatorAlias", there(alias())) == ["stable"]
-    assert aliases.reconciler.affected("Pod", there(alias())) == []
+    assert aliases.reconciler.affected_names("Simulator", there(simulator("one"))) == ["stable"]
+    assert aliases.reconciler.affected_names("SimulatorAlias", there(alias())) == ["stable"]
+    assert aliases.reconciler.affected_names("Pod", there(alias())) == []
 
 
 class Applied:
@@ -243,13 +243,13 @@ def test_an_engine_concerns_the_simulators_that_it_serves():
         serve(reconciler, resource)
     one = cache.get("Simulator", "one")
     (deployment,) = cache.all("Deployment")
-    assert set(reconciler.affected("Deployment", deployment)) == {"one", "twin"}
-    assert reconciler.affected("SimulatorAlias", there(alias())) == []
+    assert set(reconciler.affected_names("Deployment", deployment)) == {"one", "twin"}
+    assert reconciler.affected_names("SimulatorAlias", there(alias())) == []
     cache.drop("Simulator", one)
-    assert set(reconciler.affected("Simulator", one)) == {"one", "twin"}
-    assert list(reconciler.affected("Deployment", deployment)) == ["twin"]
+    assert set(reconciler.affected_names("Simulator", one)) == {"one", "twin"}
+    assert list(reconciler.affected_names("Deployment", deployment)) == ["twin"]
     other = {"metadata": {"name": "pod", "labels": {DIGEST_LABEL: "other"}}}
-    assert list(reconciler.affected("Pod", other)) == []
+    assert list(reconciler.affected_names("Pod", other)) == []
 
 
 class Server:

@@ -32,7 +32,7 @@ class Erasures(NamedTuple):
         missing = [name for name in sorted(copies.keys() - names) if name not in losses.names]
         problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
         try:
-            at_genesis = evidence.declared(attestations).erased
+            at_genesis = evidence.read_declarations(attestations).erased
         except EvidenceError as error:
             at_genesis = frozenset()  # what it names is then of nobody
             problems.append(f"what the ledger held unsigned does not verify: {error}")

@@ -36,12 +36,12 @@ def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> Missing:
     with suppress(NotFound):  # nobody has signed yet what the ledger holds
         changes = verify_declared(mirror.get(GENESIS), Genesis, trusted).changes
     at_genesis = [entry.name for entry in alias_entries(changes)]
-    declared = lost_by_any(ledger.attestations, trusted)
-    ledger_names = ledger.attestations.names() | declared
+    lost_names = lost_by_any(ledger.attestations, trusted)
+    ledger_names = ledger.attestations.names() | lost_names
     ledger_names |= {entry.name for entry in alias_entries(ledger.aliases.history())}
     runs: dict[str, tuple[str, ...]] = {}
     for run, name in lost_logs(names, ledger.logs.lengths()):
-        if name not in declared:
+        if name not in lost_names:
             runs[run] = (*runs.get(run, ()), name)
     others = lost_statements(dict.fromkeys([*names, *at_genesis]), ledger_names)
     return Missing(runs=runs, others=tuple(others))

@@ -167,9 +167,9 @@ def _find_unregistered(
     for name, agent in ((version.ref.name, version.agent) for version in versions if version.agent):
         edge_digests.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
     registered_versions = sources.registry.versions(kind="agent") if sources.at else []
-    for tagged in filter(None, map(RegisteredAgent.tagged, registered_versions)):
-        key = tagged.ref.name, tagged.artifact, tagged.run
-        edge_digests.setdefault(key, set()).add(tagged.edge_digest)
+    for registered_agent in filter(None, map(RegisteredAgent.from_tags, registered_versions)):
+        key = registered_agent.ref.name, registered_agent.artifact, registered_agent.run
+        edge_digests.setdefault(key, set()).add(registered_agent.edge_digest)
     signed = [signed_edge for signed_edge in edges if signed_edge.edge.grade != "disputed"]
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
@@ -220,12 +220,12 @@ def _find_exchanged(
     """Where another agent bears the name and the number of what is in use."""
     if sources.evidence is None:
         return
-    registered = {str(version.ref): version.agent for version in versions if version.agent}
+    agents = {str(version.ref): version.agent for version in versions if version.agent}
     signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
     for agent_use in in_use(
         [agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]
     ):
-        agent = registered.get(agent_use.agent)
+        agent = agents.get(agent_use.agent)
         if agent and (agent.artifact, agent.run) != (agent_use.artifact, agent_use.run):
             yield (
                 f"{agent_use.agent}: {agent_use.artifact} of run {agent_use.run} is in use as"

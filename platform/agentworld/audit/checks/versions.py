@@ -201,5 +201,5 @@ def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
     if run.final_weights != agent.artifact:
         yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
     if checkpoint.parents != (run.opening.starting_weights,):
-        started = run.opening.starting_weights
-        yield f"the run began with {started}, the checkpoint names {', '.join(checkpoint.parents)}"
+        weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
+        yield f"the run began with {weights}, the checkpoint names {parents}"

@@ -74,12 +74,12 @@ def _works(sources: Sources) -> Iterator[_Work]:
         for checkpoint in sources.registry.world_model(version.ref).stages:
             yield _of_stage(checkpoint, version)
     agents = list(trained_agents(sources))
-    registered = {version.ref: version for version in sources.versions()}
+    versions = {version.ref: version for version in sources.versions()}
     for edge in agents:
-        yield from _of_simulator(edge, registered)
+        yield from _of_simulator(edge, versions)
     for edge in agents:
         checkpoint = sources.registry.agent(edge.version).checkpoint
-        yield _of_agent(edge, checkpoint, registered[edge.version])
+        yield _of_agent(edge, checkpoint, versions[edge.version])
 
 
 def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
@@ -91,10 +91,10 @@ def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
     )
 
 
-def _of_simulator(edge: Trained, registered: Mapping[VersionRef, Version]) -> Iterator[_Work]:
+def _of_simulator(edge: Trained, versions: Mapping[VersionRef, Version]) -> Iterator[_Work]:
     """How a world model became the simulator that a run was served by."""
     if edge.served and edge.world_model and edge.world_model_artifact:
-        at = registered[edge.world_model].at.isoformat()
+        at = versions[edge.world_model].at.isoformat()
         model = _Asset(edge.world_model_artifact, _MODEL)
         yield _Work("simulate", at, _Asset(edge.served.simulator, _SIMULATOR), (model,), {})
 

@@ -126,7 +126,7 @@ def agents_by_run(registry: Registry) -> dict[str, str]:
     """The registered versions that each run made, as NAME@VERSION; several with commas."""
     refs_by_run: dict[str, list[str]] = {}
     for version in registry.versions(kind="agent"):
-        if agent := RegisteredAgent.tagged(version):
+        if agent := RegisteredAgent.from_tags(version):
             refs_by_run.setdefault(agent.run, []).append(str(agent.ref))
     return {run: ", ".join(refs) for run, refs in refs_by_run.items()}
 

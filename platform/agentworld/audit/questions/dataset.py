@@ -61,8 +61,8 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     """What was prepared here or read by a world model, with those that read it."""
-    prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
-    readers_by_data: dict[Digest, list[Reader]] = {data: [] for data in prepared}
+    digests = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
+    readers_by_data: dict[Digest, list[Reader]] = {data: [] for data in digests}
     for version in sources.versions(kind="world-model"):
         by: dict[Stage, Digest] = {}
         if "artifact" in version.tags:  # what is garbled is told by `audit verify`

@@ -36,13 +36,13 @@ class Evidence(NamedTuple):
     cache: Declared | None = None
     """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
 
-    def declared(self, attestations: Attestations) -> Declared:
+    def read_declarations(self, attestations: Attestations) -> Declared:
         """What was declared of the whole ledger."""
         return self.cache or Declared(attestations, self.mirror, self.trusted)
 
     def for_many(self, attestations: Attestations) -> "Evidence":
         """The same for one audit of many runs."""
-        return self._replace(cache=self.declared(attestations))
+        return self._replace(cache=self.read_declarations(attestations))
 
 
 class StoredCheckpoints(NamedTuple):

@@ -82,11 +82,13 @@ class _Trace:
 
     def tools(self) -> tuple[Tools, Sequence[Event]]:
         """What the agent could call: as it was defined, or else as it was called."""
-        defined = [tool for _, span in self._spans for tool in tool_definitions(span.attributes)]
-        called: list[JsonValue] = [
+        definitions = [
+            tool for _, span in self._spans for tool in tool_definitions(span.attributes)
+        ]
+        names: list[JsonValue] = [
             {"name": call.name, "description": call.description} for call in self._calls if call
         ]
-        distinct = {str(tool): tool for tool in (*defined, *called)}
+        distinct = {str(tool): tool for tool in (*definitions, *names)}
         tools, problems = tools_of(list(distinct.values()))
         return tuple(t for t in tools if t.name not in self._options.harness_tools), problems
 

@@ -33,21 +33,21 @@ class Metered:
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The engine's answer, counted."""
-        start, counts, queued = self._clock(), (0, 0, 0), 0.0
+        start, counts, queued_seconds = self._clock(), (0, 0, 0), 0.0
         try:
             completion = await self._engine.complete(request)
-            queued = completion.queued_seconds
+            queued_seconds = completion.queued_seconds
             read, cached = completion.num_prompt_tokens, completion.num_cached_tokens
             counts = read, cached, completion.num_tokens
         except EngineError as error:
-            queued = error.queued_seconds
+            queued_seconds = error.queued_seconds
             raise
         finally:
-            usage = Usage(*counts, self._clock() - start - queued)
+            usage = Usage(*counts, self._clock() - start - queued_seconds)
             # Most things take one request.
             self.usage = self.usage.plus(usage) if self._num_requests else usage
             self._num_requests += 1
-            self.queued_seconds += queued
+            self.queued_seconds += queued_seconds
         return completion
 
 
@@ -62,14 +62,14 @@ class Observer:
         self, messages: Sequence[Message], seed: int | None, episode: str
     ) -> Observed:
         """An observation, or an EngineError that says why there is none."""
-        retry, metered = self._manifest.retry, Metered(self._engine)
+        retry, metered_engine = self._manifest.retry, Metered(self._engine)
         for _ in range(retry.attempts - 1):
             try:
-                return await self._ask(metered, messages, seed, episode)
+                return await self._ask(metered_engine, messages, seed, episode)
             except EngineError as error:
                 if not error.retryable or error.kind not in retry.retry_on:
                     raise
-        return await self._ask(metered, messages, seed, episode)
+        return await self._ask(metered_engine, messages, seed, episode)
 
     async def _ask(
         self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str

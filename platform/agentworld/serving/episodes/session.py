@@ -83,7 +83,7 @@ def copy_steps(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     head = episode.first_head
     for step in steps:
         # What they used was used by the other episode.
-        copies.append(step._replace(episode=episode.id, usage=Usage()).linked(head))
+        copies.append(step._replace(episode=episode.id, usage=Usage()).link(head))
         head = copies[-1].head
     if copies and copies[-1].done:
         raise Conflict(

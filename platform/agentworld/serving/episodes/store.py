@@ -142,7 +142,7 @@ class EpisodeStore:
             await asyncio.wait({unsettled})
         return await asyncio.to_thread(self.ledger.episode, name)
 
-    async def settled(self, name: str) -> Episode:
+    async def wait_settled(self, name: str) -> Episode:
         """The same, once no step of it is under way here."""
         if open_episode := self._episodes.get(name):
             async with open_episode.lock:

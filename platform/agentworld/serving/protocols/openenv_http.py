@@ -148,7 +148,7 @@ async def step(run: str, authorized: Authorized, body: Step) -> Response:
 async def state(run: str, authorized: Authorized, episode_id: Annotated[str, Query()]) -> State:
     """How far an episode is."""
     await authorized.check_in(run, episode_id)
-    episode = await authorized.settled(episode_id)
+    episode = await authorized.wait_settled(episode_id)
     fields = {"episode_id": episode.id, "run": episode.run, "simulator": episode.simulator}
     return State(**fields, step_count=len(episode.steps))
 

@@ -92,7 +92,7 @@ class OpenEnvSession:
         """Which episode, and how far it is."""
         episode, num_steps = await self._current(), self._num_steps
         if self._chain and episode:
-            num_steps = len((await self._authorized.settled(episode)).steps)
+            num_steps = len((await self._authorized.wait_settled(episode)).steps)
         fields: Fields = {"episode_id": episode, "step_count": num_steps}
         simulator = await self._authorized.simulator_of(self._run)
         return {**fields, "run": self._run, "simulator": simulator}
@@ -140,7 +140,7 @@ class OpenEnvSession:
 
     async def _find(self, name: str) -> Episode | None:
         try:
-            return await self._authorized.settled(name)
+            return await self._authorized.wait_settled(name)
         except NotFound:
             return None
 

@@ -82,7 +82,7 @@ class Spans:
             flush=provider.force_flush,
         )
 
-    def joined(self, app: ASGIApp) -> ASGIApp:
+    def join_trace(self, app: ASGIApp) -> ASGIApp:
         """The app within its callers' traces; or as it is."""
         return app if self._provider is None else InCallersTrace(app)
 

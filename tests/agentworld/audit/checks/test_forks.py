@@ -26,7 +26,7 @@ def fork(scene, step=1):
     begun = copy_steps(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
     own = records.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
     scene.ledger.write([Opened(begun)])
-    scene.ledger.write([NewStep(scene.run, own.linked(begun.head))])
+    scene.ledger.write([NewStep(scene.run, own.link(begun.head))])
 
 
 def newest(scene) -> RunCheckpoint:

@@ -65,7 +65,7 @@ def told(attributes):
 def test_without_somebody_who_takes_spans_there_are_none():
     spans = Spans(TracingSettings())
     assert spans.of(ENGINE, MANIFEST, "world") is ENGINE
-    assert spans.joined(ask) is ask
+    assert spans.join_trace(ask) is ask
 
 
 @pytest.mark.parametrize("name", ["EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT"])
