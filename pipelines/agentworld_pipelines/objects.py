@@ -11,7 +11,7 @@ from agentworld.cluster.records.view import ConditionView, SimulatorView
 from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
-from agentworld.steps.deploy import Naming
+from agentworld.steps.deploy import AliasTarget
 from agentworld.storage.address import redact
 from agentworld.storage.working_copy import address_of, is_bucket
 from agentworld_pipelines.deployment import Target
@@ -21,7 +21,7 @@ _PULL_FAILURES = ("InvalidImageName", "ErrImageNeverPull")
 """What no waiting mends; a registry that is gone, or a pool that is full, may be back."""
 
 
-def simulator_name(naming: Naming) -> str:
+def simulator_name(naming: AliasTarget) -> str:
     """Of the object that is made for it."""
     return f"{naming.alias}-{naming.simulator.digest.removeprefix('sha256:')[:_DIGITS]}"
 
@@ -41,7 +41,7 @@ def check_servable(manifest: SimulatorManifest) -> None:
         )
 
 
-def simulator(naming: Naming, target: Target, name: str) -> Object:
+def simulator(naming: AliasTarget, target: Target, name: str) -> Object:
     """The object that an operator serves."""
     labels = part_labels("agentworld-simulator", "agentworld-pipelines", instance=naming.alias)
     serving = target.deployment.serving_of(_weights(target, naming))
@@ -56,7 +56,7 @@ def simulator(naming: Naming, target: Target, name: str) -> Object:
     }
 
 
-def alias(naming: Naming, name: str) -> Object:
+def alias(naming: AliasTarget, name: str) -> Object:
     """What an alias is changed to; an override that let it move before lets it move no more."""
     evidence = naming.conditions
     spec = AliasSpec(simulator=name, gate=evidence.gate, report=evidence.report, override=None)
@@ -100,7 +100,7 @@ def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
     return ready is not None and ready.status == "True"
 
 
-def _weights(target: Target, naming: Naming) -> Weights:
+def _weights(target: Target, naming: AliasTarget) -> Weights:
     """Where the operator finds the model's files; raises InputError where it would not."""
     claim, secret = target.deployment.claim, target.deployment.secret
     model = naming.simulator.model.resolve()

@@ -87,11 +87,11 @@ def adopt(
     as_json: Json = False,
 ) -> None:
     """Make a version of an agent that was trained elsewhere, in a run of a simulator."""
-    from agentworld.operations.adopt import ADOPTED, Adopted, adopt
+    from agentworld.operations.adopt import ADOPTED, AdoptionResult, adopt
 
     with redirect_stdout(sys.stderr):
         folder = adopt(store, model, run, name)
-    adoption = Adopted.read(Path(folder) / ADOPTED)
+    adoption = AdoptionResult.read(Path(folder) / ADOPTED)
     if as_json:
         show_json({"folder": folder, **adoption.model_dump(mode="json")})
         return

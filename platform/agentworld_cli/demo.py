@@ -9,7 +9,7 @@ import typer
 from agentworld_cli.show import DEFAULT_RECIPE, Json, RecipeName, console, show_json
 
 if TYPE_CHECKING:
-    from agentworld_cli.follow import Followed
+    from agentworld_cli.follow import FinishedJob
 
 _INTERRUPTED = 130
 
@@ -76,7 +76,7 @@ def run_job(name: str, store: Path | None) -> Job:
         raise translate(error, place) from error
 
 
-def _run(recipe: str, store: Path) -> "Followed":
+def _run(recipe: str, store: Path) -> "FinishedJob":
     from agentworld_cli.follow import follow
     from agentworld_pipelines.local import start
 

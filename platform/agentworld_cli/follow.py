@@ -17,7 +17,7 @@ from agentworld_pipelines.local import LOG
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class Followed(NamedTuple):
+class FinishedJob(NamedTuple):
     """What is known of a job that ended well."""
 
     folders: dict[str, Path]
@@ -25,7 +25,7 @@ class Followed(NamedTuple):
     peak_memory_gib: float
 
 
-def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
+def follow(job: subprocess.Popen[bytes], store: Path) -> FinishedJob:
     """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
     peak_memory_gib = 0.0
     with suited_view(MAIN_JOB) as view:
@@ -40,7 +40,7 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
     if job.returncode != 0 or len(steps) < len(MAIN_JOB):
         raise _failure(steps, store)
     folders = {step.step: Path(step.folder) for step in steps if step.state != "skipped"}
-    return Followed(folders, peak_memory_gib)
+    return FinishedJob(folders, peak_memory_gib)
 
 
 def _progress(store: Path) -> list[StepProgress]:

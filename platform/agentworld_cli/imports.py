@@ -12,14 +12,14 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from yaml import YAMLError
 
 from agentworld.data.imported import open_recordings
-from agentworld.data.importers import Imported
+from agentworld.data.importers import ImportResult
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
 from agentworld.recipes.yaml_text import read_yaml, to_yaml
 from agentworld.records.base import first_problem
 from agentworld.records.collected import Collected
-from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
 from agentworld.runner.progress import watched_by
 from agentworld.steps.run import run_by_name
 from agentworld.storage.address import redact
@@ -108,7 +108,7 @@ def _summary(manifest: Collected, folder: Path) -> list[str]:
     lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(manifest.notes)]
     if manifest.num_quarantined:
         with (folder / QUARANTINE).open() as file:
-            first = Quarantined.model_validate_json(file.readline())
+            first = QuarantinedRecord.model_validate_json(file.readline())
         lines += [
             f"  {manifest.num_quarantined:>10,}  records in quarantine ({QUARANTINE}), the first:"
             f" {first.file} {first.place}: {first.problem}"
@@ -140,7 +140,7 @@ def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
         print(plain(f"  {part['place']:<28} {part['became']}: {part['text'][:_MOST_OF_TEXT]}"))
 
 
-def _parts(item: Imported) -> list[dict[str, str]]:
+def _parts(item: ImportResult) -> list[dict[str, str]]:
     """What each event of a record became, in the record's order."""
     turns = item.trajectory.turns if item.trajectory else ()
     outcomes = {}

@@ -224,7 +224,7 @@ def serve(
     """Answer agents until interrupted, on this machine's loopback."""
     from agentworld.operations.serving import pinned_engine, serve_locally
     from agentworld.operations.simulators import find
-    from agentworld.serving.local import Listening
+    from agentworld.serving.local import ListenOptions
 
     pinned_simulator = find(simulator, Path(store))
     engine = pinned_engine(pinned_simulator.manifest)
@@ -232,7 +232,7 @@ def serve(
         engine = engine.model_copy(update={"concurrency": concurrency})
     logs = Path(store) / "logs" / pinned_simulator.folder.name
     with serve_locally(
-        pinned_simulator.folder, engine, Path(store), logs, Listening(access, port)
+        pinned_simulator.folder, engine, Path(store), logs, ListenOptions(access, port)
     ) as local:
         console.print(f"{simulator} answers at {local.url}", soft_wrap=True)
         local.wait()

@@ -124,7 +124,7 @@ class LineView:
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
-        self._paces: defaultdict[str, _Pace] = defaultdict(_Pace)
+        self._paces: defaultdict[str, _ProgressRate] = defaultdict(_ProgressRate)
         self._last_line = 0.0
 
     def __enter__(self) -> Self:
@@ -156,7 +156,7 @@ class LineView:
         sys.stderr.write(f"{step.step:<14} {message}\n")
 
 
-class _Pace:
+class _ProgressRate:
     """How fast a step was in the last half minute."""
 
     def __init__(self) -> None:

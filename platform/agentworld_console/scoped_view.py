@@ -11,7 +11,7 @@ from agentworld.access import Caller
 from agentworld.audit.checks.edges import EdgeAudit, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.questions.agents import problems_in_use
-from agentworld.audit.questions.revalidation import Uses
+from agentworld.audit.questions.revalidation import AgentUses
 from agentworld.audit.read.sources import (
     Sources,
     manifest_of,
@@ -66,9 +66,9 @@ class ScopedView:
         return self.library.sources()
 
     @cached_property
-    def uses(self) -> Uses:
+    def uses(self) -> AgentUses:
         """All agents in use, read once for a page."""
-        return Uses.read(self.sources.ledger, self.sources.evidence, self.library.store)
+        return AgentUses.read(self.sources.ledger, self.sources.evidence, self.library.store)
 
     @property
     def is_whole(self) -> bool:

@@ -12,7 +12,7 @@ from agentworld.errors import InputError, PipelineError
 from agentworld.operations.simulators import MoveConditions
 from agentworld.records.gate import Gate
 from agentworld.records.simulator import EnginePin
-from agentworld.steps.deploy import Naming
+from agentworld.steps.deploy import AliasTarget
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.working_copy import open_copy
 from agentworld_operator.policy.identity import servable
@@ -24,7 +24,7 @@ from make.simulator import pinned_manifest
 MANIFEST = pinned_manifest()
 FOLDER = Path("/stores/demo/simulators") / MANIFEST.digest[7:]
 SHOWN = MoveConditions((Gate(metric="exact_match", least=0.6),), records.digest("report"))
-NAMING = Naming("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
+NAMING = AliasTarget("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
 EVERYTHING = {
     "namespace": "worlds",
     "image": "mirror.example:5000/vllm",
@@ -54,7 +54,7 @@ def written(**fields: object) -> SimulatorSpec:
 
 
 @pytest.fixture
-def in_bucket(tmp_path: Path) -> tuple[Naming, str]:
+def in_bucket(tmp_path: Path) -> tuple[AliasTarget, str]:
     """A simulator in the working copy of a bucket, and where its files are there."""
     copy = open_copy("memory://bucket/demo", tmp_path)
     folder = copy.root / "simulators" / FOLDER.name

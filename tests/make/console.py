@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 import make.access
 import make.ledger
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, NewStep
+from agentworld.ledger.writes import EpisodeClosed, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.agent_use import AgentUseMove
@@ -143,7 +143,7 @@ def play(
         made = made._replace(steps=(*made.steps, step))
     ledger.write([NewStep(run, step) for step in made.steps])
     if close:
-        ledger.write([Closed(run, begun.id, len(texts), made.head, "done")])
+        ledger.write([EpisodeClosed(run, begun.id, len(texts), made.head, "done")])
     return begun.id
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.operations import registering
 from agentworld.operations.statements import sign, submit
-from agentworld.records.step_statement import Registered, Validation
+from agentworld.records.step_statement import RegisteredVersion, Validation
 
 
-def file(told: Registered | Validation, store: Path) -> None:
+def file(told: RegisteredVersion | Validation, store: Path) -> None:
     folder = _folder(store, told.digest)
     sign(told, store, folder)
     submit(folder, store)

@@ -2,12 +2,12 @@
 
 from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import ENGINE_PORT, child_labels, engine_labels, engine_name
-from agentworld_operator.children.pod import Manifest, Pinned, pod_spec
+from agentworld_operator.children.pod import Manifest, PodSource, pod_spec
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
-def children(pinned: Pinned, owner: Manifest, replicas: int) -> list[Manifest]:
+def children(pinned: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
     """All that the engine is made of, in the order in which it is applied."""
     built = [
         _config_map(pinned),
@@ -18,7 +18,7 @@ def children(pinned: Pinned, owner: Manifest, replicas: int) -> list[Manifest]:
     return [_own(child, pinned, owner) for child in built]
 
 
-def _own(child: Manifest, pinned: Pinned, owner: Manifest) -> Manifest:
+def _own(child: Manifest, pinned: PodSource, owner: Manifest) -> Manifest:
     """With what all children have. Deleted with their owner, whoever deletes it."""
     owner_metadata = owner["metadata"]
     reference = {
@@ -38,7 +38,7 @@ def _own(child: Manifest, pinned: Pinned, owner: Manifest) -> Manifest:
     return {**child, "metadata": metadata}
 
 
-def _config_map(pinned: Pinned) -> Manifest:
+def _config_map(pinned: PodSource) -> Manifest:
     manifest = pinned.manifest.canonical.decode()
     return {
         **type_fields("ConfigMap"),
@@ -47,7 +47,7 @@ def _config_map(pinned: Pinned) -> Manifest:
     }
 
 
-def _service(pinned: Pinned) -> Manifest:
+def _service(pinned: PodSource) -> Manifest:
     """Without an address of its own: the simulator service asks each replica by its own address,
     so that an episode stays with the replica that holds its prefix.
     """
@@ -58,7 +58,7 @@ def _service(pinned: Pinned) -> Manifest:
     }
 
 
-def _deployment(pinned: Pinned, replicas: int) -> Manifest:
+def _deployment(pinned: PodSource, replicas: int) -> Manifest:
     labels = child_labels(pinned.digest)
     queue = pinned.serving.queue
     return {
@@ -79,7 +79,7 @@ def _deployment(pinned: Pinned, replicas: int) -> Manifest:
     }
 
 
-def _disruption_budget(pinned: Pinned) -> Manifest:
+def _disruption_budget(pinned: PodSource) -> Manifest:
     """One at a time; a single replica may go too, so that no node waits for ever to be drained."""
     return {
         **type_fields("PodDisruptionBudget"),

@@ -37,7 +37,7 @@ _VERIFIER_RESOURCES = {
 }
 
 
-class Pinned(NamedTuple):
+class PodSource(NamedTuple):
     """A simulator of ours, and what its pods are made of."""
 
     digest: Digest
@@ -51,7 +51,7 @@ class Pinned(NamedTuple):
     """Names of Secrets that both images are pulled with."""
 
 
-def pod_spec(pinned: Pinned) -> Manifest:
+def pod_spec(pinned: PodSource) -> Manifest:
     """Of every replica."""
     pool, labels = pinned.serving.node_pool, engine_labels(pinned.digest)
     secrets = pinned.pull_secrets
@@ -83,7 +83,7 @@ def pod_spec(pinned: Pinned) -> Manifest:
     }
 
 
-def _verifier(pinned: Pinned) -> Manifest:
+def _verifier(pinned: PodSource) -> Manifest:
     """Ends well only where every file is the pinned one; then it leaves the engine's name."""
     environment = {
         "AGENTWORLD_MANIFEST": f"{_PINNED}/manifest.json",
@@ -108,7 +108,7 @@ def _verifier(pinned: Pinned) -> Manifest:
     }
 
 
-def _engine(pinned: Pinned) -> Manifest:
+def _engine(pinned: PodSource) -> Manifest:
     serving, engine = pinned.serving, pinned.engine
     listening = ["--host", "0.0.0.0", "--port", str(ENGINE_PORT)]
     command = [*_COMMAND, "--model", _folder(pinned.weights), *listening, *engine.arguments]
@@ -140,7 +140,7 @@ def _amounts(resources: Resources) -> Manifest:
     }
 
 
-def _volumes(pinned: Pinned) -> list[Manifest]:
+def _volumes(pinned: PodSource) -> list[Manifest]:
     claim = pinned.weights.claim
     weights: Manifest = {"emptyDir": {}}
     if claim:

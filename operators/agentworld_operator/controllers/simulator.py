@@ -16,7 +16,7 @@ from agentworld.records.simulator import EnginePin
 from agentworld_operator.applier import Applier
 from agentworld_operator.cache import Cache
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Manifest, Pinned
+from agentworld_operator.children.pod import Manifest, PodSource
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
@@ -144,7 +144,7 @@ class SimulatorReconciler:
             return []
         own = manifest.engine, serving, serving.weights
         images = self._settings.verifier_image, self._settings.pull_secrets
-        return children(Pinned(digest, manifest, *own, *images), simulator, replicas)
+        return children(PodSource(digest, manifest, *own, *images), simulator, replicas)
 
     def _replicas(
         self, name: str, serving: Serving, current_replicas: int, episodes: int | None

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from agentworld.data.contents import Contents
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.import_state import ImportState, beginning_of, forget_state, load_state
-from agentworld.data.importers import Imported, Importer, form_of, importer_of
+from agentworld.data.importers import Importer, ImportResult, form_of, importer_of
 from agentworld.data.importers.base import ImportOptions
 from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
@@ -24,7 +24,7 @@ from agentworld.records.base import Digest, digest_file, first_problem
 from agentworld.records.collected import Collected
 from agentworld.records.file import sync
 from agentworld.records.progress import OnProgress
-from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord, count_reason
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.address import redact
 from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
@@ -47,7 +47,7 @@ class Recordings(NamedTuple):
     options: ImportOptions
     domain: str
 
-    def read(self, file: SourceFile) -> Iterator[Imported]:
+    def read(self, file: SourceFile) -> Iterator[ImportResult]:
         """What becomes of each record of a file; no problem shows a secret of it."""
         for item in self.importer.read(file, self.options, self.domain):
             yield item._replace(problem=redact_text(item.problem)) if item.problem else item
@@ -132,7 +132,7 @@ def _import(
         return tally.finish()
 
 
-def _dealt(recipe: CollectRecipe, item: Imported) -> Imported:
+def _dealt(recipe: CollectRecipe, item: ImportResult) -> ImportResult:
     """Held out or not, as the name of its task says, or else its digest."""
     if item.trajectory is None:
         return item
@@ -168,12 +168,12 @@ class _Tally:
             for trajectory in read_trajectories(out / name):
                 self._contents.add(trajectory)
 
-    def add(self, file: SourceFile, item: Imported) -> bool:
+    def add(self, file: SourceFile, item: ImportResult) -> bool:
         """Takes in what became of one record; true where all that was taken in is written now."""
         self._notes.update(item.notes)
         trajectory = item.trajectory
         if trajectory is None:
-            record = Quarantined(file=file.name, place=item.place, problem=item.problem)
+            record = QuarantinedRecord(file=file.name, place=item.place, problem=item.problem)
             print(record.model_dump_json(), file=self._quarantine)
             count_reason(self._quarantined, record)
         elif not trajectory.turns:
@@ -238,7 +238,7 @@ def _nothing(source: str, form: str, out: Path) -> str:
         num = 1 + sum(1 for _ in lines)
     if not first_line:
         return f"{source} holds no episode of the form {form}; name another source or form"
-    first = Quarantined.model_validate_json(first_line)
+    first = QuarantinedRecord.model_validate_json(first_line)
     return (
         f"{source} holds no episode of the form {form}; the first of {num} records that are none"
         f" is {first.file} {first.place}: {first.problem}"

@@ -17,7 +17,7 @@ from agentworld.data.filters import COPY
 from agentworld.data.leaks import (
     MatchJob,
     RareGrams,
-    index_judged,
+    index_grams,
     leaks_of,
     most_tasks,
     pairs_of,
@@ -109,7 +109,7 @@ def _benchmark(source: str) -> Iterator[Hashes]:
 
 
 def _drop_leaks(rows: _Rows, texts: Sequence[Hashes], share: float, workers: Workers) -> int:
-    judged, folder = index_judged(texts), rows.jobs[0].folder
+    judged, folder = index_grams(texts), rows.jobs[0].folder
     if not len(judged.grams):
         return 0
     is_training = rows.stays & ~rows.held_out

@@ -14,7 +14,7 @@ from agentworld.errors import SimulatorError
 from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
     Judge,
-    Judged,
+    JudgedTurn,
     TurnFilter,
     answers_of,
     exact,
@@ -52,7 +52,7 @@ class ReplayedTurn(Record):
     """Until the simulator had answered; null where it did not."""
 
 
-class Replayed(Record):
+class ReplayedEpisode(Record):
     """A live episode, taken again in a simulator."""
 
     episode: str | None = None
@@ -67,7 +67,7 @@ class Replayed(Record):
         return any(turn.exact is not None for turn in self.turns)
 
 
-async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample) -> Replayed:
+async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample) -> ReplayedEpisode:
     """An episode of a run, to its end or to the first failure.
 
     An answer that is cut off or holds no observation is the simulator's own failure and wrong,
@@ -82,7 +82,7 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
     try:
         episode = (await world.begin(opening)).episode
     except SimulatorError as error:
-        return Replayed(turns=(ReplayedTurn(),) * len(sample.turns), problem=str(error))
+        return ReplayedEpisode(turns=(ReplayedTurn(),) * len(sample.turns), problem=str(error))
     seconds: list[float] = []
     problem = ""
 
@@ -105,11 +105,14 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
         ReplayedTurn(exact=turn.exact, values=dict(turn.values), failed=turn.failed, seconds=wait)
         for turn, wait in zip(judged_turns, waits, strict=True)
     )
-    return Replayed(episode=episode, turns=tuple(turns), problem=problem)
+    return ReplayedEpisode(episode=episode, turns=tuple(turns), problem=problem)
 
 
 def free_running_score(
-    judge: Judge, samples: Sequence[Sample], replays: Sequence[Replayed], recipe: NightlyRecipe
+    judge: Judge,
+    samples: Sequence[Sample],
+    replays: Sequence[ReplayedEpisode],
+    recipe: NightlyRecipe,
 ) -> FreeRunningScore:
     """The score of these samples; raises SimulatorError where no turn at all got a verdict."""
     if not any(episode.is_judged for episode in replays):
@@ -140,7 +143,7 @@ def free_running_score(
     )
 
 
-def latency(replays: Sequence[Replayed]) -> Latency:
+def latency(replays: Sequence[ReplayedEpisode]) -> Latency:
     """Over every step that was answered."""
     seconds = [
         turn.seconds for episode in replays for turn in episode.turns if turn.seconds is not None
@@ -151,10 +154,10 @@ def latency(replays: Sequence[Replayed]) -> Latency:
     return Latency(p50_seconds=float(p50), p99_seconds=float(p99))
 
 
-def _judge(sample: Sample, replayed: Replayed) -> list[Judged]:
+def _judge(sample: Sample, replayed: ReplayedEpisode) -> list[JudgedTurn]:
     pairs = zip(sample.turns, replayed.turns, strict=True)
     domain = domain_of(sample.domain)
     return [
-        Judged(target_of(domain, turn), outcome.exact, outcome.values, outcome.failed)
+        JudgedTurn(target_of(domain, turn), outcome.exact, outcome.values, outcome.failed)
         for turn, outcome in pairs
     ]

@@ -10,7 +10,7 @@ from agentworld.domains.base import domain_of
 from agentworld.engine.base import Engine
 from agentworld.evaluate.baselines import CopyPrevious, RepeatEarlier
 from agentworld.evaluate.bootstrap import Values, estimate_difference
-from agentworld.evaluate.judging import Episodes, Judge, Judged, exact, is_any, values_of
+from agentworld.evaluate.judging import Episodes, Judge, JudgedTurn, exact, is_any, values_of
 from agentworld.evaluate.predict import Predictor
 from agentworld.recipes.serve import NightlyRecipe
 from agentworld.records.progress import ignore_progress
@@ -32,16 +32,16 @@ def served_leads(
 
 async def _judge_samples(
     judge: Judge, engine: Engine, samples: Sequence[Sample]
-) -> list[list[Judged]]:
+) -> list[list[JudgedTurn]]:
     predictor = Predictor(
         engine, Sampling(), ignore_progress, sum(len(sample.turns) for sample in samples)
     )
     return [await _episode(judge, predictor, sample) for sample in samples]
 
 
-async def _episode(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
+async def _episode(judge: Judge, predictor: Predictor, sample: Sample) -> list[JudgedTurn]:
     domain = domain_of(sample.domain)
-    judged_turns: list[Judged] = []
+    judged_turns: list[JudgedTurn] = []
     for index, turn in enumerate(sample.turns):
         guess = await predictor.predict(sample.prompt, sample.turns[:index], turn.action)
         judged_turns.append(judge.judge(domain, turn, guess))

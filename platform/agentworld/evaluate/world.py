@@ -16,7 +16,7 @@ from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
     Episodes,
     Judge,
-    Judged,
+    JudgedTurn,
     TurnFilter,
     answers_of,
     exact,
@@ -93,7 +93,7 @@ def choose(samples: Sequence[Sample], num: int, seed: int) -> list[Sample]:
     return random.Random(f"evaluate {seed}").sample(samples, min(num, len(samples)))
 
 
-async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
+async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) -> list[JudgedTurn]:
     turns = sample.turns
     predictions = await asyncio.gather(
         *(
@@ -106,7 +106,7 @@ async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) ->
     return [judge.judge(domain, turns[index], guess) for index, guess in guesses]
 
 
-async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
+async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[JudgedTurn]:
     ask = partial(predictor.predict, sample.prompt)
     domain = domain_of(sample.domain)
     return await free_run(judge, domain, sample.turns, ask, judges_blank=False)

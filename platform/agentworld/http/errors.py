@@ -24,7 +24,7 @@ from agentworld.errors import (
     InputError,
     NotFound,
 )
-from agentworld.http.naming import Answering
+from agentworld.http.naming import AnsweringSimulator
 from agentworld.http.openai_errors import is_openai, to_openai
 from agentworld.http.schemas import Failure, Problem
 
@@ -110,7 +110,7 @@ async def _answer(request: Request, error: Exception) -> Response:
     status, headers, body = answer_of(error, path)
     count(request.scope, error)
     # Our own mistakes are answered outside of every middleware, the one that names us included.
-    return JSONResponse(body, status, headers | Answering.of(request.scope).headers)
+    return JSONResponse(body, status, headers | AnsweringSimulator.of(request.scope).headers)
 
 
 def _is_other_than_json(request: Request, error: RequestValidationError) -> bool:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
-from agentworld.http.naming import Answering
+from agentworld.http.naming import AnsweringSimulator
 from agentworld.http.openai_errors import ErrorAnswer, is_openai, to_openai
 from agentworld.http.schemas import Failure, Problem
 from agentworld.records.base import Digest
@@ -73,7 +73,7 @@ class Refusal(NamedTuple):
     body: bytes
 
 
-class Checked(Protocol):
+class GuardedConnection(Protocol):
     """A connection, of which the guard knows this alone."""
 
     def check(self, now: float) -> None:
@@ -94,19 +94,19 @@ class Guard:
         """Connections, since the start."""
         self._simulator = simulator
         self._count_refusal = count_refusal
-        self._connections: set[Checked] = set()
+        self._connections: set[GuardedConnection] = set()
         self._next_check: asyncio.TimerHandle | None = None
         self._buffer_bytes = 0
         self._last_log_time = -math.inf
 
-    def add(self, connection: Checked) -> int:
+    def add(self, connection: GuardedConnection) -> int:
         """Checks it from now on; returns how many connections there are too many."""
         self._connections.add(connection)
         if self._next_check is None:
             self._check_later()
         return len(self._connections) - self.limits.connections
 
-    def discard(self, connection: Checked) -> None:
+    def discard(self, connection: GuardedConnection) -> None:
         """It is closed."""
         self._connections.discard(connection)
 
@@ -124,7 +124,7 @@ class Guard:
             "content-length": str(len(body)),
             "connection": "close",
             **answer.headers,
-            **Answering(self._simulator).headers,
+            **AnsweringSimulator(self._simulator).headers,
         }
         if problem.retry_after_seconds is not None:
             headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))

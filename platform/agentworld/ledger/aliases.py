@@ -17,10 +17,10 @@ from agentworld.records.alias import AliasChange, Canary, gets_canary
 from agentworld.records.base import Digest, now
 from agentworld.records.declaration import Declare, alias_entries
 from agentworld.records.garbled import reading
-from agentworld.records.gate import Judged
+from agentworld.records.gate import GateResult
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-_GATE = TypeAdapter(tuple[Judged, ...])
+_GATE = TypeAdapter(tuple[GateResult, ...])
 
 
 class History(NamedTuple):

@@ -22,7 +22,7 @@ from agentworld.ledger.runs import GarbledRun, Owner, count_run, find_owner, lis
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.ledger.tables import EPISODES, RUNS
 from agentworld.ledger.texts import Texts
-from agentworld.ledger.writes import Closed, Write, Writes
+from agentworld.ledger.writes import EpisodeClosed, Write, Writes
 from agentworld.records.base import Digest
 from agentworld.records.declaration import Declare
 from agentworld.records.episode import Episode, new_name
@@ -175,7 +175,7 @@ class Ledger:
         """A run's episodes in the order in which they were opened, each read when asked for."""
         return map(self.episode, self.logs.episode_names(run))
 
-    def idle_episodes(self, simulator: Digest | None, before: float) -> list[Closed]:
+    def idle_episodes(self, simulator: Digest | None, before: float) -> list[EpisodeClosed]:
         """How to close what stood still since `before` (seconds since 1970), of one or of all."""
         with self._database.transaction() as connection:
             return episodes.idle_episodes(connection, simulator, before)

@@ -11,7 +11,7 @@ from agentworld.records.episode import CloseReason, Episode, EpisodeStep
 from agentworld.records.log import LogEntry
 
 
-class Opened(NamedTuple):
+class EpisodeOpened(NamedTuple):
     """An episode begins, with the steps of the one that it forks if it does."""
 
     episode: Episode
@@ -29,7 +29,7 @@ class NewStep(NamedTuple):
     step: EpisodeStep
 
 
-class Closed(NamedTuple):
+class EpisodeClosed(NamedTuple):
     """An episode ends."""
 
     run: str
@@ -39,7 +39,7 @@ class Closed(NamedTuple):
     reason: CloseReason
 
 
-Write = Opened | NewStep | Closed
+Write = EpisodeOpened | NewStep | EpisodeClosed
 
 InRow = Callable[[str | None], bytes | None]
 """The bytes of a text for its row, or null where they are elsewhere."""
@@ -50,7 +50,7 @@ class Writes(NamedTuple):
 
     opened: list[Episode]
     own_steps: list[EpisodeStep]
-    closed: list[Closed]
+    closed: list[EpisodeClosed]
 
     @classmethod
     def of(cls, writes: Iterable[Write]) -> "Writes":
@@ -58,11 +58,11 @@ class Writes(NamedTuple):
         batch = cls([], [], [])
         for write in writes:
             match write:
-                case Opened(episode):
+                case EpisodeOpened(episode):
                     batch.opened.append(episode)
                 case NewStep(_, step):
                     batch.own_steps.append(step)
-                case Closed():
+                case EpisodeClosed():
                     batch.closed.append(write)
         return batch
 

@@ -34,7 +34,7 @@ ADOPTED = "adopted.json"
 _NAME: TypeAdapter[str] = TypeAdapter(AgentName)
 
 
-class Adopted(Record):
+class AdoptionResult(Record):
     """What became of an outside trainer's weights."""
 
     version: VersionRef
@@ -79,7 +79,7 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
         version = register(name, agent, model_of(out), registry, Path(store), out)
         verdict = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
-        Adopted(version=version, run=agent_run, **verdict).write(out / ADOPTED)
+        AdoptionResult(version=version, run=agent_run, **verdict).write(out / ADOPTED)
         return artifact
 
     inputs = {"model": artifact, "run": agent_run.digest, "registry": registry_digest()}

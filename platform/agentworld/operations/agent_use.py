@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from agentworld.audit.questions.revalidation import Revalidation, Uses
+from agentworld.audit.questions.revalidation import AgentUses, Revalidation
 from agentworld.errors import InputError, StoreError
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
@@ -30,7 +30,7 @@ _MARK = "revalidate"
 _log = logging.getLogger(__name__)
 
 
-class _Use(Record):
+class _AgentUseName(Record):
     """Whose use an operator speaks of."""
 
     name: AgentName
@@ -72,7 +72,7 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
     if not has_keys(store):
         return {}
     with closing(existing_ledger(store)) as ledger:
-        uses = Uses.read(ledger, open_evidence(store), store)
+        uses = AgentUses.read(ledger, open_evidence(store), store)
         due = {agent_use.agent: uses.revalidations(agent_use) for agent_use in uses.agent_uses}
     if uses.agent_uses:
         mirror(due, partial(open_registry, store))
@@ -102,7 +102,7 @@ def mirror(due: Mapping[str, Sequence[Revalidation]], opener: Callable[[], Regis
 
 def _registry(name: str, alias: str, store: Path) -> Registry:
     try:
-        _Use(name=name, alias=alias)
+        _AgentUseName(name=name, alias=alias)
     except ValidationError as error:
         problem = first_problem(error)
         raise InputError(f"no {name!r} is in use as {alias!r}; correct {problem}") from error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agentworld.audit.checks.missing_rows import Missing, missing
+from agentworld.audit.checks.missing_rows import MissingRows, missing
 from agentworld.audit.checks.withdrawals import MissingVersions, missing_versions
 from agentworld.errors import InputError
 from agentworld.operations.audit_sources import open_sources
@@ -29,7 +29,7 @@ def erase_episode(episode: str, store: Path, by: str) -> None:
             ledger.erase_texts(episode, by, declare)
 
 
-def declare_restored(store: Path, reason: str, by: str) -> Missing:
+def declare_restored(store: Path, reason: str, by: str) -> MissingRows:
     """What the evidence mirror holds and the ledger lacks; with a reason it is declared.
 
     Runs that lost entries cannot go on from then on. Without a reason nothing is written. Raises

@@ -29,7 +29,7 @@ class ContainerSettings(BaseSettings):
     """The engine's version in that image, if it is not installed in this one."""
 
 
-class Installed(NamedTuple):
+class InstalledEngine(NamedTuple):
     """An image, which says all, or the lock of an environment."""
 
     image: Digest | None
@@ -39,12 +39,12 @@ class Installed(NamedTuple):
         return f"image {self.image}" if self.image else f"lock {self.lock}"
 
 
-def installed_engine(kind: EngineKind) -> Installed:
+def installed_engine(kind: EngineKind) -> InstalledEngine:
     """What an engine of this kind comes from; raises InputError for one that is not here, or an
     image without a digest.
     """
     image = from_environment(ContainerSettings).engine_image
-    return Installed(image, None if image else lock_digest(kind))
+    return InstalledEngine(image, None if image else lock_digest(kind))
 
 
 def version_elsewhere(kind: EngineKind) -> str | None:
@@ -67,7 +67,7 @@ def check_installed(manifest: SimulatorManifest) -> None:
     """Raises InputError where engines of this place come from elsewhere than the pinned one."""
     if isinstance(manifest.engine, Endpoint):
         return
-    pinned = Installed(manifest.engine.image, manifest.engine.lock)
+    pinned = InstalledEngine(manifest.engine.image, manifest.engine.lock)
     current = installed_engine(manifest.engine.kind)
     if pinned != current:
         raise InputError(

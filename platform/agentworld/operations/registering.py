@@ -13,7 +13,7 @@ from agentworld.operations.ledger import trusted_steps
 from agentworld.operations.statements import sign
 from agentworld.records.base import now
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.step_statement import Registered
+from agentworld.records.step_statement import RegisteredVersion
 from agentworld.signing.registration import check_registration, sign_registration
 from agentworld.storage.datasets import prepared_dataset
 
@@ -51,7 +51,7 @@ def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef
     return next(iter(world_models_of(manifest, registry)), None)
 
 
-def _to_registered(stored: StoredVersion, store: Path) -> Registered | None:
+def _to_registered(stored: StoredVersion, store: Path) -> RegisteredVersion | None:
     """Null for a version that was there before and that no step signed: it is not ours to sign."""
     ref, record = stored.version.ref, stored.record or ""
     try:
@@ -60,7 +60,7 @@ def _to_registered(stored: StoredVersion, store: Path) -> Registered | None:
     except EvidenceError:  # which the audit says
         return None
     origin = read_record(record)
-    return Registered(
+    return RegisteredVersion(
         registered_as=ref.name,
         version=ref.version,
         artifact=registration.artifact,

@@ -16,7 +16,7 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.runner.folders import MANIFEST
 from agentworld.runner.remote import fetch
-from agentworld.serving.local import LOCAL, Listening, LocalSimulator, serve_simulator
+from agentworld.serving.local import LOCAL, ListenOptions, LocalSimulator, serve_simulator
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld.storage.stores import Stores
 
@@ -34,7 +34,7 @@ def serve_locally(
     engine: EngineRecipe,
     store: Path,
     logs: Path,
-    listening: Listening = LOCAL,
+    listening: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """The simulator in this folder, at an address of its own."""
     # Absolute, because other processes read it.

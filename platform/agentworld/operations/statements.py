@@ -14,7 +14,7 @@ from agentworld.errors import AgentworldError
 from agentworld.operations.keys import registering_signer
 from agentworld.operations.ledger import open_ledger, trusted_services, trusted_steps
 from agentworld.operations.serving import deployed_service
-from agentworld.records.step_statement import Registered, StepStatement, Validation
+from agentworld.records.step_statement import RegisteredVersion, StepStatement, Validation
 from agentworld.runner.remote import fetch
 from agentworld.signing.declaration import attest
 from agentworld.statements.steps import Files
@@ -27,7 +27,7 @@ _STATEMENT = "statement.json"
 _log = logging.getLogger(__name__)
 
 
-def sign(payload: Registered | Validation, store: Path, out: Path) -> None:
+def sign(payload: RegisteredVersion | Validation, store: Path, out: Path) -> None:
     """Into the folder of the step that says it; nothing where no key can be had."""
     if signer := registering_signer(store):
         envelope = attest(payload, signer).envelope.decode()

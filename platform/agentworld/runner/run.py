@@ -12,7 +12,7 @@ from agentworld.runner.step import folder_of, output_of, run_step
 from agentworld.runner.task import Plan, Planner, Task
 
 
-class _Planned(NamedTuple):
+class _StepPlan(NamedTuple):
     """A step that is about to be done: its plan, and what its result depends on."""
 
     store: Path
@@ -56,7 +56,7 @@ def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *argum
 
 def _plan(
     step: Step, planner: Planner, recipe: str, store: str, arguments: Sequence[str]
-) -> _Planned:
+) -> _StepPlan:
     settings = load_recipe(recipe_path(recipe))
     values = step.bind((recipe, store, *arguments))
     paths = {
@@ -74,4 +74,4 @@ def _plan(
         if step_input.reads_files and step_input.name in folders
     ]
     inputs = {**digests, **plan.inputs}
-    return _Planned(task.store, plan, step.recipe(task.recipe), inputs, reads)
+    return _StepPlan(task.store, plan, step.recipe(task.recipe), inputs, reads)

@@ -120,7 +120,7 @@ def output_of(folder: str) -> Digest:
     return read_receipt(Path(folder)).output
 
 
-class _Covered(TypedDict):
+class _KeyFields(TypedDict):
     step: str
     recipe: Digest
     inputs: dict[str, Digest]
@@ -129,7 +129,7 @@ class _Covered(TypedDict):
 
 def _cover(
     step: str, recipe: Sequence[Record], inputs: dict[str, Digest], domains: Collection[str]
-) -> _Covered:
+) -> _KeyFields:
     parts = digest_json([part.model_dump(mode="json") for part in recipe])
     code = code_digest(step, tuple(sorted(set(domains))))
     return {"step": step, "recipe": parts, "inputs": inputs, "code": code}

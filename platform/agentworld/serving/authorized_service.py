@@ -12,7 +12,7 @@ from starlette.types import Scope
 from agentworld.access import Access, Caller
 from agentworld.domains.tools import Toolbox
 from agentworld.errors import InputError, NotFound
-from agentworld.http.naming import Answering
+from agentworld.http.naming import AnsweringSimulator
 from agentworld.http.schemas import Request
 from agentworld.ledger.runs import Owner
 from agentworld.records.base import Digest
@@ -55,7 +55,7 @@ class AuthorizedService:
     def __init__(self, scope: Scope, protocol: str = "http") -> None:
         self._app_state: AppState = scope["app"].state.app_state
         self.caller: Caller = scope["caller"]
-        self._answering = Answering.of(scope)
+        self._answering = AnsweringSimulator.of(scope)
         self._protocol = protocol
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:

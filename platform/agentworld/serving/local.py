@@ -24,7 +24,7 @@ _READY_SECONDS = 300.0
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class Listening(NamedTuple):
+class ListenOptions(NamedTuple):
     """Who is let in, and where."""
 
     access: str = "local"
@@ -45,7 +45,7 @@ class Listening(NamedTuple):
         return self.access if self.access == "local" else str(Path(self.access).resolve())
 
 
-LOCAL = Listening()
+LOCAL = ListenOptions()
 """For this machine alone."""
 
 
@@ -73,7 +73,7 @@ def serve_simulator(
     engine: EngineRecipe,
     stores: Stores,
     log_folder: Path,
-    listening: Listening = LOCAL,
+    listening: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """A pinned simulator that answers while the block runs.
 

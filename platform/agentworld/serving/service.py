@@ -25,7 +25,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.rendering.episode import domain_name, episode_messages
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.observing import Observer
-from agentworld.serving.episodes.session import Observed
+from agentworld.serving.episodes.session import StepObservation
 from agentworld.serving.episodes.store import EpisodeStore, OpenEpisode
 from agentworld.serving.telemetry.counts import Timings
 from agentworld.serving.telemetry.metrics import States
@@ -129,7 +129,7 @@ class SimulatorService:
             step, Timings(queued_seconds, engine_seconds, now - observed_at, now - arrived_at)
         )
 
-    async def _observe(self, episode: OpenEpisode, action: str) -> Observed:
+    async def _observe(self, episode: OpenEpisode, action: str) -> StepObservation:
         if episode.opening.replay:
             return session.replay_step(episode, action)
         messages = [*episode.history, Message(role="user", content=action)]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import check_alias
-from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
 from agentworld.records.base import Digest
 from agentworld.records.report import Report, parse_report
 from agentworld.statements.alias_gate import check_about, check_may_move, judge
@@ -61,9 +61,9 @@ class AliasMoveSigner(NamedTuple):
             raise NotFound(f"there is no alias {alias!r}; set it, or name another one")
         return changes
 
-    def use(self, simulator: Digest) -> Use:
+    def use(self, simulator: Digest) -> SimulatorUse:
         """How many runs and episodes are open with a simulator."""
-        return Use(
+        return SimulatorUse(
             open_runs=self.ledger.counts.num_open_runs(simulator=simulator),
             open_episodes=self.ledger.counts.num_open_episodes(simulator=simulator),
         )

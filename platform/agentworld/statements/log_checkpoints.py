@@ -51,7 +51,7 @@ class LogCheckpointSigner:
         self._mirror = mirror
         self._trusted = trusted
         self._step_keys = step_keys
-        self._read: dict[str, _Read] = {}
+        self._read: dict[str, _LogState] = {}
         self._turn = Lock()
         self.statement_signer = StatementSigner(
             ledger,
@@ -117,7 +117,7 @@ class LogCheckpointSigner:
 
     def _checkpoint(self, run: str) -> RunCheckpoint:
         with self._turn:
-            tree, traffic = self._read.setdefault(run, _Read(MerkleTree(), TrafficCount()))
+            tree, traffic = self._read.setdefault(run, _LogState(MerkleTree(), TrafficCount()))
             for entry in self._ledger.logs.entries(run, after=len(tree)):
                 tree.append(entry.body)
                 traffic.add(entry.readable_fields)
@@ -130,7 +130,7 @@ class LogCheckpointSigner:
             )
 
 
-class _Read(NamedTuple):
+class _LogState(NamedTuple):
     """What was read of a log so far."""
 
     tree: MerkleTree

@@ -17,7 +17,7 @@ from agentworld.records.run import AgentRun
 from agentworld.records.step_statement import StepStatement
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.signing.declaration import attest
-from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
+from agentworld.signing.edge import RunEvidence, contradictions, join, sign_edge, verify_edge
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.agent_use import AgentUseSigner
 from agentworld.statements.steps import Files
@@ -99,7 +99,7 @@ class StatementSigner(AgentUseSigner):
             return attestation if earlier.model_copy(update={"at": edge.at}) == edge else None
         return None
 
-    def _observe(self, run: AgentRun, claim: Claim) -> Observed:
+    def _observe(self, run: AgentRun, claim: Claim) -> RunEvidence:
         first = self._ledger.logs.first_entry(run.id)
         checks = opening_problem(run, first), closing_problem(run, self._step_keys())
         problems = [problem for problem in checks if problem]
@@ -109,7 +109,7 @@ class StatementSigner(AgentUseSigner):
         except (EvidenceError, NotFound) as error:
             problems.append(f"the newest checkpoint does not verify: {error}")
         same = self._ledger.runs(final_weights=claim.artifact)
-        return Observed(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
+        return RunEvidence(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
 
     def _newest(self, run: AgentRun) -> RunCheckpoint | None:
         """The newest checkpoint, which both stores hold; null where nothing was signed yet."""

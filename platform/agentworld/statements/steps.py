@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agentworld.errors import Conflict, EvidenceError, InputError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.step_statement import STEP_STATEMENTS, SaidOnce, StepStatement
+from agentworld.records.step_statement import STEP_STATEMENTS, IdempotentDeclaration, StepStatement
 from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
 from agentworld.signing.keys import TrustedKeys
 from agentworld.statements.genesis import check_own
@@ -41,7 +41,7 @@ class Files(NamedTuple):
         self.mirror.put(attestation.name, attestation.envelope)
         return attestation.name
 
-    def _find_same(self, record: SaidOnce) -> Attestation | None:
+    def _find_same(self, record: IdempotentDeclaration) -> Attestation | None:
         """The first that says the same and counts."""
         subject = record.columns.subject
         # First: a withdrawal is of one that is there.

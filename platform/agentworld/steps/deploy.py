@@ -20,7 +20,7 @@ from agentworld.storage.stores import Stores
 _BY = "pipeline"
 
 
-class Naming(NamedTuple):
+class AliasTarget(NamedTuple):
     """What a name shall mean."""
 
     alias: str
@@ -31,7 +31,7 @@ class Naming(NamedTuple):
     """Told again with it, it is moved once, and never back."""
 
 
-class Deployed(Record):
+class DeployResult(Record):
     """What the step made."""
 
     alias: str
@@ -41,14 +41,14 @@ class Deployed(Record):
     """What the report had to show."""
 
 
-Serve = Callable[[Naming], None]
+Serve = Callable[[AliasTarget], None]
 """Has the simulator served, and makes the name mean it."""
 
 
 def plan(task: Task) -> Plan:
     """Writes what the recipe's alias means, in this store."""
 
-    def set_in_store(naming: Naming) -> None:
+    def set_in_store(naming: AliasTarget) -> None:
         digest = naming.simulator.digest
         set_alias(naming.alias, digest, task.store, _BY, naming.conditions, naming.key)
 
@@ -69,8 +69,8 @@ def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
         if report:  # where who judges the move looks it up
             ObjectStore(Stores.objects_url_of(task.store)).put(report.canonical)
         alias = settings.deploy.alias
-        serve(Naming(alias, pinned, conditions, key=f"deploy-{out.name}"))
-        result = Deployed(
+        serve(AliasTarget(alias, pinned, conditions, key=f"deploy-{out.name}"))
+        result = DeployResult(
             alias=alias, simulator=pinned.digest, report=conditions.report, gate=conditions.gate
         )
         result.write(out / DEPLOYED)

@@ -21,7 +21,7 @@ from agentworld.errors import InputError
 from agentworld.evaluate.absent import absent_metrics
 from agentworld.evaluate.judging import Judge
 from agentworld.evaluate.metrics import open_metrics
-from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
+from agentworld.evaluate.served import ReplayedEpisode, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import attach, resolve_simulator
@@ -131,10 +131,10 @@ def _live(measurement: _Measurement) -> list[Sample]:
 
 def _replay_all(
     measurement: _Measurement, samples: Sequence[Sample], on_progress: OnProgress
-) -> list[Replayed]:
+) -> list[ReplayedEpisode]:
     """Every episode; those that a killed step had replayed are read."""
     folder = measurement.out / _REPLAYED
-    replays = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
+    replays = {int(path.stem): ReplayedEpisode.read(path) for path in folder.glob("[0-9]*.json")}
     missing = {number: sample for number, sample in enumerate(samples) if number not in replays}
     if missing or has_run_name(measurement.out):
         on_remaining = share_of(on_progress, len(replays) / len(samples), 1)
@@ -151,7 +151,7 @@ async def _replay(
     client: SimulatorClient,
     samples: Mapping[int, Sample],
     on_progress: OnProgress,
-) -> dict[int, Replayed]:
+) -> dict[int, ReplayedEpisode]:
     """One run of these episodes; an episode without any verdict is not kept for a later try.
 
     The run's name is kept while the run is open.
@@ -160,7 +160,7 @@ async def _replay(
     slots = asyncio.Semaphore(measurement.recipe.nightly.concurrency)
     done = 0
 
-    async def replay_sample(run: str, number: int, sample: Sample) -> Replayed:
+    async def replay_sample(run: str, number: int, sample: Sample) -> ReplayedEpisode:
         nonlocal done
         async with slots:
             episode = await replay(measurement.judge, client, run, sample)
@@ -196,7 +196,7 @@ async def _open_run(measurement: _Measurement, client: SimulatorClient) -> Agent
 
 
 def _report(
-    measurement: _Measurement, samples: Sequence[Sample], replays: Sequence[Replayed]
+    measurement: _Measurement, samples: Sequence[Sample], replays: Sequence[ReplayedEpisode]
 ) -> ServedReport:
     nightly = measurement.recipe.nightly
     score = free_running_score(measurement.judge, samples, replays, nightly)

@@ -75,7 +75,7 @@ class _Agent(NamedTuple):
     policy: Policy
 
 
-class _Served(NamedTuple):
+class _Setup(NamedTuple):
     """All that a validation asks."""
 
     simulator: SimulatorClient
@@ -166,7 +166,7 @@ def _all_served(
     weights: Mapping[str, _Weights],
     recipe: Recipe,
     logs: Path,
-) -> Iterator[_Served]:
+) -> Iterator[_Setup]:
     """Starts the simulator and all agents' engines side by side."""
     # A server ends with the thread that started it, so that the threads outlive all of them.
     with ThreadPoolExecutor() as threads, ExitStack() as stack:
@@ -178,7 +178,7 @@ def _all_served(
         # None is still starting when the failure of one ends them all.
         wait(agents)
         wait([simulator])
-        yield _Served(simulator.result(), [agent.result() for agent in agents])
+        yield _Setup(simulator.result(), [agent.result() for agent in agents])
 
 
 @contextmanager

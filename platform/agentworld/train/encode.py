@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import with_thought, world_messages
-from agentworld.train.answer_spans import Rendered, render
+from agentworld.train.answer_spans import RenderedConversation, render
 
 _ROWS_AT_ONCE = 1_000
 
@@ -80,7 +80,9 @@ def encode(
             yield _row(tokenizer, rendered, encoding)
 
 
-def _row(tokenizer: PreTrainedTokenizerFast, rendered: Rendered, encoding: Encoding) -> Row:
+def _row(
+    tokenizer: PreTrainedTokenizerFast, rendered: RenderedConversation, encoding: Encoding
+) -> Row:
     """A token that is not wholly within an answer is no target, for an engine never writes it."""
     offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     is_target = np.zeros(len(offsets), dtype=np.bool_)
@@ -95,7 +97,9 @@ def _row(tokenizer: PreTrainedTokenizerFast, rendered: Rendered, encoding: Encod
     return (_row_of_pieces(tokenizer, rendered) or row) if is_cut else row
 
 
-def _row_of_pieces(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Row | None:
+def _row_of_pieces(
+    tokenizer: PreTrainedTokenizerFast, rendered: RenderedConversation
+) -> Row | None:
     """Prompts and answers encoded apart, as an engine has them, where one token would be of both.
 
     Null for a tokenizer that writes pieces otherwise than the whole.

@@ -27,7 +27,7 @@ _NOTICES = (signal.SIGTERM, signal.SIGUSR1)
 def train_to_end(trainer: Trainer) -> None:
     """Trains from the newest whole checkpoint in its folder, if there is one; raises Preempted."""
     notice, folder = _Notice(), Path(trainer.args.output_dir)
-    trainer.add_callback(_Sealing())
+    trainer.add_callback(_ManifestCallback())
     trainer.add_callback(notice)
     # By its name: working copies of a bucket may lie elsewhere on each machine.
     name = on_rank_zero(lambda: newest_checkpoint(folder))
@@ -41,7 +41,7 @@ def train_to_end(trainer: Trainer) -> None:
     make_whole(trainer)
 
 
-class _Sealing(TrainerCallback):
+class _ManifestCallback(TrainerCallback):
     """Gives every checkpoint its manifest."""
 
     def on_train_begin(

@@ -12,7 +12,7 @@ from agentworld.errors import InputError
 from agentworld.evaluate.agent import EpisodeResult
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import ignore_progress
-from agentworld.records.quarantine import OTHER, QUARANTINE, Quarantined, count_reason
+from agentworld.records.quarantine import OTHER, QUARANTINE, QuarantinedRecord, count_reason
 from agentworld.records.trajectory import Turn
 from agentworld.steps.run import run_by_name
 from agentworld.storage.source import digest_of
@@ -232,7 +232,7 @@ def test_reasons_without_end_are_counted_together():
     counts = Counter()
     for number in range(300):
         name = "".join(chr(97 + int(digit)) for digit in str(number))
-        count_reason(counts, Quarantined(file="f", place="", problem=f"{name}: wrong"))
+        count_reason(counts, QuarantinedRecord(file="f", place="", problem=f"{name}: wrong"))
     assert len(counts) == 101
     assert counts[OTHER] == 200
     assert counts.total() == 300

@@ -10,7 +10,7 @@ from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.progress import ignore_progress
-from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
 from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import read_collected, write_trajectories
 from make import records
@@ -141,7 +141,7 @@ def test_bad_events_of_a_recording_have_one_reason(tmp_path):
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     recordings = open_recordings(CollectRecipe(trajectories=str(source), format="asciinema"))
     problems = [item.problem for item in recordings.read(recordings.files[0])]
-    records_of = [Quarantined(file="a", place="", problem=each) for each in problems]
+    records_of = [QuarantinedRecord(file="a", place="", problem=each) for each in problems]
     assert {each.reason for each in records_of} == {
         "line N: the event is not [time, code, text]; correct it"
     }

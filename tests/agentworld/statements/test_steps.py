@@ -13,7 +13,7 @@ import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
 from agentworld.operations.statements import sign, submit
-from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
+from agentworld.records.step_statement import Links, RegisteredVersion, StepStatement, Validation
 from agentworld.signing.declaration import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from agentworld.storage.objects import WriteOnce
@@ -22,7 +22,7 @@ from make import records
 from make.statement import file
 
 AT = "2026-03-01T12:00:00.000+00:00"
-MADE = Registered(
+MADE = RegisteredVersion(
     registered_as="world",
     version=1,
     artifact=records.digest("artifact"),
@@ -40,7 +40,7 @@ SEEN = Validation(
 )
 
 
-def signed(store: Path, told: Registered | Validation = MADE, keys: str = STEP_KEYS) -> dict:
+def signed(store: Path, told: RegisteredVersion | Validation = MADE, keys: str = STEP_KEYS) -> dict:
     envelope = attest(told, ensure_signer(store / "keys" / keys)).envelope.decode()
     return {"kind": told.kind, "envelope": envelope}
 
@@ -87,7 +87,7 @@ def test_of_a_version_the_first_word_stays_whatever_the_registry_links_later(ask
     [
         ({"keys": "simulator"}, "is not trusted"),
         ({"keys": "stranger"}, "is not trusted"),
-        ({"told": SEEN}, "is no Registered"),
+        ({"told": SEEN}, "is no RegisteredVersion"),
     ],
 )
 def test_what_no_step_signed_or_something_else_is_refused(asked, tmp_path, changes, words):

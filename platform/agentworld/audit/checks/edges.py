@@ -41,7 +41,7 @@ class EdgeAudit(Record):
         return self.edge.traffic.num_copied if self.edge else 0
 
 
-class Registered(Protocol):
+class RegistryAgent(Protocol):
     """What the registry has of an agent."""
 
     @property
@@ -61,7 +61,7 @@ class Registered(Protocol):
 
 
 def audit_edge(
-    name: str, agent: Registered, attestations: Attestations, evidence: Evidence
+    name: str, agent: RegistryAgent, attestations: Attestations, evidence: Evidence
 ) -> EdgeAudit:
     """Of an agent that is registered by a name."""
     copies = copies_of(f"{EDGES}/{agent.run}", evidence.mirror)
@@ -91,7 +91,7 @@ def audit_edge(
 
 
 def edge_to(
-    name: str, agent: Registered, sources: Sources, run: AgentRun | None = None
+    name: str, agent: RegistryAgent, sources: Sources, run: AgentRun | None = None
 ) -> EdgeAudit | None:
     """How far it is proven which simulator made an agent; null where nothing was signed.
 

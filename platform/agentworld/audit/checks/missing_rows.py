@@ -13,7 +13,7 @@ from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
 
-class Missing(Record):
+class MissingRows(Record):
     """What a restored ledger does not have, by the names of its copies."""
 
     runs: dict[str, tuple[str, ...]]
@@ -28,7 +28,7 @@ class Missing(Record):
         return [Restore(run=run, lost=names, **fields) for run, names in lost]
 
 
-def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> Missing:
+def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> MissingRows:
     """Without what was declared to be lost already. Nothing is written."""
     # In this order: what a service adds meanwhile is in the ledger before it has a copy.
     names = mirror.names()
@@ -44,4 +44,4 @@ def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> Missing:
         if name not in lost_names:
             runs[run] = (*runs.get(run, ()), name)
     others = lost_statements(dict.fromkeys([*names, *at_genesis]), ledger_names)
-    return Missing(runs=runs, others=tuple(others))
+    return MissingRows(runs=runs, others=tuple(others))

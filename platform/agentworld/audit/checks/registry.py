@@ -20,7 +20,7 @@ from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress
-from agentworld.records.step_statement import Registered
+from agentworld.records.step_statement import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
 from agentworld.signing.registration import check_registration
 
@@ -43,7 +43,7 @@ def verify_version(
     registry: Registry,
     step_keys: TrustedKeys,
     on_progress: OnProgress = ignore_progress,
-    registration: Registered | None = None,
+    registration: RegisteredVersion | None = None,
 ) -> VersionVerification:
     """Checks all that a registry keeps of a version, also by its `registration` in the ledger."""
     ref = stored.version.ref
@@ -75,7 +75,7 @@ def _missing(stored: StoredVersion) -> Iterator[str]:
 
 
 def _problems_of_record(
-    stored: StoredVersion, trusted: TrustedKeys, registration: Registered | None
+    stored: StoredVersion, trusted: TrustedKeys, registration: RegisteredVersion | None
 ) -> Iterator[str]:
     name = stored.version.ref.name
     if stored.record is None:
@@ -119,7 +119,7 @@ def _problems_of_data(stored: StoredVersion, entity: WorldModel | Agent) -> Iter
         )
 
 
-def _problems_of_links(stored: StoredVersion, registration: Registered) -> Iterator[str]:
+def _problems_of_links(stored: StoredVersion, registration: RegisteredVersion) -> Iterator[str]:
     links, signed = stored.links, registration.links
     record = digest_of_record(stored.record)
     if record not in (None, registration.record):

@@ -13,23 +13,23 @@ from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
-from agentworld.records.declaration import DECLARATIONS, InFolder
-from agentworld.records.step_statement import Registered, Validation
+from agentworld.records.declaration import DECLARATIONS, SubjectDeclaration
+from agentworld.records.step_statement import RegisteredVersion, Validation
 from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
 from agentworld.signing.keys import TrustedKeys
 
-_Statement = TypeVar("_Statement", bound=InFolder)
+_Statement = TypeVar("_Statement", bound=SubjectDeclaration)
 
 
 class Registrations(NamedTuple):
     """What was signed of versions when they were registered, the oldest first."""
 
-    counted: tuple[Registered, ...] = ()
-    find_withdrawn: tuple[Registered, ...] = ()
+    counted: tuple[RegisteredVersion, ...] = ()
+    find_withdrawn: tuple[RegisteredVersion, ...] = ()
     """Of those that people took away."""
 
     @property
-    def newest(self) -> Registered | None:
+    def newest(self) -> RegisteredVersion | None:
         """Null for a version that was registered before this was signed."""
         return next(reversed(self.counted), None)
 
@@ -49,7 +49,7 @@ def registrations(
     """Of all versions or of one, those whose signature holds."""
     filters = {"subject": subject} if subject else {}
     # First what was registered: a withdrawal is of one that is there.
-    statements = _holding(attestations.find("registration", **filters), Registered, evidence)
+    statements = _holding(attestations.find("registration", **filters), RegisteredVersion, evidence)
     withdrawn_digests = find_withdrawn(attestations.find("withdrawal", **filters), evidence.trusted)
     return Registrations(
         tuple(statement for statement in statements if statement.digest not in withdrawn_digests),
@@ -66,7 +66,7 @@ def validations(
 
 
 def statement_problems(
-    kind: type[InFolder],
+    kind: type[SubjectDeclaration],
     attestations: Attestations,
     evidence: Evidence,
     at: datetime | None = None,
@@ -115,7 +115,7 @@ def _holding(
     return sorted(statements, key=lambda statement: statement.columns.at)
 
 
-def _describe_content(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
+def _describe_content(envelope: bytes, kind: type[SubjectDeclaration], evidence: Evidence) -> str:
     """What it was signed of; nothing where none of ours signed it."""
     try:
         row = verify_declared(envelope, kind, _keys_of(kind, evidence)).columns
@@ -124,7 +124,7 @@ def _describe_content(envelope: bytes, kind: type[InFolder], evidence: Evidence)
     return _describe(row.subject, row.run)
 
 
-def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
+def _keys_of(kind: type[SubjectDeclaration], evidence: Evidence) -> TrustedKeys:
     """Of who declares, or of the steps."""
     return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
 

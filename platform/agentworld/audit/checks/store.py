@@ -36,7 +36,7 @@ from agentworld.records.declaration import Withdrawal
 from agentworld.records.edge import SignedEdge
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress, share_of
-from agentworld.records.step_statement import Registered, Validation
+from agentworld.records.step_statement import RegisteredVersion, Validation
 from agentworld.storage.simulators import SimulatorStore
 
 _LIST = "the registry's list of versions"
@@ -203,7 +203,7 @@ def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> I
         return
     arguments = sources.ledger.attestations, sources.evidence, sources.at
     for version in versions:
-        for kind in (Registered, Withdrawal):
+        for kind in (RegisteredVersion, Withdrawal):
             of_version = statement_problems(kind, *arguments, subject=str(version.ref))
             yield from readable("what was signed of versions", of_version)
         if version.agent:

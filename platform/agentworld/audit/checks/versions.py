@@ -16,7 +16,7 @@ from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.run import AgentRun
-from agentworld.records.step_statement import Registered
+from agentworld.records.step_statement import RegisteredVersion
 from agentworld.signing.edge import contradictions
 
 
@@ -52,7 +52,9 @@ def registrations_of(ref: VersionRef, sources: Sources) -> Registrations:
     return registrations(sources.ledger.attestations, sources.evidence, str(ref))
 
 
-def all_refs(versions: Iterable[Version], statements: Iterable[Registered]) -> list[VersionRef]:
+def all_refs(
+    versions: Iterable[Version], statements: Iterable[RegisteredVersion]
+) -> list[VersionRef]:
     """All that are there, and those that should be, also where they hide."""
     refs = {version.ref for version in versions}
     refs |= {
@@ -63,8 +65,8 @@ def all_refs(versions: Iterable[Version], statements: Iterable[Registered]) -> l
 
 
 def find_replaced(
-    statements: Iterable[Registered], by_ref: Mapping[str, Registered]
-) -> Iterator[Registered]:
+    statements: Iterable[RegisteredVersion], by_ref: Mapping[str, RegisteredVersion]
+) -> Iterator[RegisteredVersion]:
     """What was registered under a number that the registry gave again, and not once more."""
     newest = {
         (registration.registered_as, registration.record): registration
@@ -104,7 +106,7 @@ def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
 def check_versions(
     refs: Sequence[VersionRef],
     sources: Sources,
-    by_ref: Mapping[str, Registered | None],
+    by_ref: Mapping[str, RegisteredVersion | None],
     on_progress: OnProgress,
 ) -> list[CheckedVersion]:
     """Each, with what was signed of it when it was registered."""
@@ -116,7 +118,10 @@ def check_versions(
 
 
 def check_version(
-    ref: VersionRef, sources: Sources, registration: Registered | None, on_progress: OnProgress
+    ref: VersionRef,
+    sources: Sources,
+    registration: RegisteredVersion | None,
+    on_progress: OnProgress,
 ) -> CheckedVersion:
     """One, whatever there is of it."""
     try:
@@ -137,7 +142,7 @@ def check_version(
 def _verify(
     stored: StoredVersion,
     sources: Sources,
-    registration: Registered | None,
+    registration: RegisteredVersion | None,
     on_progress: OnProgress,
 ) -> VersionVerification:
     verification = verify_version(
@@ -148,7 +153,7 @@ def _verify(
     return verification.model_copy(update={"state": "unsigned"})  # nobody would miss it
 
 
-def describe_missing(registration: Registered) -> str:
+def describe_missing(registration: RegisteredVersion) -> str:
     return (
         f"{registration.ref}: the registry does not have it, and {registration.artifact} was"
         " registered as that; restore that version, or see `agentworld audit withdrawn`"

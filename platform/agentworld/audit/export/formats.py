@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from agentworld.audit.export.openlineage import events
-from agentworld.audit.export.rows import Trained, trained_agents
+from agentworld.audit.export.rows import TrainedAgentRow, trained_agents
 from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.records.base import canonical_json
@@ -46,7 +46,7 @@ def _table(sources: Sources) -> Iterator[str]:
         yield _row(_cells(edge))
 
 
-def _cells(edge: Trained) -> tuple[object, ...]:
+def _cells(edge: TrainedAgentRow) -> tuple[object, ...]:
     run = edge.served
     return (
         edge.version.name,

@@ -26,7 +26,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
-from agentworld.audit.export.rows import Trained, trained_agents
+from agentworld.audit.export.rows import TrainedAgentRow, trained_agents
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Version, VersionRef
 from agentworld.records.base import Digest
@@ -91,7 +91,7 @@ def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
     )
 
 
-def _of_simulator(edge: Trained, versions: Mapping[VersionRef, Version]) -> Iterator[_Work]:
+def _of_simulator(edge: TrainedAgentRow, versions: Mapping[VersionRef, Version]) -> Iterator[_Work]:
     """How a world model became the simulator that a run was served by."""
     if edge.served and edge.world_model and edge.world_model_artifact:
         at = versions[edge.world_model].at.isoformat()
@@ -99,7 +99,7 @@ def _of_simulator(edge: Trained, versions: Mapping[VersionRef, Version]) -> Iter
         yield _Work("simulate", at, _Asset(edge.served.simulator, _SIMULATOR), (model,), {})
 
 
-def _of_agent(edge: Trained, checkpoint: Checkpoint, version: Version) -> _Work:
+def _of_agent(edge: TrainedAgentRow, checkpoint: Checkpoint, version: Version) -> _Work:
     run = edge.served
     parents = tuple(_Asset(parent, _MODEL) for parent in checkpoint.parents)
     simulator = (_Asset(run.simulator, _SIMULATOR),) if run else ()

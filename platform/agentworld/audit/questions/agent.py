@@ -11,7 +11,7 @@ from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.checks.versions import breaks_of_run
-from agentworld.audit.questions.revalidation import Revalidation, Uses
+from agentworld.audit.questions.revalidation import AgentUses, Revalidation
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
@@ -117,7 +117,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     run = as_signed(run, edge)
     evidence = verification_of(run.id, sources) if verify else None
     read = sources.ledger, sources.evidence, sources.store, sources.at
-    use = Uses.read(*read, ref.name).of(ref, agent)
+    use = AgentUses.read(*read, ref.name).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *circles)
     return AgentChain(
         agent=str(ref),

@@ -45,12 +45,12 @@ class Revalidation(Record):
         return f"{sentence}; {self.problem}" if self.problem else sentence
 
 
-class _Dated(Protocol):
+class _Timestamped(Protocol):
     @property
     def at(self) -> str: ...
 
 
-_DatedRecord = TypeVar("_DatedRecord", bound=_Dated)
+_DatedRecord = TypeVar("_DatedRecord", bound=_Timestamped)
 
 
 class UseState(NamedTuple):
@@ -60,7 +60,7 @@ class UseState(NamedTuple):
     revalidate: tuple[Revalidation, ...] = ()
 
 
-class Uses(NamedTuple):
+class AgentUses(NamedTuple):
     """All agents in use, or those of one name, as they were read at one moment."""
 
     agent_uses: Sequence[AgentUse]
@@ -78,7 +78,7 @@ class Uses(NamedTuple):
         store: Path,
         at: datetime | None = None,
         name: str = "",
-    ) -> "Uses":
+    ) -> "AgentUses":
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
         history = agent_uses(ledger.attestations, evidence, name) if evidence else []
         # Names matter to what is in use alone.

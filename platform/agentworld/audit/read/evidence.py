@@ -8,7 +8,7 @@ that somebody took away, or put there.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agentworld.audit.read.declarations import Declared, read_copy
+from agentworld.audit.read.declarations import DeclarationReader, read_copy
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.run import AgentRun
@@ -33,12 +33,12 @@ class Evidence(NamedTuple):
     mirror: WriteOnce
     step_keys: TrustedKeys | None = None
     """Those of the steps that write weights; null trusts none."""
-    cache: Declared | None = None
+    cache: DeclarationReader | None = None
     """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
 
-    def read_declarations(self, attestations: Attestations) -> Declared:
+    def read_declarations(self, attestations: Attestations) -> DeclarationReader:
         """What was declared of the whole ledger."""
-        return self.cache or Declared(attestations, self.mirror, self.trusted)
+        return self.cache or DeclarationReader(attestations, self.mirror, self.trusted)
 
     def for_many(self, attestations: Attestations) -> "Evidence":
         """The same for one audit of many runs."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import spans_of, text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.messages import MessagesOptions, ToolCall, action_of
@@ -51,7 +51,7 @@ class Message(BaseModel):
     timestamp: str | float | None = None
 
 
-class _Use(BaseModel):
+class _ToolUse(BaseModel):
     name: str
     input: JsonValue = None
     id: str | None = None
@@ -64,7 +64,7 @@ class _Result(BaseModel):
 
 
 _MESSAGES = TypeAdapter(dict[str, Message])
-_USE = TypeAdapter(dict[str, _Use])
+_USE = TypeAdapter(dict[str, _ToolUse])
 _RESULT = TypeAdapter(dict[str, _Result])
 
 
@@ -83,7 +83,7 @@ class Anthropic:
             kind_of(block) in _USES + _RESULTS for message in messages for block in blocks(message)
         )
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a list of messages, or an object that has one."""
         settings = MessagesOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, settings))

@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from agentworld.data.importers.atif_events import events_of_document
 from agentworld.data.importers.atif_records import Document
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_row
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.harbor import content_of, is_other_record, is_trajectory, task_of
 from agentworld.data.importers.paths import first_text, text_at
@@ -50,7 +50,7 @@ class Atif:
         version = value.get("schema_version") if isinstance(value, dict) else None
         return isinstance(version, str) and version.startswith("ATIF-")
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a trajectory; what else Harbor writes into its folders is passed over."""
         settings = AtifOptions.model_validate(options.model_dump())
         is_other = is_other_record(file)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import NO_CALL, Episode, Event
 from agentworld.data.importers.observations import observation_of
@@ -86,7 +86,7 @@ class Chat:
         )
         return len(texts) == len(messages) and not is_other and _has_marks(messages)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a list of messages, or an object that has one."""
         settings = ChatOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, settings))

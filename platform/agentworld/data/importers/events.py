@@ -62,7 +62,7 @@ class Pair(NamedTuple):
     observation: int
 
 
-class Assembled(NamedTuple):
+class AssembledEpisode(NamedTuple):
     """An episode as a trajectory."""
 
     trajectory: Trajectory
@@ -72,7 +72,7 @@ class Assembled(NamedTuple):
     """How many events became no turn, by reason."""
 
 
-def assemble(episode: Episode, domain: str) -> Assembled:
+def assemble(episode: Episode, domain: str) -> AssembledEpisode:
     """The trajectory of an episode; a call that its domain cannot render is left out."""
     notes = Counter(event.reason for event in episode.events if event.role == "left out")
     pairs, turns = [], []
@@ -93,7 +93,7 @@ def assemble(episode: Episode, domain: str) -> Assembled:
         tools=episode.tools,
         turns=tuple(turns),
     )
-    return Assembled(trajectory, pairs, +notes)
+    return AssembledEpisode(trajectory, pairs, +notes)
 
 
 def _turn(events: Sequence[Event], pair: Pair, domain: str) -> Turn:

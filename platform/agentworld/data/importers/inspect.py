@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_row
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.inspect_logs import (
@@ -66,7 +66,7 @@ class Inspect:
         evaluation = fields.get("eval")
         return "status" in fields and isinstance(evaluation, dict) and "task" in evaluation
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A log may have many samples."""
         settings = InspectOptions.model_validate(options.model_dump())
         for evaluation, row in samples_of(file):

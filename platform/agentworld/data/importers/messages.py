@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.observations import ObservationOptions, observation_of
@@ -84,7 +84,7 @@ class Messages:
             return False
         return any(message.tool_calls or message.function_call for message in messages)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a list of messages, or an object that has one."""
         settings = MessagesOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, settings))

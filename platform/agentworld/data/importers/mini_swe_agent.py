@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import spans_of, text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.messages import ToolCall, action_of
@@ -98,7 +98,7 @@ class MiniSweAgent:
         form = value.get("trajectory_format") if isinstance(value, dict) else None
         return isinstance(form, str) and form.startswith(_FORMAT)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is an episode; a `.traj.json` file has one."""
         settings = MiniSweAgentOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, file.name, settings))

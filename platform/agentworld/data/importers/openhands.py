@@ -13,9 +13,9 @@ from itertools import chain
 from pydantic import JsonValue, TypeAdapter
 
 from agentworld.data.importers.base import (
-    Imported,
     Importer,
     ImportOptions,
+    ImportResult,
     read_row,
 )
 from agentworld.data.importers.events import Episode
@@ -63,7 +63,7 @@ class OpenHands:
         events = _flat(value if isinstance(value, list) else [value])
         return bool(events) and all(map(_is_of_openhands, events))
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is an episode; rows that are single events are together one."""
         settings = OpenHandsOptions.model_validate(options.model_dump())
         convert, parts = partial(_episode, options=settings), list[JsonValue]()

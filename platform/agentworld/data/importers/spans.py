@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, convert_record
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, convert_record
 from agentworld.data.importers.events import Episode
 from agentworld.data.importers.otlp import Export
 from agentworld.data.importers.rows import Row, rows_of
@@ -44,7 +44,7 @@ class Spans:
             return False
         return first.trace_id is not None and first.span_id is not None
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """An episode for each trace; one of its spans that is none is the trace's problem."""
         settings = SpanOptions.model_validate(options.model_dump())
         last_rows = _last_rows(file)
@@ -52,7 +52,7 @@ class Spans:
         for number, row in enumerate(rows_of(file)):
             spans = _spans_or_problem(row)
             if isinstance(spans, str):
-                yield Imported(row.place, problem=spans)
+                yield ImportResult(row.place, problem=spans)
                 continue
             for span in spans:
                 traces.setdefault(span.trace, []).append(span)

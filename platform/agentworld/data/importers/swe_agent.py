@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import spans_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.paths import first_text, list_in, task_of
@@ -62,7 +62,7 @@ class SweAgent:
         is_of_harness = not {"info", "environment", "history"}.isdisjoint(value)
         return is_of_harness and all(map(_is_step, steps))
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is an episode; a `.traj` file has one."""
         settings = SweAgentOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, file.name, settings))

@@ -11,13 +11,13 @@ from agentworld.records.message import Message
 from agentworld.records.simulator import ConfidencePolicy, SimulatorManifest
 from agentworld.records.usage import Usage
 from agentworld.serving.episodes import session
-from agentworld.serving.episodes.session import Observed
+from agentworld.serving.episodes.session import StepObservation
 
 _UNKNOWN = Confidence()
 _NO_USAGE = Usage()
 
 
-class Metered:
+class MeteredEngine:
     """The engine, with the usage of all that was asked through it.
 
     A request that failed has used the engine's time; how many tokens, nobody tells.
@@ -60,9 +60,9 @@ class Observer:
 
     async def observe(
         self, messages: Sequence[Message], seed: int | None, episode: str
-    ) -> Observed:
+    ) -> StepObservation:
         """An observation, or an EngineError that says why there is none."""
-        retry, metered_engine = self._manifest.retry, Metered(self._engine)
+        retry, metered_engine = self._manifest.retry, MeteredEngine(self._engine)
         for _ in range(retry.attempts - 1):
             try:
                 return await self._ask(metered_engine, messages, seed, episode)
@@ -72,8 +72,8 @@ class Observer:
         return await self._ask(metered_engine, messages, seed, episode)
 
     async def _ask(
-        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
-    ) -> Observed:
+        self, engine: MeteredEngine, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> StepObservation:
         policy = self._manifest.confidence
         if policy.num_samples == 1:
             completion = await self._complete(engine, messages, seed, episode)
@@ -96,10 +96,10 @@ class Observer:
                 kind="unsure",
                 retryable=self._manifest.sampling.temperature > 0,
             )
-        return Observed(observation, confidence, engine.usage, engine.queued_seconds)
+        return StepObservation(observation, confidence, engine.usage, engine.queued_seconds)
 
     async def _complete(
-        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
+        self, engine: MeteredEngine, messages: Sequence[Message], seed: int | None, episode: str
     ) -> Completion:
         request = CompletionRequest(messages, self._manifest.sampling, seed, episode)
         try:

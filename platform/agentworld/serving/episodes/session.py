@@ -26,7 +26,7 @@ from agentworld.scoring.success import outcome
 from agentworld.serving.episodes.store import OpenEpisode
 
 
-class Observed(NamedTuple):
+class StepObservation(NamedTuple):
     """What an action shows, and how sure that is."""
 
     observation: str
@@ -110,7 +110,7 @@ def find_recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
     return None
 
 
-def replay_step(episode: OpenEpisode, action: str) -> Observed:
+def replay_step(episode: OpenEpisode, action: str) -> StepObservation:
     """What the record showed for the next step, byte for byte.
 
     Raises Conflict where the record ends, has another action, or was erased.
@@ -123,7 +123,7 @@ def replay_step(episode: OpenEpisode, action: str) -> Observed:
     step = _same(episode.record[num_steps], action)
     if step.observation is None:
         raise erased_conflict(step)
-    return Observed(step.observation, step.confidence)
+    return StepObservation(step.observation, step.confidence)
 
 
 def _same(step: EpisodeStep, action: str) -> EpisodeStep:
@@ -160,7 +160,7 @@ def observation(manifest: SimulatorManifest, completion: Completion) -> str:
     return text
 
 
-def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeStep:
+def next_step(episode: OpenEpisode, action: str, observed: StepObservation) -> EpisodeStep:
     """The step to store: what was shown, and what it means for the task."""
     number = len(episode.steps) + 1
     text, confidence, usage, _ = observed

@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 
 from agentworld.errors import InputError
 from agentworld.http.errors import failures
-from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
 from agentworld.records.base import Digest, ShortText
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import Authorized
@@ -91,7 +91,7 @@ async def get_aliases(authorized: Authorized, alias_moves: _Book) -> list[AliasC
 
 
 @router.get("/simulators/{simulator}/use", responses=failures(422, 503))
-async def get_use(simulator: Digest, authorized: Authorized, alias_moves: _Book) -> Use:
+async def get_use(simulator: Digest, authorized: Authorized, alias_moves: _Book) -> SimulatorUse:
     """How many runs and episodes are open with any simulator; for operators."""
     authorized.caller.check("operator")
     return await asyncio.to_thread(alias_moves.use, simulator)

@@ -43,7 +43,7 @@ States = Callable[[], Mapping[str, State]]
 """Whether each replica of an engine is asked, by its address."""
 
 
-class Rendered(NamedTuple):
+class MetricsResponse(NamedTuple):
     """The answer to a scrape."""
 
     body: bytes
@@ -87,10 +87,10 @@ class Metrics:
         counts = self._refusals if kind in self._refusals else self._faults
         counts[kind] += 1
 
-    def render(self, accept: str = "") -> Rendered:
+    def render(self, accept: str = "") -> MetricsResponse:
         """The answer to a scrape, in the form that its `Accept` names."""
         encode, content_type = choose_encoder(accept)
-        return Rendered(encode(self), content_type)
+        return MetricsResponse(encode(self), content_type)
 
     def collect(self) -> Iterator[Metric]:
         """Everything; the client library asks for it, in a thread of its own."""

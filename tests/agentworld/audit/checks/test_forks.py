@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from agentworld.audit.checks.signed_log import opening_entry
-from agentworld.ledger.writes import NewStep, Opened
+from agentworld.ledger.writes import EpisodeOpened, NewStep
 from agentworld.records.edge import Traffic
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.log import episode_opened
@@ -25,7 +25,7 @@ def fork(scene, step=1):
     opening = EpisodeOpening(run=scene.run, fork=Source(episode="first", step=step))
     begun = copy_steps(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
     own = records.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
-    scene.ledger.write([Opened(begun)])
+    scene.ledger.write([EpisodeOpened(begun)])
     scene.ledger.write([NewStep(scene.run, own.link(begun.head))])
 
 

@@ -13,7 +13,7 @@ from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.declaration import Withdrawal
-from agentworld.records.step_statement import Registered
+from agentworld.records.step_statement import RegisteredVersion
 from agentworld.signing.declaration import attest, check_attested
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.statements.genesis import now
@@ -164,7 +164,7 @@ def test_what_was_signed_twice_is_withdrawn_at_once(told):
     """By two who handed the same in at the same time."""
     first = told.sources.ledger.attestations.find("registration", subject="hero@1")[0]
     keys = load_trusted(told.store / "keys/steps")
-    known = check_attested(first, Registered, keys)
+    known = check_attested(first, RegisteredVersion, keys)
     later = known.model_copy(update={"at": now()})
     twin = attest(later, ensure_signer(told.store / "keys/steps"))
     told.sources.ledger.attestations.add(twin)

@@ -42,7 +42,7 @@ def play(opening, turns):
     for action, shown in turns:
         if episode.closed:
             break
-        step = session.next_step(episode, action, session.Observed(shown, Confidence()))
+        step = session.next_step(episode, action, session.StepObservation(shown, Confidence()))
         episode.add(step, step_messages(step))
     return episode
 
@@ -129,7 +129,7 @@ def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
     )
     for step in episode.steps:
         shown = session.replay_step(replay, step.action)
-        assert shown == session.Observed(step.observation, step.confidence)
+        assert shown == session.StepObservation(step.observation, step.confidence)
         with pytest.raises(Conflict, match="another action"):
             session.replay_step(replay, step.action + "!")
         replay.add(step, step_messages(step))
