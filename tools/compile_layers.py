@@ -18,10 +18,10 @@ from agentworld.train.trainer import train_rows
 _ONE_BATCH = {"epochs": 1e-9}
 
 recipe = load_recipe(recipe_path("demo"))
-tiny = domain_of(recipe.collect.domain).tiny
-texts = tiny.warm_up(recipe.model.num_warmup_texts, recipe.model.seed)
-model = new_tiny_model(recipe.model, [tiny], texts)
+tiny_model = domain_of(recipe.collect.domain).tiny
+texts = tiny_model.warm_up(recipe.model.num_warmup_texts, recipe.model.seed)
+model = new_tiny_model(recipe.model, [tiny_model], texts)
 with TemporaryDirectory() as scratch:
     one_batch = recipe.cpt.model_copy(update=_ONE_BATCH)
-    rows = warm_up_rows(model, recipe.model, [tiny])
+    rows = warm_up_rows(model, recipe.model, [tiny_model])
     train_rows(model, one_batch, rows, Path(scratch), ignore_progress)

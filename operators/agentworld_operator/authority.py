@@ -111,7 +111,7 @@ def _start_builder(
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     now: datetime,
-    life: timedelta,
+    lifetime: timedelta,
 ) -> x509.CertificateBuilder:
     public = key.public_key()
     return (
@@ -121,7 +121,7 @@ def _start_builder(
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLY)
-        .not_valid_after(now + life)
+        .not_valid_after(now + lifetime)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
 

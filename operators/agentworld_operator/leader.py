@@ -46,7 +46,7 @@ class Leadership:
         self._times = times
         self._clock = clock
         self._observation: LeaseObservation | None = None
-        self._asking = threading.Lock()
+        self._request_lock = threading.Lock()
         """A try goes on in its thread when nobody waits for it any more."""
         self._is_over = False
 
@@ -84,7 +84,7 @@ class Leadership:
             _log.warning("%s; the lease runs out by itself", error)
 
     def _release_lease(self) -> None:
-        with self._asking:
+        with self._request_lock:
             self._is_over = True
             lease = self._cluster.get("Lease", self._name)
             if lease and lease["spec"].get("holderIdentity") == self._identity:
@@ -92,7 +92,7 @@ class Leadership:
 
     def _try(self) -> bool:
         """Whether this one leads now."""
-        with self._asking:
+        with self._request_lock:
             return not self._is_over and self._take_or_renew()
 
     def _take_or_renew(self) -> bool:

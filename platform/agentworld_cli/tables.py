@@ -92,8 +92,8 @@ def _signed(estimate: Estimate | None) -> str:
 
 
 def _columns(score: WorldModelScore) -> list[Estimate | None]:
-    hard = [score.by_tag.get(tag) for tag in ("history", "unseen")]
-    return [score.exact_match, *hard, score.free_running]
+    tagged_scores = [score.by_tag.get(tag) for tag in ("history", "unseen")]
+    return [score.exact_match, *tagged_scores, score.free_running]
 
 
 def _agent(report: AgentReport) -> Table:
@@ -153,9 +153,9 @@ def _table(title: str, first: str) -> Table:
 def _interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
-    return f"{estimate.mean:.3f} [dim]{_terse(estimate.low)}-{_terse(estimate.high)}[/]"
+    return f"{estimate.mean:.3f} [dim]{_two_digits(estimate.low)}-{_two_digits(estimate.high)}[/]"
 
 
-def _terse(share: float) -> str:
+def _two_digits(share: float) -> str:
     """Two digits, so that a row fits into eighty columns."""
     return f"{share:.2f}".replace("0.", ".", 1)

@@ -15,7 +15,7 @@ def transcript(episode: "Episode") -> Iterator[str]:
     """The lines; what an agent or a world said is indented, so that it cannot pose as another."""
     yield f"episode {plain(episode.id)} of run {plain(episode.run)}"
     yield f"simulator {plain(episode.simulator)}"
-    for name, text in _beginnings(episode):
+    for name, text in _start_sections(episode):
         yield f"{name}:"
         yield from _indent(text)
     for step in episode.steps:
@@ -27,7 +27,7 @@ def transcript(episode: "Episode") -> Iterator[str]:
     yield f"ended: {plain(episode.closed)}" if episode.closed else "open"
 
 
-def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
+def _start_sections(episode: "Episode") -> Iterator[tuple[str, str | None]]:
     opening = episode.opening
     if opening is None:
         yield "start", None

@@ -124,7 +124,7 @@ class LineView:
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
-        self._paces: defaultdict[str, _ProgressRate] = defaultdict(_ProgressRate)
+        self._rates: defaultdict[str, _ProgressRate] = defaultdict(_ProgressRate)
         self._last_line = 0.0
 
     def __enter__(self) -> Self:
@@ -141,7 +141,7 @@ class LineView:
     def show(self, steps: Sequence[StepProgress]) -> None:
         """Writes what is new."""
         for step in steps:
-            self._paces[step.step].take(step)
+            self._rates[step.step].take(step)
             is_new = self._states.get(step.step) != step.state
             is_due = time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
             if is_new or (is_due and step.state == "running"):
@@ -151,7 +151,7 @@ class LineView:
         self._states[step.step] = step.state
         self._last_line = time.monotonic()
         has_ended = step.state in _ENDINGS
-        pace = self._paces[step.step]
+        pace = self._rates[step.step]
         message = _ending(step) if has_ended else _middle(step, pace.seconds_remaining)
         sys.stderr.write(f"{step.step:<14} {message}\n")
 

@@ -135,8 +135,8 @@ def _agent(ref: VersionRef) -> Node:
 
 
 def _curve(start: Box, end: Box) -> str:
-    bend = (start.right + end.x) / 2
+    bend_x = (start.right + end.x) / 2
     return (
         f"M{start.right} {start.middle:g}"
-        f"C{bend:g} {start.middle:g} {bend:g} {end.middle:g} {end.x} {end.middle:g}"
+        f"C{bend_x:g} {start.middle:g} {bend_x:g} {end.middle:g} {end.x} {end.middle:g}"
     )

@@ -60,5 +60,5 @@ def _is_valid(certificate: Certificate, now: datetime) -> bool:
 
 def _is_due(certificate: Certificate, now: datetime) -> bool:
     """After two thirds of its life, or where a clock was wrong when it was made."""
-    life = certificate.ends - certificate.begins
-    return not certificate.begins <= now < certificate.begins + life * 2 / 3
+    lifetime = certificate.ends - certificate.begins
+    return not certificate.begins <= now < certificate.begins + lifetime * 2 / 3

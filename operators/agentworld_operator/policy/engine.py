@@ -99,8 +99,8 @@ def _is_verified(pod: Object) -> bool:
 
 
 def _of_pod(pod: Object) -> list[Problem]:
-    inits = _statuses(pod, "initContainerStatuses")
-    containers = [*inits, *_statuses(pod, "containerStatuses")]
+    init_statuses = _statuses(pod, "initContainerStatuses")
+    containers = [*init_statuses, *_statuses(pod, "containerStatuses")]
     problems = [problem for container in containers if (problem := _of_container(container))]
     return [*problems, *_scheduling_problems(pod)]
 

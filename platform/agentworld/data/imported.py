@@ -89,7 +89,7 @@ def import_trajectories(
             f"{redact(source)} was changed while it was read; let it rest and try again"
         )
     if not manifest.chunks:
-        raise InputError(_nothing(redact(source), recordings.form, out))
+        raise InputError(_describe_empty(redact(source), recordings.form, out))
     manifest.write(out / MANIFEST)
     forget_state(out)
     return manifest.digest
@@ -125,14 +125,14 @@ def _import(
                     raise InputError(f"{file.name} {item.place} is no episode: {item.problem}")
                 if item.trajectory and item.trajectory.held_out and not state.has_marks:
                     raise _Marked
-                if tally.add(file, item if state.has_marks else _dealt(recipe, item)):
+                if tally.add(file, item if state.has_marks else _assign_hold_out(recipe, item)):
                     position = {"file": number, "records": count, **tally.position()}
                     state.model_copy(update=position).save(out)
             progress.show(number + 1)
         return tally.finish()
 
 
-def _dealt(recipe: CollectRecipe, item: ImportResult) -> ImportResult:
+def _assign_hold_out(recipe: CollectRecipe, item: ImportResult) -> ImportResult:
     """Held out or not, as the name of its task says, or else its digest."""
     if item.trajectory is None:
         return item
@@ -232,7 +232,7 @@ def _num_characters(trajectory: Trajectory) -> int:
     return sum(len(turn.action) + len(turn.observation) for turn in trajectory.turns)
 
 
-def _nothing(source: str, form: str, out: Path) -> str:
+def _describe_empty(source: str, form: str, out: Path) -> str:
     with (out / QUARANTINE).open(encoding="utf-8", newline="\n") as lines:
         first_line = lines.readline()
         num = 1 + sum(1 for _ in lines)

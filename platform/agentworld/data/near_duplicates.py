@@ -60,15 +60,15 @@ def _similar(
         if not len(rows):
             return
         _, first_places, inverse = np.unique(bucket, return_index=True, return_inverse=True)
-        firsts = rows[first_places[inverse]]
-        is_other = firsts != rows
-        rows, bucket, firsts = rows[is_other], bucket[is_other], firsts[is_other]
+        first_rows = rows[first_places[inverse]]
+        is_other = first_rows != rows
+        rows, bucket, first_rows = rows[is_other], bucket[is_other], first_rows[is_other]
         is_near = np.zeros(len(rows), np.bool_)
         for start in range(0, len(rows), _PAIRS_AT_ONCE):
             batch = slice(start, start + _PAIRS_AT_ONCE)
-            equal = signatures[rows[batch]] == signatures[firsts[batch]]
+            equal = signatures[rows[batch]] == signatures[first_rows[batch]]
             is_near[batch] = equal.mean(axis=1) >= threshold
-        yield from zip(firsts[is_near].tolist(), rows[is_near].tolist(), strict=True)
+        yield from zip(first_rows[is_near].tolist(), rows[is_near].tolist(), strict=True)
         rows, bucket = rows[~is_near], bucket[~is_near]
 
 

@@ -39,10 +39,10 @@ def make_pools(job: PoolJob) -> BatchPools:
     """Makes the samples of one batch."""
     recipe, removed, summary = job.survey.recipe, Counter[str](), Summary()
     samples: dict[Pool, list[Sample]] = {}
-    staying = _staying(job, summary)
+    remaining = _remaining(job, summary)
     if recipe.redact:
-        staying = redact_trajectories(staying, removed)
-    for digest, trajectory in staying:
+        remaining = redact_trajectories(remaining, removed)
+    for digest, trajectory in remaining:
         pool = pool_of(recipe, trajectory, digest)
         sample = make_sample(recipe, trajectory, digest, pool)
         if pool != "held_out" and _is_leak(sample):
@@ -58,7 +58,7 @@ def make_pools(job: PoolJob) -> BatchPools:
     )
 
 
-def _staying(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
+def _remaining(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
     """What stays of a batch, filtered as it was for its survey; all of the batch is counted."""
     batch, recipe = job.survey.batch, job.survey.recipe
     digests = read_column(job.survey.path, "digests").tolist()

@@ -84,9 +84,9 @@ class _Rows:
 
 
 def _is_copy(contents: Hashes) -> Mask:
-    _, firsts = np.unique(contents, return_index=True)
+    _, first_places = np.unique(contents, return_index=True)
     is_copy = np.ones(len(contents), np.bool_)
-    is_copy[firsts] = False
+    is_copy[first_places] = False
     return is_copy
 
 

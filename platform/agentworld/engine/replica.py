@@ -107,7 +107,7 @@ class Replica:
         return completion._replace(queued_seconds=start - arrival)
 
     async def _ask_if_healthy(self, request: CompletionRequest) -> Completion:
-        era, start = self._breaker.enter(), self._clock()
+        generation, start = self._breaker.enter(), self._clock()
         healthy: bool | None = None
         is_down = False
         try:
@@ -122,7 +122,7 @@ class Replica:
             healthy = False if self._clock() - start >= _HANGING_SECONDS else None
             raise
         finally:
-            self._breaker.leave(era, healthy=healthy, is_down=is_down)
+            self._breaker.leave(generation, healthy=healthy, is_down=is_down)
         return completion
 
     async def _ask_if_pinned(self, request: CompletionRequest) -> Completion:

@@ -21,15 +21,15 @@ _log = logging.getLogger(__name__)
 class SupervisedEngine:
     """What is told of an engine that is kept running."""
 
-    def __init__(self, first: ServedEngine, keeping: Future[None]) -> None:
+    def __init__(self, first: ServedEngine, supervision: Future[None]) -> None:
         self.url = first.url
         self.model = first.model
-        self._keeping = keeping
+        self._supervision = supervision
 
     def check(self) -> None:
         """Raises why the engine ended and could not be started again."""
-        if self._keeping.done():
-            self._keeping.result()
+        if self._supervision.done():
+            self._supervision.result()
 
 
 @contextmanager
@@ -41,19 +41,19 @@ def supervise(start: Start) -> Iterator[SupervisedEngine]:
     stopping, first = Event(), Future[ServedEngine]()
     with ThreadPoolExecutor(1, "engine") as threads:
         # One thread for all its life: a server ends with the thread that started it.
-        keeping = threads.submit(_keep, start, stopping, first)
+        supervision = threads.submit(_keep, start, stopping, first)
         try:
-            either: tuple[Future[Any], ...] = first, keeping
+            either: tuple[Future[Any], ...] = first, supervision
             wait(either, return_when=FIRST_COMPLETED)
             if not first.done():
-                keeping.result()
-            engine = SupervisedEngine(first.result(), keeping)
+                supervision.result()
+            engine = SupervisedEngine(first.result(), supervision)
             yield engine
             engine.check()
         except Exception:
             # What failed may only be what a dead engine looks like from outside.
-            if keeping.done():
-                keeping.result()
+            if supervision.done():
+                supervision.result()
             raise
         finally:
             stopping.set()

@@ -172,8 +172,8 @@ def _problem(fault: Fault, limits: Limits) -> tuple[int, Problem]:
         large = f"a body has at most {limits.body_bytes:,} bytes; send less"
         return 413, Problem(kind="input", message=large, retryable=False)
     if fault == "slow":
-        late = f"the request did not arrive in {limits.body_seconds:g} s; try again"
-        return 408, Problem(kind="input", message=late, retryable=True)
+        message = f"the request did not arrive in {limits.body_seconds:g} s; try again"
+        return 408, Problem(kind="input", message=message, retryable=True)
     full = "the service has no room for this now; try again after the seconds in Retry-After"
     return 503, Problem(
         kind="capacity", message=full, retryable=True, retry_after_seconds=_PAUSE_SECONDS

@@ -106,10 +106,10 @@ def _end(row: _Row, reason: CloseReason) -> EpisodeClosed:
 
 
 def _reader(row: _Row, texts: Texts) -> _Reader:
-    return _nothing if row.erased else texts.read
+    return _check_erased if row.erased else texts.read
 
 
-def _nothing(data: bytes | None, digest: Digest) -> None:
+def _check_erased(data: bytes | None, digest: Digest) -> None:
     """What is left of an erased text; raises StoreError where somebody put one there."""
     if data is not None:
         raise StoreError(f"the text {digest} was erased and is there; remove it", retryable=False)

@@ -26,7 +26,7 @@ from agentworld.lineage.base import (
     parse_record,
 )
 from agentworld.lineage.inputs import Inputs
-from agentworld.lineage.mlflow_aliases import every, if_there
+from agentworld.lineage.mlflow_aliases import every, none_if_missing
 from agentworld.lineage.mlflow_datasets import MlflowDataSets, TaskRun
 from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.model_version import (
@@ -65,8 +65,8 @@ class MlflowRegistry(MlflowDataSets):
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         server = Server(uri, patience_seconds)
-        for chatty in ("mlflow", "alembic"):
-            logging.getLogger(chatty).setLevel(logging.WARNING)
+        for name in ("mlflow", "alembic"):
+            logging.getLogger(name).setLevel(logging.WARNING)
         # It prints a traceback of what is told here in a sentence.
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
         client = server.ask(lambda: mlflow.MlflowClient(uri, uri))
@@ -136,13 +136,13 @@ class MlflowRegistry(MlflowDataSets):
         version = self._version(ref)
         run: Run | None = None
         if version.run_id:  # MLflow cannot ask for what has no name
-            run = self._ask(lambda: if_there(lambda: self._client.get_run(version.run_id)))
+            run = self._ask(lambda: none_if_missing(lambda: self._client.get_run(version.run_id)))
         files = self._ask(lambda: self._client.list_artifacts(version.run_id)) if run else []
         model, number = logged_model_of(version), str(ref.version)
         snapshot = MlflowVersion(
             version=version,
             run=run,
-            model=self._ask(lambda: if_there(lambda: self._client.get_logged_model(model))),
+            model=self._ask(lambda: none_if_missing(lambda: self._client.get_logged_model(model))),
             files=self._ask(lambda: self._client.get_model_version_download_uri(ref.name, number)),
         )
         names = {file.path for file in files}
@@ -160,7 +160,7 @@ class MlflowRegistry(MlflowDataSets):
         """Copies the files of a version into a folder."""
         version = self._version(ref)
         model_id = logged_model_of(version)
-        model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(model_id)))
+        model = self._ask(lambda: none_if_missing(lambda: self._client.get_logged_model(model_id)))
         location = model.artifact_location if model else None
         self._ask(lambda: download(version.source, location, target))
 
@@ -261,7 +261,7 @@ class MlflowRegistry(MlflowDataSets):
         return self._ask(read)
 
     def _version(self, ref: VersionRef) -> ModelVersion:
-        version = self._ask(lambda: self._version_if_there(ref))
+        version = self._ask(lambda: self._find_version_or_none(ref))
         if version is None:
             others = self._ask(lambda: self._search(f"name = '{ref.name}'"))
             versions = [other.version for other in others]
@@ -269,8 +269,8 @@ class MlflowRegistry(MlflowDataSets):
             raise absent(ref, versions, [model.name for model in models])
         return version
 
-    def _version_if_there(self, ref: VersionRef) -> ModelVersion | None:
-        return if_there(lambda: self._client.get_model_version(ref.name, str(ref.version)))
+    def _find_version_or_none(self, ref: VersionRef) -> ModelVersion | None:
+        return none_if_missing(lambda: self._client.get_model_version(ref.name, str(ref.version)))
 
     def _search(self, *conditions: str) -> list[VersionRef]:
         search = self._client.search_model_versions

@@ -16,7 +16,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError, StoreError
-from agentworld.lineage.mlflow_aliases import if_there
+from agentworld.lineage.mlflow_aliases import none_if_missing
 from agentworld.lineage.server import Server
 from agentworld.recipes.environment import from_environment
 
@@ -103,9 +103,9 @@ class _Traces:
         return self._server.ask(search)
 
     def _id_of(self, experiment: str) -> str:
-        entity = if_there(lambda: self._client.get_experiment_by_name(experiment))
+        entity = none_if_missing(lambda: self._client.get_experiment_by_name(experiment))
         if entity is None and experiment.isdecimal():
-            entity = if_there(lambda: self._client.get_experiment(experiment))
+            entity = none_if_missing(lambda: self._client.get_experiment(experiment))
         if entity is None:
             names = [
                 experiment.name

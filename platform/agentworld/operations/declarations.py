@@ -43,8 +43,8 @@ def declare_restored(store: Path, reason: str, by: str) -> MissingRows:
         statement_signer = statement_signer_of(Stores.of(store), ledger)
         statement_signer.ensure_genesis(restored=True)
         losses = missing(ledger, evidence.mirror, statement_signer.known_keys())
-        for lost in _declared(losses.declarations, reason, by):
-            statement_signer.declare(lost)
+        for loss in _declared(losses.declarations, reason, by):
+            statement_signer.declare(loss)
         return losses
 
 

@@ -205,9 +205,9 @@ def set_alias(
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
-        book = AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
+        signer = AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
         artifact = simulator.manifest.artifact
-        return book.move(alias, move, artifact, key or new_name(), dry_run=False)
+        return signer.move(alias, move, artifact, key or new_name(), dry_run=False)
 
 
 def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:

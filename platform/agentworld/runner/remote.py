@@ -94,7 +94,7 @@ def local_path(name: str, store: str) -> str:
 def fetch(path: Path) -> Path:
     """The same path, with all that the bucket has there by now, if it is in a working copy."""
     if copy := copy_of(path):
-        copy.bring(path)
+        copy.download(path)
     return path
 
 
@@ -110,14 +110,14 @@ def is_kept(path: Path) -> bool:
     """
     copy = copy_of(path)
     if copy:
-        copy.bring(path)
+        copy.download(path)
     return path.exists() and (copy is None or copy.has(path))
 
 
 def fetch_all(folder: Path, *reads: Path) -> None:
     """What there is of a step's own folder already, and the folders that it reads."""
     if copy := copy_of(folder):
-        copy.bring(*reads, folder)
+        copy.download(*reads, folder)
 
 
 @contextmanager
@@ -220,7 +220,7 @@ def _open_copy(store: str) -> WorkingCopy:
 
 def _refresh(copy: WorkingCopy) -> None:
     """Brings the records that there are by now."""
-    copy.bring(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
+    copy.download(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
 
 
 def _to_local(copy: WorkingCopy, value: object) -> object:
@@ -231,7 +231,7 @@ def _to_local(copy: WorkingCopy, value: object) -> object:
         return value
     path = Path(copy.to_path(value))
     if path.suffix:
-        copy.bring(path)
+        copy.download(path)
     return str(path)
 
 

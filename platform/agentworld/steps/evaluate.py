@@ -140,8 +140,8 @@ def _score(
     *,
     free_running: bool = False,
 ) -> ScoredWorld:
-    rolled = {} if free_running else {"num_free_running": 0}
-    part = recipe.evaluate.model_copy(update=rolled)
+    update = {} if free_running else {"num_free_running": 0}
+    part = recipe.evaluate.model_copy(update=update)
 
     async def ask() -> ScoredWorld:
         try:

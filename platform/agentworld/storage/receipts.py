@@ -70,18 +70,18 @@ class _Receipts:
         self._by_input: dict[tuple[str, Digest], list[FinishedStep]] = {}
 
     def all(self) -> list[FinishedStep]:
-        self._look()
+        self._refresh()
         return [step for step in self._by_name.values() if _is_there(step)]
 
     def with_output(self, output: Digest) -> list[FinishedStep]:
-        self._look()
+        self._refresh()
         return [step for step in self._by_output.get(output, ()) if _is_there(step)]
 
     def with_input(self, step_input: tuple[str, Digest]) -> list[FinishedStep]:
-        self._look()
+        self._refresh()
         return [step for step in self._by_input.get(step_input, ()) if _is_there(step)]
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Reads what was finished since."""
         names = os.listdir(self._folder) if self._folder.is_dir() else []
         for name in names:

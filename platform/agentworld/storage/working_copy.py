@@ -69,18 +69,18 @@ class WorkingCopy:
             return word
         return f"{self.url}/{self._name(Path(word))}".rstrip("/")
 
-    def bring(self, *paths: Path, only: re.Pattern[str] | None = None) -> None:
+    def download(self, *paths: Path, only: re.Pattern[str] | None = None) -> None:
         """Brings the files at and under these paths that are not as the bucket has them.
 
         `only` is for their names from the copy's root on.
         """
-        with translate_errors(redact(self.url)), self._alone():
+        with translate_errors(redact(self.url)), self._hold_lock():
             objects = {
                 name: info for path in paths for name, info in self._list_objects(path).items()
             }
             names = [name for name in objects if only is None or only.fullmatch(name)]
             others = [name for name in names if not _is_of(objects[name], self._path(name))]
-            _run_all(lambda name: self._bring(name, objects[name]), others)
+            _run_all(lambda name: self._download(name, objects[name]), others)
 
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
@@ -108,7 +108,7 @@ class WorkingCopy:
         objects = self._system.find(address, detail=True)
         return {name.removeprefix(f"{self._base}/"): info for name, info in objects.items()}
 
-    def _bring(self, name: str, info: _Info) -> None:
+    def _download(self, name: str, info: _Info) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.draft")
@@ -144,7 +144,7 @@ class WorkingCopy:
         return "" if path == self.root else path.relative_to(self.root).as_posix()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         """Among the processes of this machine, each of which needs the same."""
         with (self.root / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

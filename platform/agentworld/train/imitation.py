@@ -22,7 +22,7 @@ def run(
 ) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
     language_model = load_model(parent)
-    conversations = _pursuits(read_trajectories(trajectories), recipe.imitation_episodes)
+    conversations = _conversations(read_trajectories(trajectories), recipe.imitation_episodes)
     rows = fit(encode(language_model.tokenizer, conversations), recipe.imitation.sequence_tokens)
     metrics = train_rows(language_model, recipe.imitation, rows, out, on_progress)
     return save_checkpoint(
@@ -35,14 +35,14 @@ def run(
     )
 
 
-def _pursuits(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
+def _conversations(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
     """Episodes with a task, good or bad, that a policy for training may see."""
-    pursuits = (
+    task_trajectories = (
         trajectory
         for trajectory in trajectories
         if trajectory.task is not None and not trajectory.held_out
     )
-    for trajectory in islice(pursuits, num_episodes):
+    for trajectory in islice(task_trajectories, num_episodes):
         yield _actions_of(trajectory)
 
 

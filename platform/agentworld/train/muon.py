@@ -22,11 +22,11 @@ class BatchedMuon(torch.optim.Muon):
                 self._step(group)
 
     def _step(self, group: dict[str, Any]) -> None:
-        alike: dict[tuple[int, ...], list[torch.Tensor]] = defaultdict(list)
+        by_shape: dict[tuple[int, ...], list[torch.Tensor]] = defaultdict(list)
         for weight in group["params"]:
             if weight.grad is not None:
-                alike[tuple(weight.shape)].append(weight)
-        for (rows, columns), weights in alike.items():
+                by_shape[tuple(weight.shape)].append(weight)
+        for (rows, columns), weights in by_shape.items():
             update = orthogonalize(self._update(weights, group), group)
             rate = group["lr"] * math.sqrt(max(1, rows / columns))
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])

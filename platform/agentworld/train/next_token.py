@@ -48,8 +48,10 @@ def run(
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
-    tiny = [domain_of(name).tiny for name in dataset.domains]
-    language_model = load_model(parent) if parent else new_tiny_model(model, tiny, _texts(samples))
+    tiny_models = [domain_of(name).tiny for name in dataset.domains]
+    language_model = (
+        load_model(parent) if parent else new_tiny_model(model, tiny_models, _texts(samples))
+    )
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
     rows = on_rank_zero(
@@ -57,7 +59,7 @@ def run(
     )
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
-    texts = [] if is_warm else warm_up_rows(language_model, model, tiny)
+    texts = [] if is_warm else warm_up_rows(language_model, model, tiny_models)
     share = 0.0
     if texts:
         one_epoch = recipe.model_copy(update={"epochs": 1.0})
@@ -79,20 +81,20 @@ def run(
 
 
 def new_tiny_model(
-    model: ModelRecipe, tiny: Sequence[TinyModel], texts: Iterable[str]
+    model: ModelRecipe, tiny_models: Sequence[TinyModel], texts: Iterable[str]
 ) -> LanguageModel:
     """A new model for these domains, whose tokenizer learns from these texts."""
-    pattern = "|".join(tiny_model.pattern for tiny_model in tiny)
+    pattern = "|".join(tiny_model.pattern for tiny_model in tiny_models)
     return new_model(model, train_tokenizer(texts, pattern, model.vocabulary_size))
 
 
 def warm_up_rows(
-    language_model: LanguageModel, model: ModelRecipe, tiny: Sequence[TinyModel]
+    language_model: LanguageModel, model: ModelRecipe, tiny_models: Sequence[TinyModel]
 ) -> list[Row]:
     """What a new model learns before it sees an episode."""
     texts = [
         text
-        for tiny_model in tiny
+        for tiny_model in tiny_models
         for text in tiny_model.warm_up(model.num_warmup_texts, model.seed)
     ]
     return list(encode_texts(language_model.tokenizer, texts)) if texts else []

@@ -23,9 +23,9 @@ class MissingRows(Record):
 
     def declarations(self, reason: str, by: str, at: str) -> list[Restore]:
         """One for each run, and one for all else."""
-        lost = [*self.runs.items(), *([("", self.others)] if self.others else [])]
+        missing_names = [*self.runs.items(), *([("", self.others)] if self.others else [])]
         fields = {"reason": reason, "by": by, "at": at}
-        return [Restore(run=run, lost=names, **fields) for run, names in lost]
+        return [Restore(run=run, lost=names, **fields) for run, names in missing_names]
 
 
 def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> MissingRows:

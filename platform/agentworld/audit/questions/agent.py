@@ -107,7 +107,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
-    bases, circles = _bases(version, world_model, sources)
+    bases, base_problems = _bases(version, world_model, sources)
     live, changed = None, tuple[str, ...]()
     try:
         live = _live(agent, run.simulator, sources)
@@ -118,7 +118,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     evidence = verification_of(run.id, sources) if verify else None
     read = sources.ledger, sources.evidence, sources.store, sources.at
     use = AgentUses.read(*read, ref.name).of(ref, agent)
-    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *circles)
+    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *base_problems)
     return AgentChain(
         agent=str(ref),
         artifact=agent.artifact,

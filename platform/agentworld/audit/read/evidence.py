@@ -65,19 +65,19 @@ class StoredCheckpoints(NamedTuple):
         for length in self.in_ledger.keys() - set(lengths):
             problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
         stored = [(name, self.in_ledger[length]) for name, length in names.items()]
-        good: list[RunCheckpoint] = []
+        valid: list[RunCheckpoint] = []
         for name, envelope in dict.fromkeys([*stored, *self.copies.items()]):
             try:
-                good.append(_verify(name, envelope, run, trusted))
+                valid.append(_verify(name, envelope, run, trusted))
             except EvidenceError as error:
                 problems.append(f"the checkpoint {name} does not verify: {error}")
-        return CheckedCheckpoints(sorted(good, key=lambda checkpoint: checkpoint.length), problems)
+        return CheckedCheckpoints(sorted(valid, key=lambda checkpoint: checkpoint.length), problems)
 
 
 class CheckedCheckpoints(NamedTuple):
     """What was signed of a run, the shortest log first."""
 
-    good: list[RunCheckpoint]
+    valid: list[RunCheckpoint]
     problems: list[str]
 
 

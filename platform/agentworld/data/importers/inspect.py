@@ -82,7 +82,7 @@ def _episode(value: JsonValue, evaluation: Evaluation, options: InspectOptions) 
     tools, problems = tools_of(sample.tools)
     return Episode(
         source=options.source or evaluation.model or "inspect",
-        events=[*problems, *_events(sample, options), *_lost(sample)],
+        events=[*problems, *_events(sample, options), *_run_errors(sample)],
         tools=tools,
         task_id=f"{evaluation.task}/{sample.id}",
         licence=options.licence,
@@ -159,7 +159,7 @@ def _mark_event(event: Event, error: ToolError | None, tool_event: ToolEvent | N
     )
 
 
-def _lost(sample: Sample) -> Iterator[Event]:
+def _run_errors(sample: Sample) -> Iterator[Event]:
     if sample.error:
         yield Event("error", "left out", reason="error that ended the sample")
     for number, _ in enumerate(sample.error_retries or []):

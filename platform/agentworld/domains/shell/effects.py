@@ -97,8 +97,8 @@ class Effects:
     def _copy(self, names: list[str]) -> None:
         if len(names) < 2:
             return
-        *olds, new = map(self.path, names)
-        for old in olds:
+        *old_paths, new = map(self.path, names)
+        for old in old_paths:
             top = f"{new}/{posixpath.basename(old)}" if new in self.folders else new
             for path in self._with_all_below(old):
                 self._write(top + path.removeprefix(old))

@@ -26,13 +26,13 @@ class ExplorerState:
     cwd: str = ""
     folders: dict[str, Folder] = field(default_factory=lambda: {"": Folder()})
     variables: list[str] = field(default_factory=list)
-    met: list[str] = field(default_factory=list)
+    recent_words: list[str] = field(default_factory=list)
     """Words that files were seen to hold."""
 
     def word(self) -> str:
         """A word that some file holds, mostly; else any."""
-        reuse = self.met and self.rng.random() < 0.75
-        return self.rng.choice(self.met if reuse else self.words.contents)
+        reuse = self.recent_words and self.rng.random() < 0.75
+        return self.rng.choice(self.recent_words if reuse else self.words.contents)
 
     def name(self) -> str:
         """A word for a file or a folder."""
@@ -41,7 +41,7 @@ class ExplorerState:
     def phrase(self) -> str:
         """One to three words, mostly new ones."""
         words = self.rng.choices(self.words.contents, k=self.rng.choice((1, 1, 2, 2, 3)))
-        self.met += words
+        self.recent_words += words
         return " ".join(words)
 
     def file(self) -> str:

@@ -168,7 +168,7 @@ def new_explorer(
     state = ExplorerState(rng, solved.words)
     for path, text in solved.files.items():
         state.add_file(path)
-        state.met += text.split()
+        state.recent_words += text.split()
     if pursues_task:
         return ShellExplorer(islice(task_policy(state, solved.steps), num_turns))
     return ShellExplorer(random_policy(state, num_turns))

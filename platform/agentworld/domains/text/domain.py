@@ -73,7 +73,7 @@ class Text:
     @property
     def tiny(self) -> TinyModel:
         """Words, digits, punctuation and white space; nothing to warm up with."""
-        return TinyModel(_PATTERN, _nothing)
+        return TinyModel(_PATTERN, _no_texts)
 
     def prompt(self, start: Start, variant: int = SERVED) -> PromptParts:
         """What the log says of the start, and its tools."""
@@ -147,7 +147,7 @@ def _tasks() -> list[str]:
     return resources.files(__package__).joinpath("prompts.txt").read_text().splitlines()
 
 
-def _nothing(num_texts: int, seed: int) -> Iterator[str]:  # noqa: ARG001  a log has no words to list
+def _no_texts(num_texts: int, seed: int) -> Iterator[str]:  # noqa: ARG001  a log has no words to list
     return iter(())
 
 

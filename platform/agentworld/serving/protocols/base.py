@@ -18,7 +18,7 @@ class Protocol(NamedTuple):
     """The routes of a protocol, each of which calls the same authorized service."""
 
     routes: Sequence[BaseRoute]
-    working: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Holds what the protocol needs while the service runs."""
 
 

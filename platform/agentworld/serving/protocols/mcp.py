@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class ToolsEndpoint:
-    """Takes requests while `working`."""
+    """Takes requests while its `lifespan` lasts."""
 
     def __init__(self) -> None:
         self._managers: dict[Digest, StreamableHTTPSessionManager] = {}
@@ -58,9 +58,9 @@ class ToolsEndpoint:
         self.route = Route("/episodes/{episode}/mcp", self, methods=["POST"])
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
         """Once in its life."""
-        async with asyncio.TaskGroup() as self._working:
+        async with asyncio.TaskGroup() as self._task_group:
             yield
             for task in self._tasks:
                 task.cancel()
@@ -79,7 +79,7 @@ class ToolsEndpoint:
         """A server has one name for good: each simulator has one of its own."""
         if simulator not in self._managers:
             manager, is_ready = _new_manager(simulator), asyncio.Event()
-            self._tasks.append(self._working.create_task(_run(manager, is_ready)))
+            self._tasks.append(self._task_group.create_task(_run(manager, is_ready)))
             await is_ready.wait()
             self._managers.setdefault(simulator, manager)  # somebody else may have been faster
         return self._managers[simulator]
@@ -181,4 +181,4 @@ def _episode(scope: Scope) -> str:
 def open_protocol(_app: FastAPI) -> Protocol:
     """The Model Context Protocol: an episode's tools."""
     endpoint = ToolsEndpoint()
-    return Protocol([endpoint.route], endpoint.working)
+    return Protocol([endpoint.route], endpoint.lifespan)
