@@ -11,7 +11,7 @@ from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.runner.watch import tree_memory_gib
 from agentworld.steps.table import AFTER_GATE, MAIN_JOB
 from agentworld_cli.errors import StepFailed
-from agentworld_cli.views import suited_view
+from agentworld_cli.views import choose_view
 from agentworld_pipelines.local import LOG
 
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -28,7 +28,7 @@ class FinishedJob(NamedTuple):
 def follow(job: subprocess.Popen[bytes], store: Path) -> FinishedJob:
     """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
     peak_memory_gib = 0.0
-    with suited_view(MAIN_JOB) as view:
+    with choose_view(MAIN_JOB) as view:
         while True:
             ended = job.poll() is not None
             view.show(_progress(store))

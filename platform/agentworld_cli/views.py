@@ -51,7 +51,7 @@ class View(Protocol):
         ...
 
 
-def suited_view(steps: Sequence[str]) -> View:
+def choose_view(steps: Sequence[str]) -> View:
     """Bars, or lines where nobody looks at a terminal."""
     return BarView(steps) if sys.stderr.isatty() else LineView()
 
@@ -60,7 +60,7 @@ def suited_view(steps: Sequence[str]) -> View:
 def show_progress(name: str) -> Iterator[OnProgress]:
     """A progress callback for work of this process; shows the time that it takes yet."""
     last = StepProgress(step=name, state="running", started=time.time())
-    with suited_view([name]) as view:
+    with choose_view([name]) as view:
         view.show([last])
 
         def on_progress(done: int, total: int) -> None:

@@ -79,7 +79,7 @@ def graph_of_simulator(view: ScopedView, simulator: Digest) -> tuple[Graph, bool
 def graph_of_agent(view: ScopedView, ref: VersionRef) -> Graph:
     """An agent with all that it was made of; its run may be missing."""
     graph, agent = Graph(), view.agent(ref)
-    run = view.run_if_there(agent.run)
+    run = view.find_run(agent.run)
     if run is None:
         run_node = graph.add(_run(agent.run, "missing run"))
     else:

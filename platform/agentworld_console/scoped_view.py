@@ -86,7 +86,7 @@ class ScopedView:
         (run,) = self._pages.runs(1, id=name)
         return run
 
-    def run_if_there(self, name: str) -> ListedRun | None:
+    def find_run(self, name: str) -> ListedRun | None:
         """A run that is to be there: who sees across tenants is told where it is not."""
         return next(iter(self._pages.runs(1, id=name)), None)
 

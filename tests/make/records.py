@@ -126,7 +126,7 @@ def pinned(store: Path, **fields: object) -> PinnedSimulator:
     simulators = SimulatorStore(store)
     with TemporaryDirectory() as folder:
         (Path(folder) / "model.safetensors").write_bytes(weights())
-        simulators.take_in(Path(folder))
+        simulators.import_model(Path(folder))
     return simulators.keep(manifest(**fields))
 
 

@@ -13,7 +13,12 @@ from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.counting import Counts
 from agentworld.ledger.database import Database, translate_errors
-from agentworld.ledger.erasing import declare_erasure, erase_object, erase_rows, texts_elsewhere
+from agentworld.ledger.erasing import (
+    declare_erasure,
+    erase_object,
+    erase_rows,
+    texts_of_other_episodes,
+)
 from agentworld.ledger.logs import Logs
 from agentworld.ledger.migrate import migrate
 from agentworld.ledger.orphans import orphan_rows
@@ -194,7 +199,7 @@ class Ledger:
         what was interrupted.
         """
         with self._database.transaction() as connection:
-            digests = texts_elsewhere(connection, episode)
+            digests = texts_of_other_episodes(connection, episode)
             if not episodes.is_erased(connection, episode):
                 self._texts.check_readable(digests)
         with self._database.transaction() as connection:

@@ -29,7 +29,7 @@ def import_world(
     recipe = with_world(recipe, sampling=sampling)
     freeze_manifest(ArtifactManifest(files={}), model, recipe)
     _check_loadable(model)
-    return pin_model(SimulatorStore(store).take_in(model, on_progress), model, recipe, store)
+    return pin_model(SimulatorStore(store).import_model(model, on_progress), model, recipe, store)
 
 
 def _check_loadable(model: Path) -> None:

@@ -47,7 +47,7 @@ def installed_engine(kind: EngineKind) -> InstalledEngine:
     return InstalledEngine(image, None if image else lock_digest(kind))
 
 
-def version_elsewhere(kind: EngineKind) -> str | None:
+def container_engine_version(kind: EngineKind) -> str | None:
     """Of an engine that is in its image alone; null for one that is installed here.
 
     Raises InputError where nobody says it.

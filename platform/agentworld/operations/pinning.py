@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agentworld.engine.programs import is_installed
 from agentworld.engine.server import serve
 from agentworld.errors import InputError
-from agentworld.operations.installed import installed_engine, version_elsewhere
+from agentworld.operations.installed import container_engine_version, installed_engine
 from agentworld.pinning.manifest import pin
 from agentworld.pinning.seed_probe import prove_seeds
 from agentworld.recipes import Recipe
@@ -48,7 +48,7 @@ def freeze_manifest(
         recipe.engine,
         lock=current.lock,
         image=current.image,
-        version=version_elsewhere(recipe.engine.kind),
+        version=container_engine_version(recipe.engine.kind),
         context_tokens=recipe.simulate.context_tokens or context_tokens(model),
         trained_on=trained_on,
     )

@@ -36,10 +36,10 @@ class RegistrySettings(BaseSettings):
     """How long a registry may be down before a step fails."""
 
 
-def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegistry":
+def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "MlflowRegistry":
     """The registry that a store's versions are in; raises InputError and StoreError.
 
-    It may be down for what the environment says, and for `most_patience` seconds at most.
+    It may be down for what the environment says, and for `max_patience_seconds` at most.
     """
     from agentworld.lineage.mlflow import MlflowRegistry
     from agentworld.lineage.mlflow_datasets import TaskRun
@@ -56,7 +56,7 @@ def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegist
         # A server keeps files where it was told to, and one with workspaces takes no other place.
         None if settings.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
         task=TaskRun(settings.mlflow_run_id, settings.mlflow_experiment_id) if is_task else None,
-        patience_seconds=min(settings.agentworld_mlflow_patience_seconds, most_patience),
+        patience_seconds=min(settings.agentworld_mlflow_patience_seconds, max_patience_seconds),
     )
 
 

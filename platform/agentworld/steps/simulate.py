@@ -36,7 +36,7 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         registry.fetch(ref, model_of(out))
-        artifact = simulators.take_in(model_of(out), on_progress)
+        artifact = simulators.import_model(model_of(out), on_progress)
         if artifact.digest != world_model.artifact:
             raise InputError(f"the files of {ref} are not those that were registered; restore them")
         simulator = pin_model(artifact, model_of(out), settings, store, world_model.domains)

@@ -126,7 +126,9 @@ class SimulatorStore:
     def __init__(self, store: Path) -> None:
         self._root = store / "simulators"
 
-    def take_in(self, model: Path, on_progress: OnProgress = ignore_progress) -> ArtifactManifest:
+    def import_model(
+        self, model: Path, on_progress: OnProgress = ignore_progress
+    ) -> ArtifactManifest:
         """Copies a model's files into the store; raises InputError for one that is not safe."""
         check_safe(model)
         files = model_files(model)
@@ -135,7 +137,7 @@ class SimulatorStore:
             on_progress, 2 * sum(path.stat().st_size for path in files.values())
         )
         return ArtifactManifest(
-            files={name: self._take_in(path, counter) for name, path in files.items()}
+            files={name: self._import_file(path, counter) for name, path in files.items()}
         )
 
     def keep(self, manifest: SimulatorManifest) -> PinnedSimulator:
@@ -176,7 +178,7 @@ class SimulatorStore:
     def _file(self, digest: Digest) -> Path:
         return self._root / "files" / _hex(digest)
 
-    def _take_in(self, path: Path, counter: ProgressCounter) -> Digest:
+    def _import_file(self, path: Path, counter: ProgressCounter) -> Digest:
         digest = digest_file(path, counter.add)
         target = self._file(digest)
         if target.is_file() and digest_file(target, counter.add) == digest:

@@ -20,7 +20,7 @@ from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
-from agentworld.train.rollout import Policy, Rollout, roll_out_all
+from agentworld.train.rollout import Policy, Rollout, rollout_all
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import TrainerProgress
 
@@ -52,7 +52,7 @@ def run(
         def play(prompts: Sequence[Sequence[Message]], trainer: GRPOTrainer) -> dict[str, object]:
             batch = [tasks[prompt[0]["content"]] for prompt in prompts]
             current_policy = replace(policy, step=trainer.state.global_step)
-            return _columns(runner.run(roll_out_all(current_policy, practice.world, batch)))
+            return _columns(runner.run(rollout_all(current_policy, practice.world, batch)))
 
         trainer = GRPOTrainer(
             model=language_model.model,

@@ -39,7 +39,7 @@ def whole_episode(sample: Sample) -> Conversation:
     return Conversation(messages, sample.targets)
 
 
-def one_turn_each(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversation]:
+def split_turns(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversation]:
     """A conversation for each target turn, whose answer begins with a thought."""
     for target in sample.targets:
         turn = sample.turns[target]

@@ -19,7 +19,7 @@ from agentworld.train.encode import (
     encode,
     encode_texts,
     fit,
-    one_turn_each,
+    split_turns,
     whole_episode,
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
@@ -115,4 +115,4 @@ def _texts(samples: list[Sample]) -> Iterator[str]:
 def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:
     if recipe.reasoning == "off":
         return [whole_episode(sample)]
-    return one_turn_each(sample, REASONERS[recipe.reasoning](recipe, sample))
+    return split_turns(sample, REASONERS[recipe.reasoning](recipe, sample))

@@ -130,7 +130,7 @@ class Policy:
         return str(text)
 
 
-async def roll_out_all(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Rollout]:
+async def rollout_all(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Rollout]:
     """Plays every task to its end; raises SimulatorError when half of them are holes."""
     attempts = [Rollout(task) for task in tasks]
     await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))

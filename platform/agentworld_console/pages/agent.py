@@ -18,7 +18,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
     ref = VersionRef.parse(request.path_params["agent"])
     agent = view.agent(ref)
     force = request.query_params.get("check") == "1"
-    run = view.run_if_there(agent.run)
+    run = view.find_run(agent.run)
     values: dict[str, object] = {"ref": str(ref), "agent": agent, "run": rows.run_link(agent.run)}
     if run is None or run.opening is None:
         problem = "is not in the ledger" if run is None else "is garbled in the ledger"

@@ -8,7 +8,7 @@ from agentworld.engine import programs
 from agentworld.engine.programs import is_installed, program
 from agentworld.errors import InputError
 from agentworld.lineage.base import WorldModel
-from agentworld.operations.installed import version_elsewhere
+from agentworld.operations.installed import container_engine_version
 from agentworld.operations.pinning import freeze_manifest, pin_model
 from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import ArtifactManifest
@@ -38,7 +38,7 @@ def chosen(**simulate) -> Recipe:
 def test_an_engine_that_is_here_tells_its_own_version(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_VERSION", "transformers 1")
     assert is_installed("transformers-serve")
-    assert version_elsewhere("transformers-serve") is None
+    assert container_engine_version("transformers-serve") is None
 
 
 def test_nobody_installs_somebodys_endpoint():

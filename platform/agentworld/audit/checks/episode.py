@@ -102,12 +102,12 @@ def episode_problems(
     names = list(bounds)
     for start in range(0, len(names), _AT_ONCE):
         group = names[start : start + _AT_ONCE]
-        read = _read_together(group, ledger)
+        read = _read_batch(group, ledger)
         for name in group:
             yield from _problems(name, read.get(name), bounds[name], log, ledger)
 
 
-def _read_together(names: list[str], ledger: Ledger) -> dict[str, Episode]:
+def _read_batch(names: list[str], ledger: Ledger) -> dict[str, Episode]:
     """Nothing where one of them cannot be read: each is then read by itself, which tells why."""
     try:
         with reading("a run's episodes"):

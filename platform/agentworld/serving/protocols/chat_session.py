@@ -62,7 +62,7 @@ def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
     return Conversation(instruction, before, texts[-1])
 
 
-async def take_alone(
+async def take_single_step(
     authorized: AuthorizedService, run: str, request: ChatRequest, key: str | None
 ) -> EpisodeStep:
     """The one step of an episode of its own, which what was told comes before.
