@@ -25,7 +25,7 @@ class Registrations(NamedTuple):
     """What was signed of versions when they were registered, the oldest first."""
 
     counted: tuple[RegisteredVersion, ...] = ()
-    find_withdrawn: tuple[RegisteredVersion, ...] = ()
+    withdrawn: tuple[RegisteredVersion, ...] = ()
     """Of those that people took away."""
 
     @property
