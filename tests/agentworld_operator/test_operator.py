@@ -52,7 +52,7 @@ class Idle:
     def __init__(self, kind):
         self.kind = kind
 
-    def affected(self, kind, resource):
+    def affected_names(self, kind, resource):
         return [resource["metadata"]["name"]] if kind == self.kind else []
 
     async def clean_up(self, _name):
