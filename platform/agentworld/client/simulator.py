@@ -127,13 +127,13 @@ class SimulatorClient:
     async def close_run(self, final_weights: Digest, signature: str | None = None) -> AgentRun:
         """Ends the run with the weights that it made, and who wrote them says so by a signature."""
         closing = RunClosing(final_weights=final_weights, signature=signature)
-        path = f"/runs/{self._entered().id}/close"
+        path = f"/runs/{self._current_run().id}/close"
         self.run = await self._ask(_RUN, "POST", path, closing, resend=True)
         return self.run
 
     async def attest(self, claim: Claim) -> SignedEdge:
         """What the service signs of the agent that the run made."""
-        path = f"/runs/{self._entered().id}/edge"
+        path = f"/runs/{self._current_run().id}/edge"
         return await self._ask(_EDGE, "PUT", path, claim, resend=True)
 
     async def file(self, statement: StepStatement) -> str:
