@@ -106,7 +106,7 @@ class Listens(WorkingCopy):
         self.order.append(name)
 
     def _bring(self, name: str, info) -> None:
-        super()._bring(name, info)
+        super()._download(name, info)
         self.brought.append(name)
 
 
