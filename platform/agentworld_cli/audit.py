@@ -134,9 +134,9 @@ def dataset(
     for reader in audit.world_models:
         name, stages = _to_markup(reader.world_model), ", ".join(reader.stages)
         tree.add(f"world model {name} {brief(reader.artifact)}: read by {stages}")
-    for simulator in audit.simulators:
-        branch = tree.add(f"simulator {simulator.simulator} of {_to_markup(simulator.world_model)}")
-        for trained_agent in simulator.agents:
+    for entry in audit.simulators:
+        branch = tree.add(f"simulator {entry.simulator} of {_to_markup(entry.world_model)}")
+        for trained_agent in entry.agents:
             _add_agent(branch, trained_agent)
     trees.print(tree)
 

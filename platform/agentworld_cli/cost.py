@@ -90,7 +90,7 @@ def _table(report: "Costs", by: _By) -> Table:
     """A line for each, and their total."""
     from agentworld.records.run import LOCAL_TENANT
 
-    tenants = {cost.tenant for cost in report.costs} - {LOCAL_TENANT}
+    tenants = {entry.tenant for entry in report.costs} - {LOCAL_TENANT}
     names = [name for name in _NAMES[by] if name in (by, "run", "agent") or tenants]
     footers = ["total", *[""] * (len(names) - 1)]
     table = Table(
@@ -105,9 +105,9 @@ def _table(report: "Costs", by: _By) -> Table:
     )
     for name, total in _figures(report.total, report.currency).items():
         table.add_column(Text(name), Text(total), justify="right", no_wrap=True)
-    for cost in report.costs:
-        cells = (plain(_format_name(cost, name)) for name in names)
-        table.add_row(*map(Text, (*cells, *_figures(cost, report.currency).values())))
+    for entry in report.costs:
+        cells = (plain(_format_name(entry, name)) for name in names)
+        table.add_row(*map(Text, (*cells, *_figures(entry, report.currency).values())))
     return table
 
 
