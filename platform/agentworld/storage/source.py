@@ -37,7 +37,7 @@ _LOCAL = "file://"
 _WEB = ("http://", "https://")
 _LINES = Kinds[Callable[[str], Iterator[bytes]]](
     group="agentworld.sources",
-    what="source of recordings",
+    noun="source of recordings",
     attribute="read_lines",
     modules={
         "ledger": "agentworld.operations.recorded_episodes",
@@ -104,7 +104,7 @@ class SourceFile(NamedTuple):
                 sha256.update(piece)
         return "sha256:" + sha256.hexdigest()
 
-    def beside(self, path: str) -> "SourceFile":
+    def sibling(self, path: str) -> "SourceFile":
         """The file at a path that begins in this one's folder; it may not be there."""
         folder, name = self.address.rpartition("/")[0], path
         while name.startswith("../"):

@@ -102,9 +102,9 @@ def _events(sample: Sample, options: InspectOptions) -> Iterator[Event]:
 
 def _of_messages(exchanges: Exchanges, start: str) -> Iterator[Event]:
     waiting = defaultdict[str, deque[int]](deque)
-    for number, event in enumerate(exchanges.events):
-        if event:
-            waiting[event.id].append(number)
+    for number, call_event in enumerate(exchanges.events):
+        if call_event:
+            waiting[call_event.id].append(number)
     messages = {f"messages[{number}]": message for number, message in enumerate(exchanges.messages)}
     for event in events_of(exchanges.messages, start):
         if event.role != "observation":
