@@ -20,8 +20,8 @@ def main(environment: Path, files: list[str]) -> None:
     (packages,) = environment.glob("lib/python3*/site-packages")
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python")]
     while missing := _missing(packages, set(pins)):
-        exactly = [f"{name}=={pins[name]}" for name in sorted(missing)]
-        subprocess.run([*pip, "install", "-q", "--no-deps", *exactly], check=True)
+        pinned_requirements = [f"{name}=={pins[name]}" for name in sorted(missing)]
+        subprocess.run([*pip, "install", "-q", "--no-deps", *pinned_requirements], check=True)
 
 
 def _missing(packages: Path, pinned: set[str]) -> set[str]:
@@ -36,7 +36,7 @@ def _missing(packages: Path, pinned: set[str]) -> set[str]:
             (canonicalize_name(one.name), extra)
             for name, asked_extra in required
             if name in installed
-            for one in _required(installed[name].requires or [], asked_extra)
+            for one in _requirements(installed[name].requires or [], asked_extra)
             for extra in ("", *one.extras)
         }
         if requirements <= required:
@@ -44,7 +44,7 @@ def _missing(packages: Path, pinned: set[str]) -> set[str]:
         required |= requirements
 
 
-def _required(lines: list[str], extra: str) -> Iterator[Requirement]:
+def _requirements(lines: list[str], extra: str) -> Iterator[Requirement]:
     for requirement in map(Requirement, lines):
         if not requirement.marker or requirement.marker.evaluate({"extra": extra}):
             yield requirement

@@ -13,21 +13,25 @@ _PARTICIPLES = frozenset(
     "told found made filed meant gone kept shown said seen asked given taken tried heard held"
     " sought wanted answered chosen named listed known touched lasting begun drawn laid written"
     " sent believed bought brought caught coming emptied excused grown leaving looked outdone paid"
-    " removing spent swept telling turned".split()
+    " removing spent swept telling turned acted acting asking became began claimed continued"
+    " covered dealt exchanged fetched followed forked going keeping leased located met missed"
+    " planned played prepared reached retried rolled speaking spelled staying typed used"
+    " working".split()
 )
 _ADVERBS = frozenset(
-    "then afterwards again already among anew anyway away else elsewhere maybe otherwise patiently"
-    " perhaps seldom somewhere soon still sure thus too twice under wherever yet".split()
+    "afterwards again already among anew anyway away else elsewhere enough everywhere exactly"
+    " here into maybe mine once otherwise ours patiently perhaps seldom somewhere soon still sure"
+    " theirs then there thus together too twice under up wherever yet".split()
 )
 _SENTENCES = frozenset(
-    "came everybody everything go_on goes_on going_on in_our_words in_words knows me nobody"
-    " nobody_came say says silent somebody something took untold was whatever whichever"
-    " whom".split()
+    "came each everybody everything go_on goes_on going_on hand_in hear how in_our_words in_words"
+    " knows let_go me nobody nobody_came say says several silent some somebody something speak"
+    " took untold was whatever whichever who whom whose".split()
 )
 _METAPHORS = frozenset(
-    "adopter door doors entrance errand exotic hopeless house keeper news notary room rooms sealer"
-    " seat seats sight slip strays stranger teller trouble troubles twin twins wander wire"
-    " wires".split()
+    "adopter bend book desk door doors entrance era errand essence exotic hopeless house keeper"
+    " news night notary pursuit pursuits room rooms sealer seat seats sight slip stranger strays"
+    " teller tick ticking ticks trouble troubles turnstile twin twins wander wire wires".split()
 )
 FORBIDDEN = _PARTICIPLES | _ADVERBS | _SENTENCES | _METAPHORS
 

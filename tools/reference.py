@@ -38,7 +38,13 @@ from agentworld.storage.stores import Stores
 from agentworld_cli.errors import exit_code
 from agentworld_cli.main import app
 
-_STEP = (remote.Settings, registry.Settings, installed.Settings, ClientSettings, Stores)
+_STEP = (
+    remote.WorkingCopySettings,
+    registry.RegistrySettings,
+    installed.ContainerSettings,
+    ClientSettings,
+    Stores,
+)
 PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {
     "agentworld": (
         "The command line.",
@@ -54,27 +60,27 @@ PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {
     ),
     "python -m agentworld.serving.main": (
         "The simulator service.",
-        (serving.Settings, Secrets, TracingSettings),
+        (serving.ServiceSettings, Secrets, TracingSettings),
     ),
     "python -m agentworld_console.main": (
         "The console; it also reads the variables of the stores and of the registry.",
-        (agentworld_console.settings.Settings,),
+        (agentworld_console.settings.ConsoleSettings,),
     ),
     "python -m agentworld_operator.main": (
         "The operator.",
         (
-            agentworld_operator.settings.Settings,
+            agentworld_operator.settings.OperatorSettings,
             agentworld_operator.settings.WebhookSettings,
             agentworld_pipelines.settings.ServerSettings,
         ),
     ),
     "python -m agentworld_operator.first_secrets": (
         "The job that makes the Secrets.",
-        (agentworld_operator.first_secrets.Settings,),
+        (agentworld_operator.first_secrets.SecretSettings,),
     ),
     "python -m agentworld.pinning.verifier": (
         "The init container that checks an engine's weights.",
-        (verifier.Settings,),
+        (verifier.VerifierSettings,),
     ),
 }
 
@@ -110,15 +116,19 @@ def commands() -> str:
 def _command(command: Any, name: str) -> Iterator[str]:
     nested = getattr(command, "commands", None)
     if nested:
-        for verb, each in nested.items():
-            yield from _command(each, f"{name} {verb}")
+        for verb, subcommand in nested.items():
+            yield from _command(subcommand, f"{name} {verb}")
         return
     text = "\n".join(line.strip() for line in command.help.splitlines()).strip()
     yield f"\n## {name}\n\n{text}\n\n" + _head("argument or option", "default", "meaning")
-    for each in command.params:
-        values = each.default if isinstance(each.default, list | tuple) else [each.default]
-        default = "required" if each.required else _default(", ".join(map(_word, values)))
-        yield _row(f"`{_usage(each)}`", default, each.help or "")
+    for parameter in command.params:
+        values = (
+            parameter.default
+            if isinstance(parameter.default, list | tuple)
+            else [parameter.default]
+        )
+        default = "required" if parameter.required else _default(", ".join(map(_word, values)))
+        yield _row(f"`{_usage(parameter)}`", default, parameter.help or "")
 
 
 def _usage(parameter: Any) -> str:
@@ -153,9 +163,9 @@ def failures() -> str:
 
 def _classes(kind: type[errors.AgentworldError]) -> Iterator[type[errors.AgentworldError]]:
     yield kind
-    for each in kind.__subclasses__():
-        if each.__module__ == errors.__name__:
-            yield from _classes(each)
+    for subclass in kind.__subclasses__():
+        if subclass.__module__ == errors.__name__:
+            yield from _classes(subclass)
 
 
 def environment() -> str:
@@ -179,11 +189,11 @@ def _variables(kind: type[BaseSettings]) -> Iterator[str]:
     for name, field in kind.model_fields.items():
         names = [f"{prefix}{name}".upper()]
         if isinstance(field.validation_alias, AliasChoices):
-            names = [str(each) for each in field.validation_alias.choices]
+            names = [str(choice) for choice in field.validation_alias.choices]
         default = "required" if field.is_required() else _default(field.default)
         if kind is Stores:
             default = "in `--store`"
-        variable = " or ".join(f"`{each}`" for each in names)
+        variable = " or ".join(f"`{name}`" for name in names)
         yield _row(variable, type_words(field), default, words.get(name, ""))
 
 

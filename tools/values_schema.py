@@ -90,7 +90,7 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "
 
 def schema(text: str) -> Schema:
     """Of a chart's values.yaml."""
-    values, descriptions = yaml.safe_load(text), dict(_described(text))
+    values, descriptions = yaml.safe_load(text), dict(_read_descriptions(text))
     whole = _of("", values, descriptions)
     # Helm hands it to a chart that is a part of another one.
     whole["properties"]["global"] = {"type": "object"}
@@ -118,7 +118,7 @@ def _of(path: str, value: object, descriptions: dict[str, str]) -> Schema:
     return described
 
 
-def _described(text: str) -> Iterator[tuple[str, str]]:
+def _read_descriptions(text: str) -> Iterator[tuple[str, str]]:
     """Each value that has a `# --` above it, by its whole name."""
     lines = text.splitlines()
 

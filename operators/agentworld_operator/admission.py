@@ -6,10 +6,10 @@ from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.errors import ClusterError, InputError, SimulatorError
-from agentworld.records.alias import Use
+from agentworld.records.alias import SimulatorUse
 from agentworld_operator.policy.admission import (
     AdmissionRequest,
-    Denied,
+    Denial,
     check_deletion,
     check_simulator,
     spec_of_alias,
@@ -28,10 +28,10 @@ class Admission:
         self._cluster = cluster
         self._service = service
 
-    async def decide(self, request: AdmissionRequest) -> Denied | None:
+    async def decide(self, request: AdmissionRequest) -> Denial | None:
         """Null lets it in. What cannot be found out keeps it out."""
         if request.namespace != self._cluster.namespace:
-            return Denied(f"this operator is of the namespace {self._cluster.namespace}")
+            return Denial(f"this operator is of the namespace {self._cluster.namespace}")
         try:
             match request.kind.kind, request.operation:
                 case "Simulator", "DELETE":
@@ -43,31 +43,31 @@ class Admission:
                 case "SimulatorAlias", "CREATE" | "UPDATE":
                     return await self._move_alias(request)
         except (ClusterError, SimulatorError) as error:
-            return Denied(str(error), 503)
+            return Denial(str(error), 503)
         return None
 
-    async def _delete_simulator(self, request: AdmissionRequest) -> Denied | None:
+    async def _delete_simulator(self, request: AdmissionRequest) -> Denial | None:
         if await self._is_terminating():
             return None
         aliases = await asyncio.to_thread(self._cluster.all, "SimulatorAlias")
         return check_deletion(request.object_name, aliases.objects, await self._use(request))
 
-    async def _use(self, request: AdmissionRequest) -> Use | None:
+    async def _use(self, request: AdmissionRequest) -> SimulatorUse | None:
         digest = ((request.old and request.old.status) or {}).get("digest")
         try:
             return await self._service.use(digest) if digest else None
         except (SimulatorError, InputError):
             return None
 
-    async def _move_alias(self, request: AdmissionRequest) -> Denied | None:
+    async def _move_alias(self, request: AdmissionRequest) -> Denial | None:
         if not request.is_spec_changed:
             return None
         spec = spec_of_alias(request)
-        if isinstance(spec, Denied):
+        if isinstance(spec, Denial):
             return spec
         meaning = resolve(spec, (await self._simulators(spec)).get)
         if isinstance(meaning, Problem):
-            return Denied(meaning.message, 422)
+            return Denial(meaning.message, 422)
         alias_move = move(spec, meaning, request.user_info.username or "nobody")
         try:
             if is_recorded(await self._service.last(request.object_name), alias_move):
@@ -75,7 +75,7 @@ class Admission:
             dry = bool(request.dry_run)
             await self._service.move(request.object_name, alias_move, request.uid, dry_run=dry)
         except InputError as error:
-            return Denied(str(error), 409)
+            return Denial(str(error), 409)
         return None
 
     async def _simulators(self, spec: AliasSpec) -> dict[str, Object | None]:
@@ -84,7 +84,7 @@ class Admission:
             name: await asyncio.to_thread(self._cluster.get, "Simulator", name) for name in names
         }
 
-    async def _end_alias(self, request: AdmissionRequest) -> Denied | None:
+    async def _end_alias(self, request: AdmissionRequest) -> Denial | None:
         """A namespace that goes is not kept by a service that is gone already."""
         by, dry = request.user_info.username or "nobody", bool(request.dry_run)
         try:

@@ -27,9 +27,9 @@ class Applier:
         built_hash = hash(json.dumps(built, sort_keys=True))
         if current and self._applied.get((kind, name)) == (built_hash, _state(current)):
             return
-        applied = await asyncio.to_thread(self._cluster.apply, built)
-        self._cache.put(kind, applied)
-        self._applied[kind, name] = built_hash, _state(applied)
+        resource = await asyncio.to_thread(self._cluster.apply, built)
+        self._cache.put(kind, resource)
+        self._applied[kind, name] = built_hash, _state(resource)
 
 
 def _state(current: Object) -> object:

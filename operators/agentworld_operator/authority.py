@@ -28,7 +28,7 @@ from agentworld_operator.policy.certificates import (
     Certificate,
     CertificateSet,
     Decision,
-    unexpired,
+    without_expired,
 )
 
 Files = Mapping[str, bytes]
@@ -63,7 +63,7 @@ def apply_decision(files: Files, decision: Decision, names: Sequence[str], now: 
         case "renew authority":
             old = {
                 certificate.id
-                for certificate in unexpired(read_certificates(files).authorities, now)
+                for certificate in without_expired(read_certificates(files).authorities, now)
             }
             previous = [certificate for certificate in _bundle(files) if _id(certificate) in old]
             own = {name: files[name] for name in ("tls.crt", "tls.key") if name in files}
@@ -111,7 +111,7 @@ def _start_builder(
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     now: datetime,
-    life: timedelta,
+    lifetime: timedelta,
 ) -> x509.CertificateBuilder:
     public = key.public_key()
     return (
@@ -121,7 +121,7 @@ def _start_builder(
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLY)
-        .not_valid_after(now + life)
+        .not_valid_after(now + lifetime)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
 

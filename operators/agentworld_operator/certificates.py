@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from agentworld.cluster.api_resources import Object, typed
+from agentworld.cluster.api_resources import Object, type_fields
 from agentworld.cluster.client import Cluster
 from agentworld_operator.authority import Files, apply_decision, read_certificates
 from agentworld_operator.periodic import every
@@ -66,7 +66,7 @@ class CertificateRenewal:
 
     def _write(self, secret: Object, files: Files) -> None:
         data = {name: base64.b64encode(content).decode() for name, content in files.items()}
-        self._cluster.replace({**typed("Secret"), **secret, "data": data})
+        self._cluster.replace({**type_fields("Secret"), **secret, "data": data})
 
     def _publish(self, bundle: str) -> None:
         name = self._target.configuration
@@ -79,7 +79,7 @@ class CertificateRenewal:
             return
         for client in clients:
             client["caBundle"] = bundle
-        self._cluster.replace({**typed(_CONFIGURATION), **configuration})
+        self._cluster.replace({**type_fields(_CONFIGURATION), **configuration})
 
 
 def _files(secret: Object) -> Files:

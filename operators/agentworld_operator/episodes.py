@@ -29,7 +29,7 @@ class OpenEpisodes:
         """Of one simulator; null where nobody knows."""
         return None if self._counts is None else self._counts.get(digest, 0)
 
-    async def ask(self, changed: Callable[[Digest], None]) -> None:
+    async def ask(self, on_change: Callable[[Digest], None]) -> None:
         """Asks once; `changed` hears of every simulator whose number is another one."""
         before, self._counts = self._counts, await self._fetch()
         if (before is None) != (self._counts is None):
@@ -37,7 +37,7 @@ class OpenEpisodes:
         previous, current = before or {}, self._counts or {}
         for digest in previous.keys() | current.keys():
             if previous.get(digest, 0) != current.get(digest, 0):
-                changed(digest)
+                on_change(digest)
 
     async def _fetch(self) -> Mapping[Digest, int] | None:
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.access.secret import RUN_TOKENS, new_secret
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.client import ApiServer, Cluster, configuration
 from agentworld.cluster.names import OPERATOR
 from agentworld.errors import ClusterError
@@ -27,7 +27,7 @@ _CONFLICT = 409
 _USER = "agentworld"
 
 
-class Settings(BaseSettings):
+class SecretSettings(BaseSettings):
     """The Secrets' names, as AGENTWORLD_KEYS_SECRET and so on; one without a name is not made."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
@@ -73,7 +73,7 @@ def database(host: str, databases: Sequence[str]) -> Files:
     return {name: value.encode("ascii") for name, value in credentials.items()}
 
 
-def make_all(settings: Settings, cluster: Cluster) -> list[str]:
+def make_all(settings: SecretSettings, cluster: Cluster) -> list[str]:
     """Creates what is not there, and says of each Secret what became of it."""
     now = datetime.now(UTC)
     factories: list[tuple[str | None, Callable[[], Files]]] = [
@@ -89,7 +89,7 @@ def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) 
     data = {key: base64.b64encode(value).decode() for key, value in files.items()}
     metadata = {"name": name, "labels": dict(labels), "annotations": annotations}
     try:
-        cluster.create({**typed("Secret"), "metadata": metadata, "data": data})
+        cluster.create({**type_fields("Secret"), "metadata": metadata, "data": data})
     except ClusterError as error:
         if error.status != _CONFLICT:
             raise
@@ -103,7 +103,7 @@ def main() -> int:
 
 
 def _run() -> None:
-    settings = from_environment(Settings)
+    settings = from_environment(SecretSettings)
     client_configuration = configuration(settings.kubeconfig)
     for line in make_all(
         settings, Cluster(ApiServer(client_configuration), settings.namespace, OPERATOR)

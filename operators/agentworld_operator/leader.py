@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from agentworld.cluster.api_resources import Object, typed
+from agentworld.cluster.api_resources import Object, type_fields
 from agentworld.cluster.client import Cluster
 from agentworld.errors import ClusterError
 from agentworld_operator import timestamps
@@ -46,7 +46,7 @@ class Leadership:
         self._times = times
         self._clock = clock
         self._observation: LeaseObservation | None = None
-        self._asking = threading.Lock()
+        self._request_lock = threading.Lock()
         """A try goes on in its thread when nobody waits for it any more."""
         self._is_over = False
 
@@ -59,8 +59,8 @@ class Leadership:
 
     async def keep(self) -> None:
         """Renews; returns when this one leads no longer."""
-        renewed = self._clock()
-        while (remaining_seconds := self._times.renewal - (self._clock() - renewed)) > 0:
+        renewal_time = self._clock()
+        while (remaining_seconds := self._times.renewal - (self._clock() - renewal_time)) > 0:
             request_time = self._clock()
             try:
                 # Not `wait_for`, which may forget that it was cancelled as the answer came.
@@ -68,7 +68,7 @@ class Leadership:
                     is_leader = await asyncio.to_thread(self._try)
                 if not is_leader:
                     break
-                renewed = request_time  # and not when the answer came, which may be late
+                renewal_time = request_time  # and not when the answer came, which may be late
             except ClusterError as error:
                 _log.warning("%s", error)
             except TimeoutError:
@@ -84,7 +84,7 @@ class Leadership:
             _log.warning("%s; the lease runs out by itself", error)
 
     def _release_lease(self) -> None:
-        with self._asking:
+        with self._request_lock:
             self._is_over = True
             lease = self._cluster.get("Lease", self._name)
             if lease and lease["spec"].get("holderIdentity") == self._identity:
@@ -92,7 +92,7 @@ class Leadership:
 
     def _try(self) -> bool:
         """Whether this one leads now."""
-        with self._asking:
+        with self._request_lock:
             return not self._is_over and self._take_or_renew()
 
     def _take_or_renew(self) -> bool:
@@ -113,7 +113,7 @@ class Leadership:
         same = before.get("holderIdentity") == holder
         turns = before.get("leaseTransitions", 0) + (0 if same or not holder else 1)
         return {
-            **typed("Lease"),
+            **type_fields("Lease"),
             "metadata": lease["metadata"] if lease else {"name": self._name},
             "spec": before
             | {

@@ -29,12 +29,12 @@ from agentworld_operator.leader import Leadership, Times
 from agentworld_operator.operator import Operator, Reconcilers
 from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.service import Service
-from agentworld_operator.settings import Settings, WebhookSettings
+from agentworld_operator.settings import OperatorSettings, WebhookSettings
 from agentworld_operator.webhook import ServingCertificate, serve
 from agentworld_pipelines.settings import ServerSettings
 
 
-async def operate(settings: Settings, webhook: WebhookSettings) -> None:
+async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
     """Waits until it leads, and works until it is told to stop; raises where it leads no longer.
 
     The webhook is served all the while, whoever leads.
@@ -91,10 +91,10 @@ async def _run_as_leader(
     tasks = [asyncio.create_task(work) for work in coroutines]
     renewal = asyncio.create_task(leadership.keep())
     try:
-        ended, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)
-        if ended == {renewal}:
+        done, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)
+        if done == {renewal}:
             raise ClusterError("another replica leads; this one begins anew")
-        for task in ended:
+        for task in done:
             task.result()
     finally:
         for task in (*tasks, renewal):
@@ -103,7 +103,7 @@ async def _run_as_leader(
 
 
 def _build_operator(
-    settings: Settings, webhook: WebhookSettings, cluster: Cluster, service: Service
+    settings: OperatorSettings, webhook: WebhookSettings, cluster: Cluster, service: Service
 ) -> Operator:
     cache, identities = Cache(), Identities(read_file)
     episodes = OpenEpisodes(settings.service_url, settings.service_token)
@@ -136,7 +136,7 @@ def main() -> int:
 
 def _run() -> None:
     with suppress(asyncio.CancelledError):
-        asyncio.run(operate(from_environment(Settings), from_environment(WebhookSettings)))
+        asyncio.run(operate(from_environment(OperatorSettings), from_environment(WebhookSettings)))
 
 
 if __name__ == "__main__":

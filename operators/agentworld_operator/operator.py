@@ -21,7 +21,7 @@ from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.periodic import every, retry
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 from agentworld_operator.watches import Stopped, Watches
 
 _log = logging.getLogger(__name__)
@@ -57,13 +57,13 @@ class Operator:
         self._aliases = Controller(cluster, cache, reconcilers.aliases)
         self._schedules = Controller(cluster, cache, reconcilers.schedules)
 
-    async def run(self, login: Callable[..., Any], settings: Settings) -> None:
+    async def run(self, login: Callable[..., Any], settings: OperatorSettings) -> None:
         """Works until it is cancelled; what a watch lost, the next list finds.
 
         Raises ClusterError where it cannot watch any more.
         """
         await self._prepare()
-        watches = Watches(self._cluster.namespace, self._cache, self._changed, login)
+        watches = Watches(self._cluster.namespace, self._cache, self._on_change, login)
         failures: list[BaseException] = []
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -101,12 +101,12 @@ class Operator:
             selector = "" if kind in OWN else DIGEST_LABEL
             listing = await asyncio.to_thread(self._cluster.all, kind, selector)
             for resource in self._cache.replace(kind, *listing):
-                self._changed(kind, resource)
+                self._on_change(kind, resource)
 
-    def _changed(self, kind: str, resource: Object) -> None:
-        self._simulators.changed(kind, resource)
-        self._aliases.changed(kind, resource)
-        self._schedules.changed(kind, resource)
+    def _on_change(self, kind: str, resource: Object) -> None:
+        self._simulators.on_change(kind, resource)
+        self._aliases.on_change(kind, resource)
+        self._schedules.on_change(kind, resource)
 
     async def _ask_for_episodes(self) -> None:
         await self._episodes.ask(self._episodes_changed)

@@ -108,9 +108,9 @@ class RecurringRuns:
 
         if (pipeline, queue) not in self._versions:
             placement = load_placement(self._placement) if self._placement else Placement()
-            placement = placement.queued(queue) if queue else placement
+            placement = placement.with_queue(queue) if queue else placement
             with TemporaryDirectory() as folder:
-                compiled = Path(folder) / "pipeline.yaml"
-                compile_pipeline(compiled, pipeline, placement, self._image)
-                self._versions[pipeline, queue] = upload(self._connection, compiled)
+                path = Path(folder) / "pipeline.yaml"
+                compile_pipeline(path, pipeline, placement, self._image)
+                self._versions[pipeline, queue] = upload(self._connection, path)
         return self._versions[pipeline, queue]

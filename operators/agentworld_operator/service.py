@@ -7,7 +7,7 @@ import httpx
 from pydantic import TypeAdapter
 
 from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
-from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
 from agentworld.records.base import Digest
 
 _SECONDS = 5.0
@@ -43,9 +43,9 @@ class Service:
         except NotFound:
             return None
 
-    async def use(self, simulator: Digest) -> Use:
+    async def use(self, simulator: Digest) -> SimulatorUse:
         """What is open with a simulator."""
-        return Use.model_validate(await self._ask("GET", f"/simulators/{simulator}/use"))
+        return SimulatorUse.model_validate(await self._ask("GET", f"/simulators/{simulator}/use"))
 
     async def _ask(self, method: str, path: str, key: str = "", **arguments: Any) -> object:
         try:

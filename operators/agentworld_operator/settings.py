@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
-class Settings(BaseSettings):
+class OperatorSettings(BaseSettings):
     """Addresses and names; what becomes of a Simulator is said in the Simulator."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)

@@ -14,7 +14,7 @@ from agentworld.cluster.names import DIGEST_LABEL
 from agentworld.errors import ClusterError
 from agentworld_operator.cache import OWN, WATCHED, Cache
 
-Changed = Callable[[str, Object], None]
+OnChange = Callable[[str, Object], None]
 """Is called with a kind and an object of it that is new, another one, or gone."""
 
 
@@ -26,13 +26,13 @@ class Watches:
     """Of one namespace, with credentials from `login`."""
 
     def __init__(
-        self, namespace: str, cache: Cache, changed: Changed, login: Callable[..., Any]
+        self, namespace: str, cache: Cache, on_change: OnChange, login: Callable[..., Any]
     ) -> None:
         self.insights = Insights()
         """What kopf knows of the API server."""
         self._namespace = namespace
         self._cache = cache
-        self._changed = changed
+        self._on_change = on_change
         self._login = login
 
     async def run(self) -> NoReturn:
@@ -80,7 +80,7 @@ class Watches:
                 self._cache.drop(kind, resource)
                 changes = [resource]
             for change in changes:
-                self._changed(kind, change)
+                self._on_change(kind, change)
 
         selector = resource_selector(kind)
         kopf.on.event(*selector, id=f"watch-{kind.lower()}", registry=registry)(watch)

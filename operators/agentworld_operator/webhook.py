@@ -18,14 +18,14 @@ from aiohttp import web
 
 from agentworld.errors import InputError
 from agentworld_operator.periodic import every
-from agentworld_operator.policy.admission import AdmissionRequest, Denied, answer, read_review
+from agentworld_operator.policy.admission import AdmissionRequest, Denial, answer, read_review
 
 _log = logging.getLogger(__name__)
 
 _MOST_BYTES = 8 * 2**20
 """An API server takes 3 MiB, and sends an object with the one before it."""
 
-Decide = Callable[[AdmissionRequest], Awaitable[Denied | None]]
+Decide = Callable[[AdmissionRequest], Awaitable[Denial | None]]
 
 
 class RequestTimeouts(NamedTuple):
@@ -152,7 +152,7 @@ def application(
             raise web.HTTPBadRequest(text="the request broke off") from error
         except InputError as error:
             return web.Response(status=400, text=str(error))
-        decided = await _decided(decide, admission_request, timeouts.decide_seconds)
+        decided = await _decide(decide, admission_request, timeouts.decide_seconds)
         return web.json_response(answer(admission_request.uid, decided))
 
     async def ready(_request: web.Request) -> web.Response:
@@ -164,16 +164,16 @@ def application(
     return app
 
 
-async def _decided(decide: Decide, request: AdmissionRequest, seconds: float) -> Denied | None:
+async def _decide(decide: Decide, request: AdmissionRequest, seconds: float) -> Denial | None:
     subject = f"{request.operation} of {request.kind.kind} {request.object_name}"
     try:
         async with asyncio.timeout(seconds):
             denied = await decide(request)
     except TimeoutError:
-        denied = Denied("who had to be asked did not answer in time; try again", 504)
+        denied = Denial("who had to be asked did not answer in time; try again", 504)
     except Exception:  # noqa: BLE001 - an edge: a mistake of ours is answered as one, and lets nothing in
         _log.exception("%s: our mistake", subject)
-        denied = Denied("the operator made a mistake, which its log shows", 500)
+        denied = Denial("the operator made a mistake, which its log shows", 500)
     if denied:
         _log.info(
             "%s by %s is refused: %s", subject, json.dumps(request.user_info.username), denied[0]

@@ -5,14 +5,14 @@
 from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
-from agentworld_pipelines.concluding import concluded
+from agentworld_pipelines.concluding import with_conclusion
 from agentworld_pipelines.placement import Placement
-from agentworld_pipelines.placing import placed
+from agentworld_pipelines.placing import step_adder
 
 
 def agent(placement: Placement | None = None) -> BaseComponent:
     """Placed on a cluster, or to run here."""
-    step = placed(placement)
+    step = step_adder(placement)
 
     @dsl.pipeline(
         name="agent", description="An agent whose training in a simulator can be audited."
@@ -20,9 +20,9 @@ def agent(placement: Placement | None = None) -> BaseComponent:
     def pipeline(recipe: str, store: str, simulator: str = "") -> None:
         """As for the world model; the simulator by its alias or its digest, or the recipe's."""
         job = {"recipe": recipe, "store": store}
-        with concluded(step, "agent", **job):
-            collected = step("collect", **job).output
-            inputs = {"collected": collected, "simulator": simulator}
+        with with_conclusion(step, "agent", **job):
+            collected_folder = step("collect", **job).output
+            inputs = {"collected": collected_folder, "simulator": simulator}
             imitated = step("imitate", **job, **inputs).output
             run = step("open_run", **job, imitated=imitated).output
             agent = step("agent", **job, imitated=imitated, run=run).output

@@ -23,10 +23,10 @@ IMAGE = "agentworld:0.1.0"
 _TEXT = '''
 def {name}({parameters}) -> str:
     """{does}"""
-    from agentworld_pipelines.retries import retried
+    from agentworld_pipelines.retries import call_with_retries
     from {module} import {function}
 
-    return retried({function}, "{name}", {arguments})
+    return call_with_retries({function}, "{name}", {arguments})
 '''
 
 _STAGES = "agentworld_pipelines.stages"
@@ -48,10 +48,10 @@ def gate(recipe: str, store: str, report: str) -> NamedTuple(
     "Verdict", [("folder", str), ("Output", str), ("reason", str)]
 ):
     """Whether the world model may go on."""
-    from agentworld_pipelines.retries import retried
+    from agentworld_pipelines.retries import call_with_retries
     from agentworld_pipelines.stages import decide
 
-    return tuple(retried(decide, recipe, store, report))
+    return tuple(call_with_retries(decide, recipe, store, report))
 
 
 @_component
@@ -60,9 +60,9 @@ def conclude(
 ) -> str:
     """How the run ended, whatever happened."""
     from agentworld.steps.conclude import conclude
-    from agentworld_pipelines.retries import retried
+    from agentworld_pipelines.retries import call_with_retries
 
-    return retried(conclude, pipeline, recipe, store, job, status)
+    return call_with_retries(conclude, pipeline, recipe, store, job, status)
 
 
 def _component_of(step: Step) -> BaseComponent:
@@ -80,7 +80,7 @@ def _component_of(step: Step) -> BaseComponent:
         module=module,
         function=function,
     )
-    return _component(_defined(step.name, text))
+    return _component(_define(step.name, text))
 
 
 def _parameter(step_input: Input) -> str:
@@ -88,7 +88,7 @@ def _parameter(step_input: Input) -> str:
     return f"{step_input.name}: str{default}"
 
 
-def _defined(name: str, text: str) -> Callable[..., str]:
+def _define(name: str, text: str) -> Callable[..., str]:
     """The function of a text; `inspect` finds the text, and Kubeflow asks it."""
     file = f"<component {name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

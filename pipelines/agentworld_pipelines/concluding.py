@@ -6,7 +6,7 @@ from agentworld.steps.table import CONCLUDE
 from agentworld_pipelines.placing import Step
 
 
-def concluded(step: Step, pipeline: str, recipe: object, store: object) -> dsl.ExitHandler:
+def with_conclusion(step: Step, pipeline: str, recipe: object, store: object) -> dsl.ExitHandler:
     """What stands around all other steps of a pipeline."""
     ending = step(
         CONCLUDE,

@@ -23,7 +23,7 @@ from agentworld.operations.serving import deployed_service
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import digest_json
 from agentworld.runner.run import run_planned
-from agentworld.steps.deploy import Naming, plan_by
+from agentworld.steps.deploy import AliasTarget, plan_by
 from agentworld.steps.table import STEPS
 from agentworld_pipelines import objects
 from agentworld_pipelines.deployment import Target
@@ -51,7 +51,7 @@ def deployed(recipe: str, store: str, simulator: str, target: str) -> str:
     return run_planned(STEPS["deploy"], planner, recipe, store, simulator)
 
 
-def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Naming) -> None:
+def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: AliasTarget) -> None:
     objects.check_servable(naming.simulator.manifest)
     server = ApiServer(configuration(settings.kubeconfig))
     rollout = _Rollout(Cluster(server, namespace, PIPELINES), naming, target)
@@ -65,7 +65,7 @@ def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Na
 class _Rollout:
     """One simulator and its alias in a namespace, for as long as the deployment grants it."""
 
-    def __init__(self, cluster: Cluster, naming: Naming, target: Target) -> None:
+    def __init__(self, cluster: Cluster, naming: AliasTarget, target: Target) -> None:
         self._cluster = cluster
         self._naming = naming
         self._target = target

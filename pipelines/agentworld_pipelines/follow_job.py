@@ -29,10 +29,10 @@ from agentworld.recipes import load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
 from agentworld.runner.code import code_digest
 from agentworld.runner.progress import ProgressFile, progress_path, read_progress
-from agentworld.runner.remote import anywhere, fetch
+from agentworld.runner.remote import fetch, on_store
 from agentworld.steps.run import folder_for
 from agentworld.storage.receipts import RECEIPT, read_receipt
-from agentworld.storage.working_copy import there
+from agentworld.storage.working_copy import address_of
 from agentworld_pipelines.job_parts import name_of
 from agentworld_pipelines.job_reporter import JobReporter, Pods, ProgressReporter
 from agentworld_pipelines.job_status import JobStatus, job_status
@@ -50,7 +50,7 @@ _Answer = TypeVar("_Answer")
 _RETRY_HINT = "begin the step again, and it resumes from what is kept"
 
 
-@anywhere
+@on_store
 def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
     """The folder of a stage that several nodes trained, now or before.
 
@@ -63,7 +63,7 @@ def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str
         return str(folder)
     place = Place.model_validate_json(nodes)
     assert place.nodes is not None
-    addresses = [there(address) for address in (recipe, store, *inputs)]
+    addresses = [address_of(address) for address in (recipe, store, *inputs)]
     built = train_job(stage, addresses, folder, place)
     pods = pods_of(built["metadata"]["name"], place.nodes)
     task = _Task(stage, Path(store), built, pods)
@@ -82,7 +82,7 @@ def run_in_job(step: str, arguments: Sequence[str], place: str, finished: Finish
     """
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
-    addresses = [there(argument) for argument in arguments]
+    addresses = [address_of(argument) for argument in arguments]
     code = code_digest(step, tuple(domain_names()))  # of all domains: whose it runs, it says later
     name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code])
     step_place, profile = Place.model_validate_json(place), settings.seccomp_profile

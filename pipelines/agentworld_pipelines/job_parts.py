@@ -28,12 +28,12 @@ def name_of(step: str, content: object) -> str:
 def metadata_of(name: str, component: str, command: Sequence[str], place: Place) -> Object:
     """The command is the step, its recipe, its store and whatever else it is given."""
     step, recipe, store, *_ = command
-    queued = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
+    queue_labels = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
     return {
         "name": name,
         "labels": {
             **part_labels(f"agentworld-{component}", "agentworld-pipelines", component=component),
-            **{label: value for label, value in queued.items() if value},
+            **{label: value for label, value in queue_labels.items() if value},
         },
         "annotations": {
             f"{GROUP}/step": step,
@@ -43,7 +43,7 @@ def metadata_of(name: str, component: str, command: Sequence[str], place: Place)
     }
 
 
-def sealed(job: Object) -> Object:
+def with_digest(job: Object) -> Object:
     """With the digest of what it was built with, and that without the server's own fields."""
     built = {BUILT: digest_json([job["metadata"], job["spec"]])}
     annotations = {**job["metadata"]["annotations"], **built}
@@ -72,7 +72,7 @@ def environment_of(place: Place) -> list[Object]:
     return [*plain, *secret]
 
 
-def mounted(place: Place) -> list[tuple[Object, str]]:
+def volumes_of(place: Place) -> list[tuple[Object, str]]:
     """A pod's volumes, and where each is mounted."""
     mounts: list[tuple[Object, str]] = [
         ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)

@@ -103,7 +103,7 @@ class ProgressReporter:
         self._store = store
         self._stage = stage
         self._seconds = seconds
-        self._began: tuple[float, int] | None = None
+        self._first_seen: tuple[float, int] | None = None
         self._last_report = (0.0, "")
 
     def report(self, job: Object) -> None:
@@ -122,14 +122,14 @@ class ProgressReporter:
         if progress is None or not progress.total:
             return ""
         # From where it was seen first: a stage that resumes has not done all of it just now.
-        if self._began is None or progress.done < self._began[1]:
-            self._began = (now, progress.done)
-        began, first = self._began
+        if self._first_seen is None or progress.done < self._first_seen[1]:
+            self._first_seen = (now, progress.done)
+        start, first = self._first_seen
         progress_text = f"{progress.done} of {progress.total}"
         if progress.done == first:
             return progress_text
         remaining_seconds = (
-            (now - began) / (progress.done - first) * (progress.total - progress.done)
+            (now - start) / (progress.done - first) * (progress.total - progress.done)
         )
         return f"{progress_text}, {duration_text(remaining_seconds)} left"
 

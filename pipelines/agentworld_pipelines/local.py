@@ -10,9 +10,9 @@ from pathlib import Path
 
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import read_progress
-from agentworld.runner.remote import located
+from agentworld.runner.remote import local_store
 from agentworld.runner.step import output_of
-from agentworld.storage.working_copy import there
+from agentworld.storage.working_copy import address_of
 
 LOG = "pipeline.log"
 
@@ -21,7 +21,7 @@ def start(recipe: str, store: Path) -> subprocess.Popen[bytes]:
     """Starts the job in a store's folder; it ends with status 0 when every step is finished."""
     with (store / LOG).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", __name__, recipe, there(str(store))],
+            [sys.executable, "-m", __name__, recipe, address_of(str(store))],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -38,7 +38,7 @@ def run(recipe: str, store: str) -> None:
     from agentworld_pipelines.agent import agent
     from agentworld_pipelines.world_model import world_model
 
-    home = located(store)
+    home = local_store(store)
     root = str(home / "kfp")
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
     world_model()(recipe=recipe, store=store)

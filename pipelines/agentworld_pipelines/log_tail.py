@@ -28,26 +28,26 @@ class LogTail:
 
     def unseen(self, text: str) -> list[str]:
         """The lines that were not seen, without their times; an unfinished one comes later."""
-        lines = list(_timed(text))
+        lines = list(_split_times(text))
         fresh, num_repeats = [], self._at_last
-        for at, message in lines:
-            if at == self._last and num_repeats:
+        for time, message in lines:
+            if time == self._last and num_repeats:
                 num_repeats -= 1
-            elif self._last is None or at >= self._last:
-                fresh.append((at, message))
+            elif self._last is None or time >= self._last:
+                fresh.append((time, message))
         if fresh:
-            self._last = max(at for at, _ in fresh)
-            self._at_last = sum(at == self._last for at, _ in lines)
+            self._last = max(time for time, _ in fresh)
+            self._at_last = sum(time == self._last for time, _ in lines)
         return [message for _, message in fresh]
 
 
-def _timed(text: str) -> Iterator[_Line]:
+def _split_times(text: str) -> Iterator[_Line]:
     *lines, _unfinished = text.split("\n")
-    at = datetime.min.replace(tzinfo=UTC)
+    time = datetime.min.replace(tzinfo=UTC)
     for line in lines:
         stamp, _, message = line.partition(" ")
         try:
-            at = datetime.fromisoformat(stamp)
+            time = datetime.fromisoformat(stamp)
         except ValueError:  # the rest of a line that was too long for one
             message = line
-        yield at, message
+        yield time, message

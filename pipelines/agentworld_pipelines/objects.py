@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from agentworld.cluster.api_resources import Object, typed
+from agentworld.cluster.api_resources import Object, type_fields
 from agentworld.cluster.names import MOVED_BY, part_labels
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.serving import Weights
@@ -11,9 +11,9 @@ from agentworld.cluster.records.view import ConditionView, SimulatorView
 from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
-from agentworld.steps.deploy import Naming
+from agentworld.steps.deploy import AliasTarget
 from agentworld.storage.address import redact
-from agentworld.storage.working_copy import is_bucket, there
+from agentworld.storage.working_copy import address_of, is_bucket
 from agentworld_pipelines.deployment import Target
 
 _DIGITS = 12
@@ -21,7 +21,7 @@ _PULL_FAILURES = ("InvalidImageName", "ErrImageNeverPull")
 """What no waiting mends; a registry that is gone, or a pool that is full, may be back."""
 
 
-def simulator_name(naming: Naming) -> str:
+def simulator_name(naming: AliasTarget) -> str:
     """Of the object that is made for it."""
     return f"{naming.alias}-{naming.simulator.digest.removeprefix('sha256:')[:_DIGITS]}"
 
@@ -41,12 +41,12 @@ def check_servable(manifest: SimulatorManifest) -> None:
         )
 
 
-def simulator(naming: Naming, target: Target, name: str) -> Object:
+def simulator(naming: AliasTarget, target: Target, name: str) -> Object:
     """The object that an operator serves."""
     labels = part_labels("agentworld-simulator", "agentworld-pipelines", instance=naming.alias)
     serving = target.deployment.serving_of(_weights(target, naming))
     return {
-        **typed("Simulator"),
+        **type_fields("Simulator"),
         "metadata": {"name": name, "labels": labels},
         "spec": {
             "identity": {"manifest": json.loads(naming.simulator.manifest.canonical)},
@@ -56,12 +56,12 @@ def simulator(naming: Naming, target: Target, name: str) -> Object:
     }
 
 
-def alias(naming: Naming, name: str) -> Object:
+def alias(naming: AliasTarget, name: str) -> Object:
     """What an alias is changed to; an override that let it move before lets it move no more."""
     evidence = naming.conditions
     spec = AliasSpec(simulator=name, gate=evidence.gate, report=evidence.report, override=None)
     return {
-        **typed("SimulatorAlias"),
+        **type_fields("SimulatorAlias"),
         "metadata": {"name": naming.alias, "annotations": {MOVED_BY: naming.key}},
         "spec": spec.model_dump(mode="json", exclude_unset=True),
     }
@@ -100,11 +100,11 @@ def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
     return ready is not None and ready.status == "True"
 
 
-def _weights(target: Target, naming: Naming) -> Weights:
+def _weights(target: Target, naming: AliasTarget) -> Weights:
     """Where the operator finds the model's files; raises InputError where it would not."""
     claim, secret = target.deployment.claim, target.deployment.secret
     model = naming.simulator.model.resolve()
-    if is_bucket(address := there(str(model))):
+    if is_bucket(address := address_of(str(model))):
         if claim:
             raise InputError(
                 f"{redact(address)} is in a bucket, and deploy.claim of the placement is {claim};"

@@ -108,7 +108,7 @@ class Place(Record):
     image_pull_secrets: tuple[ObjectName, ...] = ()
     retries: Retries | None = None
 
-    def over(self, default: "Place") -> "Place":
+    def with_defaults(self, default: "Place") -> "Place":
         """What is said here, and the default's in every other field."""
         return default.model_copy(
             update={name: getattr(self, name) for name in self.model_fields_set}
@@ -142,8 +142,8 @@ class Place(Record):
         mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
         mounts += [SCRATCH] if self.scratch else []
         own = [RETRIES] if self.retries else []
-        counted = Counter([*mounts, *self.variables, *own])
-        return [name for name, times in counted.items() if times > 1]
+        path_counts = Counter([*mounts, *self.variables, *own])
+        return [name for name, times in path_counts.items() if times > 1]
 
     @property
     def variables(self) -> list[str]:
@@ -169,7 +169,7 @@ class Placement(Record):
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         for name, own_place in {"default": self.default, **self.steps}.items():
-            place = own_place.over(self.default)
+            place = own_place.with_defaults(self.default)
             if duplicates := place.duplicates:
                 raise ValueError(f"{name} gives {duplicates[0]} twice; leave one")
             if place.nodes and name not in names_of("training"):
@@ -183,9 +183,9 @@ class Placement(Record):
             self.deploy.check_mounted(self.of("deploy").volumes)
         return self
 
-    def queued(self, queue: str) -> "Placement":
+    def with_queue(self, queue: str) -> "Placement":
         """The same with this queue for all steps that name none of their own."""
-        return self.model_copy(update={"default": Place(queue=queue).over(self.default)})
+        return self.model_copy(update={"default": Place(queue=queue).with_defaults(self.default)})
 
     @property
     def target(self) -> str:
@@ -194,7 +194,7 @@ class Placement(Record):
 
     def of(self, step: str) -> Place:
         """Where this step runs, and in which image if one is named."""
-        place = self.steps.get(step, Place()).over(self.default)
+        place = self.steps.get(step, Place()).with_defaults(self.default)
         return place.model_copy(update={"image": place.image or self.image})
 
 

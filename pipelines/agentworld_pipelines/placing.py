@@ -20,7 +20,7 @@ Step = Callable[..., dsl.PipelineTask]
 """Takes the name of a step and its arguments."""
 
 
-def placed(placement: Placement | None) -> Step:
+def step_adder(placement: Placement | None) -> Step:
     """Adds a step to the pipeline that is being written, where the placement wants it.
 
     It runs every time, and finds out by its receipt what is to do. A stage of several nodes takes

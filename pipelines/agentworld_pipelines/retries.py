@@ -62,7 +62,7 @@ class RetrySettings(BaseSettings):
     """How often a step is tried again where its error may pass: a JSON object."""
 
 
-def retried(
+def call_with_retries(
     step: Callable[_Arguments, _Answer], *arguments: _Arguments.args, **keywords: _Arguments.kwargs
 ) -> _Answer:
     """What a step answers; calls it again while its error may pass, as AGENTWORLD_RETRIES says.

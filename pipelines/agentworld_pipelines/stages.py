@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from agentworld.errors import EnvironmentUnavailable
 from agentworld.records.gate import GateVerdict
 from agentworld.runner.folders import VERDICT
-from agentworld.runner.remote import anywhere, located_path
+from agentworld.runner.remote import local_path, on_store
 from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import copy_of
 
@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
 def decide(recipe: str, store: str, report: str) -> Verdict:
     """The folder of the gate's verdict, and what it says."""
     folder = run_by_name("gate", recipe, store, report)
-    verdict = GateVerdict.read(Path(located_path(f"{folder}/{VERDICT}", store)))
+    verdict = GateVerdict.read(Path(local_path(f"{folder}/{VERDICT}", store)))
     return Verdict(folder, verdict.verdict, verdict.reason)
 
 
@@ -57,7 +57,7 @@ def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "
     return run_by_name(step, recipe, store, simulator)
 
 
-@anywhere
+@on_store
 def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> str:
     """The folder of the finished step.
 

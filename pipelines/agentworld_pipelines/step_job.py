@@ -6,15 +6,15 @@ Its pod is the step's own but for two things: no account of the cluster, and no 
 
 from collections.abc import Sequence
 
-from agentworld.cluster.api_resources import Object, typed
+from agentworld.cluster.api_resources import Object, type_fields
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
     metadata_of,
-    mounted,
     pod_of,
     resources_of,
-    sealed,
+    volumes_of,
+    with_digest,
 )
 from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Place
@@ -40,9 +40,9 @@ def step_job(
         "ttlSecondsAfterFinished": _DAY_SECONDS,
         "template": {"spec": _pod(command, place, seccomp_profile)},
     }
-    return sealed(
+    return with_digest(
         {
-            **typed("Job"),
+            **type_fields("Job"),
             "metadata": metadata_of(name, "live-environments", command, place),
             "spec": spec,
         }
@@ -70,7 +70,7 @@ def _pod(command: Sequence[str], place: Place, seccomp_profile: str) -> Object:
             **_profile(seccomp_profile),
         },
     }
-    volumes = mounted(place)
+    volumes = volumes_of(place)
     if _TMP not in place.volumes.values():
         volumes.append(({"name": "tmp", "emptyDir": {}}, _TMP))
     return {

@@ -7,18 +7,18 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
+from agentworld.cluster.api_resources import API_RESOURCES, Object, type_fields
 from agentworld.cluster.names import PIPELINES
-from agentworld.storage.working_copy import there
+from agentworld.storage.working_copy import address_of
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
     environment_of,
     metadata_of,
-    mounted,
     name_of,
     pod_of,
     resources_of,
-    sealed,
+    volumes_of,
+    with_digest,
 )
 from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Nodes, Place
@@ -60,11 +60,11 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) -> Object:
     """Trains a stage: its arguments are the recipe, the store and the inputs' folders."""
     assert place.nodes is not None
-    name = name_of(stage, there(str(folder)))
+    name = name_of(stage, address_of(str(folder)))
     command = [stage, *arguments]
-    return sealed(
+    return with_digest(
         {
-            **typed("TrainJob"),
+            **type_fields("TrainJob"),
             "metadata": metadata_of(name, "training", command, place),
             "spec": {
                 "runtimeRef": {
@@ -73,7 +73,7 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
                     "name": place.nodes.runtime,
                 },
                 "trainer": _trainer(name, command, place, place.nodes),
-                "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patched(place)}],
+                "runtimePatches": [{"manager": PIPELINES, "trainingRuntimeSpec": _patch(place)}],
                 "activeDeadlineSeconds": deadline_seconds(place),
             },
         }
@@ -110,16 +110,18 @@ def _mpirun(name: str, place: Place) -> list[str]:
 
     Its hosts, their slots and how it reaches them are told by Trainer, in the environment.
     """
-    exported = dict.fromkeys(["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables])
-    options = [argument for variable in exported for argument in ("-x", variable)]
+    exported_variables = dict.fromkeys(
+        ["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables]
+    )
+    options = [argument for variable in exported_variables for argument in ("-x", variable)]
     return ["sh", "-c", _LAUNCH, name, *options]
 
 
-def _patched(place: Place) -> Object:
+def _patch(place: Place) -> Object:
     """The pods of every replicated job that trains: on these nodes, with these mounts."""
     assert place.nodes is not None
     names = [NODE, LAUNCHER] if place.nodes.launcher == "mpi" else [NODE]
-    pod = pod_of(place, mounted(place), {"name": NODE})
+    pod = pod_of(place, volumes_of(place), {"name": NODE})
     template = {"spec": {"template": {"spec": pod}}}
     jobs = [{"name": name, "template": template} for name in names]
     return {"template": {"spec": {"replicatedJobs": jobs}}}

@@ -13,9 +13,9 @@ from kfp.dsl.base_component import BaseComponent
 
 from agentworld.errors import InputError
 from agentworld.steps.stages import STAGES
-from agentworld_pipelines.concluding import concluded
+from agentworld_pipelines.concluding import with_conclusion
 from agentworld_pipelines.placement import Placement
-from agentworld_pipelines.placing import placed
+from agentworld_pipelines.placing import step_adder
 
 
 def world_model(
@@ -27,7 +27,7 @@ def world_model(
             f"{', '.join(stages) or 'nothing'} is no chain of stages; give some of"
             f" {', '.join(STAGES)}, each once and in this order"
         )
-    step, target = placed(placement), placement.target if placement else ""
+    step, target = step_adder(placement), placement.target if placement else ""
 
     @dsl.pipeline(
         name="world-model",
@@ -36,7 +36,7 @@ def world_model(
     def pipeline(recipe: str, store: str) -> None:
         """A recipe's name or path, and a folder that every step can reach."""
         job = {"recipe": recipe, "store": store}
-        with concluded(step, "world_model", **job):
+        with with_conclusion(step, "world_model", **job):
             collected = step("collect", **job).output
             data = step("prepare", **job, collected=collected).output
             trained: dict[str, object] = {}

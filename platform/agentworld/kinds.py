@@ -15,13 +15,13 @@ class Kinds(Generic[_Kind]):
     """Objects of one kind by name; the module of each is imported when it is named."""
 
     def __init__(
-        self, *, group: str, modules: Mapping[str, str], what: str, attribute: str
+        self, *, group: str, modules: Mapping[str, str], noun: str, attribute: str
     ) -> None:
-        """`group` is that of the entry points by which other packages add theirs, `what` the word
+        """`group` is that of the entry points by which other packages add theirs, `noun` the word
         for one, and `attribute` its name in our modules.
         """
         self._group = group
-        self._what = what
+        self._noun = noun
         self._attribute = attribute
         self._modules = modules
         self._loaded: dict[str, _Kind] = {}
@@ -37,22 +37,22 @@ class Kinds(Generic[_Kind]):
         """The module that has it; raises InputError where there is none of this name."""
         if name in self._modules:
             return self._modules[name]
-        if name in self._added:
-            return self._added[name].module
+        if name in self._entry_points:
+            return self._entry_points[name].module
         raise InputError(
-            f"there is no {self._what} {name!r} here; there is {', '.join(self.names)}"
+            f"there is no {self._noun} {name!r} here; there is {', '.join(self.names)}"
         )
 
     @property
     def names(self) -> list[str]:
         """All of them, in alphabetical order."""
-        return sorted({*self._modules, *self._added})
+        return sorted({*self._modules, *self._entry_points})
 
     def _attribute_of(self, name: str) -> str:
-        return self._attribute if name in self._modules else self._added[name].attr
+        return self._attribute if name in self._modules else self._entry_points[name].attr
 
     @cached_property
-    def _added(self) -> dict[str, EntryPoint]:
+    def _entry_points(self) -> dict[str, EntryPoint]:
         """Those of other packages; one of ours cannot be replaced."""
         return {point.name: point for point in entry_points(group=self._group)}
 

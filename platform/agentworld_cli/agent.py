@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from agentworld_cli.alias import who
+from agentworld_cli.alias import user_name
 from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agentworld.records.agent_use import AgentUse
 
 app = typer.Typer(help="Validate, register and list agents.", no_args_is_help=True)
-add_steps(app, "agent", but=["register"])
+add_steps(app, "agent", excluded=["register"])
 
 _As = Annotated[
     str,
@@ -45,7 +45,9 @@ _As = Annotated[
 _By = Annotated[
     str,
     typer.Option(
-        metavar="WHO", callback=lambda by: by or who(), help="Who decided it; else your user name."
+        metavar="WHO",
+        callback=lambda by: by or user_name(),
+        help="Who decided it; else your user name.",
     ),
 ]
 _Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, which is recorded.")]
@@ -64,8 +66,8 @@ def register(
     from agentworld.steps.run import run_by_name
 
     def registered() -> str:
-        closed = run_by_name("close_run", recipe, store, agent)
-        return run_by_name("register_agent", recipe, store, agent, closed, validation)
+        run_folder = run_by_name("close_run", recipe, store, agent)
+        return run_by_name("register_agent", recipe, store, agent, run_folder, validation)
 
     show_step(registered, as_json=as_json)
 
@@ -85,11 +87,11 @@ def adopt(
     as_json: Json = False,
 ) -> None:
     """Make a version of an agent that was trained elsewhere, in a run of a simulator."""
-    from agentworld.operations.adopt import ADOPTED, Adopted, adopt
+    from agentworld.operations.adopt import ADOPTED, AdoptionResult, adopt
 
     with redirect_stdout(sys.stderr):
         folder = adopt(store, model, run, name)
-    adoption = Adopted.read(Path(folder) / ADOPTED)
+    adoption = AdoptionResult.read(Path(folder) / ADOPTED)
     if as_json:
         show_json({"folder": folder, **adoption.model_dump(mode="json")})
         return
@@ -107,7 +109,7 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
     sources = open_sources(Path(store))
     audit = audit_agents(sources)
-    mirror({each.agent: each.revalidate for each in audit.agents}, lambda: sources.registry)
+    mirror({agent.agent: agent.revalidate for agent in audit.agents}, lambda: sources.registry)
     if as_json:
         show_json(audit)
     else:
@@ -152,12 +154,12 @@ def unuse(
 
 def _show_agents(audit: "AgentsAudit") -> None:
     table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
-    for each in audit.agents:
-        table.add_row(*_row(each))
+    for agent in audit.agents:
+        table.add_row(*_row(agent))
     trees.print(table if audit.agents else "no agent is registered")
-    for each in audit.agents:
-        for reason in each.revalidate:
-            trees.print(f"{_to_markup(each.agent)}: {_to_markup(str(reason))}")
+    for agent in audit.agents:
+        for reason in agent.revalidate:
+            trees.print(f"{_to_markup(agent.agent)}: {_to_markup(str(reason))}")
     for problem in audit.problems:
         trees.print(f"[red]broken: {_to_markup(problem)}[/]")
 
@@ -166,10 +168,10 @@ def _show_use(agent_use: "AgentUse", *, as_json: bool) -> None:
     if as_json:
         show_json(agent_use)
         return
-    how = "out of use" if agent_use.ended else "in use"
+    state = "out of use" if agent_use.ended else "in use"
     reason = f": {plain(agent_use.reason)}" if agent_use.reason else ""
     print(
-        f"{agent_use.agent}  {how} as {agent_use.alias} since {agent_use.at},"
+        f"{agent_use.agent}  {state} as {agent_use.alias} since {agent_use.at},"
         f" by {plain(agent_use.by)}{reason}"
     )
 
@@ -177,8 +179,8 @@ def _show_use(agent_use: "AgentUse", *, as_json: bool) -> None:
 def _row(summary: "AgentSummary") -> tuple[str, ...]:
     live = "-" if summary.live_success is None else f"{summary.live_success:.0%}"
     state = f"[red]{summary.state}[/]" if summary.revalidate else summary.state or "-"
-    used = ", ".join(summary.in_use_as) or "-"
-    cells = (summary.agent, summary.grade or "unsigned", brief(summary.simulator), live, used)
+    aliases = ", ".join(summary.in_use_as) or "-"
+    cells = (summary.agent, summary.grade or "unsigned", brief(summary.simulator), live, aliases)
     return *map(_to_markup, cells), state
 
 

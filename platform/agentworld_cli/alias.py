@@ -59,13 +59,13 @@ def set_(
     from agentworld.records.gate import Gate
 
     evidence = MoveConditions(tuple(map(Gate.parse, gates)), report, override)
-    change = set_alias(alias, simulator, Path(store), who(), evidence)
+    change = set_alias(alias, simulator, Path(store), user_name(), evidence)
     due = due_by(change, Path(store))
-    problems = [f"{agent}: {each.problem}" for agent, each in sorted(due.items()) if each.problem]
+    problems = [f"{agent}: {use.problem}" for agent, use in sorted(due.items()) if use.problem]
     if as_json:
         notices = {"revalidate": sorted(due), "problems": problems}
-        there = {name: names for name, names in notices.items() if names}
-        print(json.dumps(_json(change) | there, indent=2))
+        nonempty = {name: names for name, names in notices.items() if names}
+        print(json.dumps(_json(change) | nonempty, indent=2))
         return
     print(describe_change(change))
     for agent in sorted(due):
@@ -109,9 +109,9 @@ def describe_change(change: "AliasChange") -> str:
         line += f", {change.canary.percent} % of runs with {change.canary.simulator}"
     if change.report:
         line += f", shown by {change.report}"
-    for each in change.gate:
-        figure = "not told" if each.value is None else f"{each.value:g}"
-        line += f", {plain(each.metric)} {figure} of at least {each.least:g}"
+    for gate in change.gate:
+        figure = "not told" if gate.value is None else f"{gate.value:g}"
+        line += f", {plain(gate.metric)} {figure} of at least {gate.least:g}"
     if change.override:
         line += f", whatever its gate says: {plain(change.override)}"
     return line
@@ -122,7 +122,7 @@ def _json(change: "AliasChange") -> dict[str, object]:
     return change.model_dump(mode="json", exclude_defaults=True)
 
 
-def who() -> str:
+def user_name() -> str:
     """Who calls, as the machine knows them."""
     try:
         return getpass.getuser()

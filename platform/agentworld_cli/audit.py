@@ -48,7 +48,7 @@ def agent(
         f"agent [bold]{_to_markup(chain.agent)}[/] {brief(chain.artifact)}{format_moment(chain.at)}"
     )
     run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
-    run.add(_graded(chain.edge))
+    run.add(_describe_grade(chain.edge))
     if chain.evidence:
         run.add(f"record {chain.evidence.state}")
     simulator = run.add(f"simulator {chain.simulator}")
@@ -134,9 +134,9 @@ def dataset(
     for reader in audit.world_models:
         name, stages = _to_markup(reader.world_model), ", ".join(reader.stages)
         tree.add(f"world model {name} {brief(reader.artifact)}: read by {stages}")
-    for served in audit.simulators:
-        branch = tree.add(f"simulator {served.simulator} of {_to_markup(served.world_model)}")
-        for trained_agent in served.agents:
+    for entry in audit.simulators:
+        branch = tree.add(f"simulator {entry.simulator} of {_to_markup(entry.world_model)}")
+        for trained_agent in entry.agents:
             _add_agent(branch, trained_agent)
     trees.print(tree)
 
@@ -160,7 +160,9 @@ def alias(
     else:
         print(f"{plain(name)} at {audit.at}: {audit.simulator or 'nothing'}")
         changes = (("by", audit.since), ("until", audit.until))
-        print(*(f"{word}  {describe_change(each)}" for word, each in changes if each), sep="\n")
+        print(
+            *(f"{word}  {describe_change(change)}" for word, change in changes if change), sep="\n"
+        )
     check_names(Path(store), as_json=as_json)
 
 
@@ -184,8 +186,10 @@ def diff(
     if audit.at:
         trees.print(f"at {audit.at}")
     table = Table("what", _to_markup(audit.first), _to_markup(audit.second), box=SIMPLE_HEAD)
-    for each in audit.differences:
-        table.add_row(_to_markup(each.what), _value(each.first), _value(each.second))
+    for difference in audit.differences:
+        table.add_row(
+            _to_markup(difference.what), _value(difference.first), _value(difference.second)
+        )
     trees.print(table if audit.differences else "the same things made both")
 
 
@@ -199,7 +203,7 @@ def _add_agent(tree: Tree, agent: "TrainedAgent") -> Tree:
     """The branch of its run."""
     branch = tree.add(f"agent [bold]{_to_markup(agent.agent)}[/] {brief(agent.artifact)}")
     ran = branch.add(f"run {agent.run.id}: {by_how_much(agent.run, agent.edge)}")
-    ran.add(_graded(agent.edge))
+    ran.add(_describe_grade(agent.edge))
     return ran
 
 
@@ -214,7 +218,7 @@ def _to_markup(text: str | None) -> str:
     return escape(plain(str(text)))
 
 
-def _graded(edge: "EdgeAudit | None") -> str:
+def _describe_grade(edge: "EdgeAudit | None") -> str:
     if edge is None:
         return "edge unsigned: the store has no keys"
     return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agentworld.errors import InputError
-from agentworld_cli.alias import who
+from agentworld_cli.alias import user_name
 from agentworld_cli.moment import At, sources_at
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
@@ -43,11 +43,11 @@ def verify(
     from agentworld_cli.views import show_progress
 
     sources = sources_at(store, at)
-    with show_progress("verify") as tick:
+    with show_progress("verify") as on_progress:
         if version:
-            verification = verify_agent(VersionRef.parse(version), sources, tick)
+            verification = verify_agent(VersionRef.parse(version), sources, on_progress)
         else:
-            verification = verify_everything(sources, tick)
+            verification = verify_everything(sources, on_progress)
     show_everything(verification, as_json=as_json)
 
 
@@ -112,9 +112,9 @@ def restored(
 
     Runs that lost entries cannot go on from then on, and verify as far as the backup has them.
     """
-    from agentworld.operations.declarations import restored as declare
+    from agentworld.operations.declarations import declare_restored as declare
 
-    losses = declare(Path(store), reason, who())
+    losses = declare(Path(store), reason, user_name())
     if as_json:
         show_json(losses)
         return
@@ -124,7 +124,7 @@ def restored(
     for name in losses.others:
         print(f"lost {plain(name)}")
     whole = not losses.runs and not losses.others
-    print("the ledger has all that was signed" if whole else _declared(reason))
+    print("the ledger has all that was signed" if whole else _describe_outcome(reason))
 
 
 def withdrawn(
@@ -140,20 +140,20 @@ def withdrawn(
 
     From then on `audit verify` does not miss them. Restore what nobody wanted to delete.
     """
-    from agentworld.operations.declarations import withdrawn as declare
+    from agentworld.operations.declarations import declare_withdrawn as declare
 
-    withdrawals = declare(Path(store), versions or (), reason, who())
+    withdrawals = declare(Path(store), versions or (), reason, user_name())
     if as_json:
         show_json(withdrawals)
         return
-    for each in withdrawals.versions:
-        print(plain(f"{each.ref} {each.artifact}, registered on {each.at}, is gone"))
+    for version in withdrawals.versions:
+        print(plain(f"{version.ref} {version.artifact}, registered on {version.at}, is gone"))
     print(
-        _declared(reason)
+        _describe_outcome(reason)
         if withdrawals.versions
         else "the registry has all that was signed as registered"
     )
 
 
-def _declared(reason: str) -> str:
+def _describe_outcome(reason: str) -> str:
     return "declared" if reason else "nothing is declared; add --reason"

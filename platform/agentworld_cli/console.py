@@ -23,10 +23,10 @@ def console(
     from agentworld.engine.process import check_free
     from agentworld_cli.show import console as terminal
     from agentworld_console.main import serve
-    from agentworld_console.settings import Settings
+    from agentworld_console.settings import ConsoleSettings
 
     overrides: dict[str, Any] = {"access": access} if access else {}
-    settings = Settings(store=store, host=host, port=port, **overrides)
+    settings = ConsoleSettings(store=store, host=host, port=port, **overrides)
     check_free(settings.port)
-    where = f"the console answers at http://{host}:{port}"
-    serve(settings, lambda: terminal.print(where, soft_wrap=True))
+    message = f"the console answers at http://{host}:{port}"
+    serve(settings, lambda: terminal.print(message, soft_wrap=True))

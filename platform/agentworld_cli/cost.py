@@ -66,11 +66,11 @@ def cost(
     from agentworld.operations.ledger import existing_ledger
 
     filters = {"tenant": tenant, "run": run, "episode": episode}
-    of = {name: value for name, value in filters.items() if value}
+    selection = {name: value for name, value in filters.items() if value}
     share = group_by or ("episode" if run or episode else "run")
     ledger, prices = existing_ledger(Path(store)), Prices.from_environment()
     agents = _agents(Path(store)) if share == "agent" else {}
-    report = costs(ledger, prices, share, agents, **of)
+    report = costs(ledger, prices, share, agents, **selection)
     if as_json:
         show_json(report)
     else:
@@ -90,7 +90,7 @@ def _table(report: "Costs", by: _By) -> Table:
     """A line for each, and their total."""
     from agentworld.records.run import LOCAL_TENANT
 
-    tenants = {each.tenant for each in report.costs} - {LOCAL_TENANT}
+    tenants = {entry.tenant for entry in report.costs} - {LOCAL_TENANT}
     names = [name for name in _NAMES[by] if name in (by, "run", "agent") or tenants]
     footers = ["total", *[""] * (len(names) - 1)]
     table = Table(
@@ -105,9 +105,9 @@ def _table(report: "Costs", by: _By) -> Table:
     )
     for name, total in _figures(report.total, report.currency).items():
         table.add_column(Text(name), Text(total), justify="right", no_wrap=True)
-    for each in report.costs:
-        cells = (plain(_format_name(each, name)) for name in names)
-        table.add_row(*map(Text, (*cells, *_figures(each, report.currency).values())))
+    for entry in report.costs:
+        cells = (plain(_format_name(entry, name)) for name in names)
+        table.add_row(*map(Text, (*cells, *_figures(entry, report.currency).values())))
     return table
 
 

@@ -24,21 +24,21 @@ def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
         show_json(
             [
                 {
-                    "digest": each.digest,
-                    "folder": str(each.folder),
-                    "domains": each.dataset.domains,
-                    "num_trajectories": each.dataset.num_trajectories,
-                    "num_samples": {k: v.num_samples for k, v in each.dataset.pools.items()},
+                    "digest": entry.digest,
+                    "folder": str(entry.folder),
+                    "domains": entry.dataset.domains,
+                    "num_trajectories": entry.dataset.num_trajectories,
+                    "num_samples": {k: v.num_samples for k, v in entry.dataset.pools.items()},
                 }
-                for each in datasets
+                for entry in datasets
             ]
         )
         return
-    for each in datasets:
-        domains = ", ".join(each.dataset.domains)
+    for entry in datasets:
+        domains = ", ".join(entry.dataset.domains)
         print(
-            f"{brief(each.digest)}  {each.dataset.num_trajectories:>9,} trajectories"
-            f"  {plain(domains)}  {plain(str(each.folder))}"
+            f"{brief(entry.digest)}  {entry.dataset.num_trajectories:>9,} trajectories"
+            f"  {plain(domains)}  {plain(str(entry.folder))}"
         )
 
 
@@ -52,7 +52,7 @@ def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> Non
         show_json(dataset)
         return
     fields = dataset.model_dump(mode="json")
-    parents = {str(number): each for number, each in enumerate(fields.pop("parents"))}
+    parents = {str(number): parent for number, parent in enumerate(fields.pop("parents"))}
     for name, value in json_leaves({"parents": parents, **fields}):
         print(f"{plain(name):<32} {value!r}")
 
@@ -68,14 +68,14 @@ def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json 
         show_json(difference)
         return
     print(f"{brief(difference.first)} and {brief(difference.second)}")
-    for each in difference.differences:
-        print(f"  {plain(each.what):<40} {_value(each.first)} -> {_value(each.second)}")
-    for number, where in (
+    for item in difference.differences:
+        print(f"  {plain(item.what):<40} {_value(item.first)} -> {_value(item.second)}")
+    for number, place in (
         (difference.num_only_first, "only in the first"),
         (difference.num_only_second, "only in the second"),
         (difference.num_both, "in both"),
     ):
-        print(f"  {number:>10,}  trajectories {where}")
+        print(f"  {number:>10,}  trajectories {place}")
 
 
 def inspect(

@@ -9,7 +9,7 @@ import typer
 from agentworld_cli.show import DEFAULT_RECIPE, Json, RecipeName, console, show_json
 
 if TYPE_CHECKING:
-    from agentworld_cli.follow import Followed
+    from agentworld_cli.follow import FinishedJob
 
 _INTERRUPTED = 130
 
@@ -35,7 +35,7 @@ def demo(
     """Run the whole loop, from a live environment to an audited agent."""
     from agentworld.reports.page import write_page
     from agentworld.reports.summary import summarise
-    from agentworld.runner.failure import translated
+    from agentworld.runner.failure import translate
     from agentworld.steps.table import AFTER_GATE
     from agentworld_cli.tables import show_summary
 
@@ -45,7 +45,7 @@ def demo(
         summary.write(job.store / "summary.json")
         page = write_page(job.store / "report.html", job.folders, summary, AFTER_GATE)
     except OSError as error:
-        raise translated(error, job.store) from error
+        raise translate(error, job.store) from error
     if as_json:
         show_json(summary)
     else:
@@ -57,7 +57,7 @@ def run_job(name: str, store: Path | None) -> Job:
     """Runs every step; what is finished is used again."""
     from agentworld.domains.live import live_domain
     from agentworld.recipes import load_recipe, recipe_path
-    from agentworld.runner.failure import translated
+    from agentworld.runner.failure import translate
     from agentworld.runner.lock import hold
     from agentworld.runner.progress import forget_progress
     from agentworld.runner.step import DRIVER_LOCK
@@ -73,10 +73,10 @@ def run_job(name: str, store: Path | None) -> Job:
             forget_progress(place)
             return Job(recipe.name, place, *_run(str(path), place))
     except OSError as error:
-        raise translated(error, place) from error
+        raise translate(error, place) from error
 
 
-def _run(recipe: str, store: Path) -> "Followed":
+def _run(recipe: str, store: Path) -> "FinishedJob":
     from agentworld_cli.follow import follow
     from agentworld_pipelines.local import start
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentworld_cli.alias import who
+from agentworld_cli.alias import user_name
 from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json, show_record
@@ -36,11 +36,11 @@ def list_episodes(
     if as_json:
         show_json(list(summaries))
         return
-    for each in summaries:
-        task = plain(str(each["task"] or "no task"))
-        reward = "no reward" if each["reward"] is None else f"reward {each['reward']:g}"
-        ending = each["closed"] or "open"
-        print(f"{each['episode']}  {each['num_steps']} steps, {reward}, {ending}, {task}")
+    for summary in summaries:
+        task = plain(str(summary["task"] or "no task"))
+        reward = "no reward" if summary["reward"] is None else f"reward {summary['reward']:g}"
+        ending = summary["closed"] or "open"
+        print(f"{summary['episode']}  {summary['num_steps']} steps, {reward}, {ending}, {task}")
 
 
 @app.command("show")
@@ -84,9 +84,9 @@ def fork(
     from agentworld.records.episode import EpisodeOpening, Source
 
     async def begin(client: "SimulatorClient") -> "ResetResult":
-        into = run or (await client.episode(episode)).run
+        run_id = run or (await client.episode(episode)).run
         source = Source(episode=episode, step=step)
-        return await client.begin(EpisodeOpening(run=into, fork=source))
+        return await client.begin(EpisodeOpening(run=run_id, fork=source))
 
     reset = ask(url, begin)
     if as_json:
@@ -131,7 +131,7 @@ def erase(
 
     if not yes:
         raise InputError(f"this erases the texts of episode {episode} for good; add --yes")
-    erase_episode(episode, Path(store), who())
+    erase_episode(episode, Path(store), user_name())
     if as_json:
         show_json({"episode": episode})
     else:

@@ -85,8 +85,8 @@ def one_line(text: str) -> str:
 
 
 def _of_the_system(error: OSError) -> str:
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}; check the path, its owner and the free space"
+    location = f"{error.filename}: " if error.filename else ""
+    return f"{location}{error.strerror or error}; check the path, its owner and the free space"
 
 
 def exit_code(kind: type[BaseException]) -> int:

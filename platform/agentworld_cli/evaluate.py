@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentworld.records.report import Estimate
 
 app = typer.Typer(help="Measure world models on held-out live episodes.", no_args_is_help=True)
-add_steps(app, "evaluate", but=["served"])
+add_steps(app, "evaluate", excluded=["served"])
 
 
 @app.command()
@@ -39,12 +39,12 @@ def served(
     """
     from agentworld.records.report import ServedReport
     from agentworld.runner.folders import REPORT
-    from agentworld.runner.remote import located_path
+    from agentworld.runner.remote import local_path
     from agentworld.steps.run import run_by_name
 
     name = job or datetime.now(UTC).date().isoformat()
     folder = show_step(run_by_name, "measure", recipe, store, simulator, name, as_json=as_json)
-    report = ServedReport.read(Path(located_path(folder, store)) / REPORT)
+    report = ServedReport.read(Path(local_path(folder, store)) / REPORT)
     line = f"exact match {_format_estimate(report.free_running.exact_match)}"
     if report.change:
         line += f", {_format_estimate(report.change)} since it was registered"

@@ -11,13 +11,13 @@ from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.runner.watch import tree_memory_gib
 from agentworld.steps.table import AFTER_GATE, MAIN_JOB
 from agentworld_cli.errors import StepFailed
-from agentworld_cli.views import suited_view
+from agentworld_cli.views import choose_view
 from agentworld_pipelines.local import LOG
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class Followed(NamedTuple):
+class FinishedJob(NamedTuple):
     """What is known of a job that ended well."""
 
     folders: dict[str, Path]
@@ -25,10 +25,10 @@ class Followed(NamedTuple):
     peak_memory_gib: float
 
 
-def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
+def follow(job: subprocess.Popen[bytes], store: Path) -> FinishedJob:
     """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
     peak_memory_gib = 0.0
-    with suited_view(MAIN_JOB) as view:
+    with choose_view(MAIN_JOB) as view:
         while True:
             ended = job.poll() is not None
             view.show(_progress(store))
@@ -39,16 +39,16 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
     steps = _progress(store)
     if job.returncode != 0 or len(steps) < len(MAIN_JOB):
         raise _failure(steps, store)
-    folders = {each.step: Path(each.folder) for each in steps if each.state != "skipped"}
-    return Followed(folders, peak_memory_gib)
+    folders = {step.step: Path(step.folder) for step in steps if step.state != "skipped"}
+    return FinishedJob(folders, peak_memory_gib)
 
 
 def _progress(store: Path) -> list[StepProgress]:
     steps = [progress for step in MAIN_JOB if (progress := read_progress(store, step))]
-    return [*steps, *_skipped(steps)]
+    return [*steps, *_skipped_steps(steps)]
 
 
-def _skipped(steps: list[StepProgress]) -> list[StepProgress]:
+def _skipped_steps(steps: list[StepProgress]) -> list[StepProgress]:
     """What will never begin, once the gate has refused."""
     last = steps[-1] if steps else None
     if last is None or last.step != "gate" or last.state not in ("finished", "reused"):

@@ -11,20 +11,21 @@ if TYPE_CHECKING:
 
 def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print how the runs of a store ended, here and on servers, the newest first."""
-    from agentworld.runner.remote import located
+    from agentworld.runner.remote import local_store
     from agentworld.steps.conclude import conclusions
 
-    rows = conclusions(located(store))
+    rows = conclusions(local_store(store))
     if as_json:
-        show_json([each.model_dump(mode="json") for each in rows])
+        show_json([row.model_dump(mode="json") for row in rows])
         return
-    for each in rows:
-        print(_to_line(each))
+    for row in rows:
+        print(_to_line(row))
 
 
-def _to_line(ended: "Conclusion") -> str:
-    moment = ended.ended.isoformat(sep=" ", timespec="seconds")
-    line = f"{moment}  {ended.job}  {ended.pipeline} of {ended.recipe}  {ended.state}"
-    if ended.step:
-        line += f" at {ended.step}"
-    return plain(f"{line}: {ended.sentence}" if ended.sentence else line)
+def _to_line(conclusion: "Conclusion") -> str:
+    moment = conclusion.ended.isoformat(sep=" ", timespec="seconds")
+    job = f"{conclusion.job}  {conclusion.pipeline} of {conclusion.recipe}"
+    line = f"{moment}  {job}  {conclusion.state}"
+    if conclusion.step:
+        line += f" at {conclusion.step}"
+    return plain(f"{line}: {conclusion.sentence}" if conclusion.sentence else line)

@@ -12,14 +12,14 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from yaml import YAMLError
 
 from agentworld.data.imported import open_recordings
-from agentworld.data.importers import Imported
+from agentworld.data.importers import ImportResult
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
 from agentworld.recipes.yaml_text import read_yaml, to_yaml
 from agentworld.records.base import first_problem
 from agentworld.records.collected import Collected
-from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
 from agentworld.runner.progress import watched_by
 from agentworld.steps.run import run_by_name
 from agentworld.storage.address import redact
@@ -79,34 +79,38 @@ def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> No
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recipe.yaml"
         path.write_text(to_yaml(whole.model_copy(update={"collect": collect})))
-        with show_progress("import") as tick, watched_by(tick), redirect_stdout(sys.stderr):
+        with (
+            show_progress("import") as on_progress,
+            watched_by(on_progress),
+            redirect_stdout(sys.stderr),
+        ):
             result = run_by_name("collect", str(path), store)
     _show(result, as_json=as_json)
 
 
 def _show(folder: str, *, as_json: bool) -> None:
-    collected = read_collected(Path(folder))
+    manifest = read_collected(Path(folder))
     if as_json:
-        show_json({"folder": folder, **collected.model_dump(mode="json", exclude={"chunks"})})
+        show_json({"folder": folder, **manifest.model_dump(mode="json", exclude={"chunks"})})
         return
     print(plain(folder))
-    for line in _summary(collected, Path(folder)):
+    for line in _summary(manifest, Path(folder)):
         print(plain(line))
 
 
-def _summary(collected: Collected, folder: Path) -> list[str]:
+def _summary(manifest: Collected, folder: Path) -> list[str]:
     lines = [
-        f"  form {collected.form}, domain {', '.join(collected.domains)}",
-        f"  {collected.num_trajectories:,} episodes of {collected.num_transitions:,} turns to"
-        f" train on, {collected.num_held_out_trajectories:,} of"
-        f" {collected.num_held_out_transitions:,} held out",
+        f"  form {manifest.form}, domain {', '.join(manifest.domains)}",
+        f"  {manifest.num_trajectories:,} episodes of {manifest.num_transitions:,} turns to"
+        f" train on, {manifest.num_held_out_trajectories:,} of"
+        f" {manifest.num_held_out_transitions:,} held out",
     ]
-    lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(collected.notes)]
-    if collected.num_quarantined:
+    lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(manifest.notes)]
+    if manifest.num_quarantined:
         with (folder / QUARANTINE).open() as file:
-            first = Quarantined.model_validate_json(file.readline())
+            first = QuarantinedRecord.model_validate_json(file.readline())
         lines += [
-            f"  {collected.num_quarantined:>10,}  records in quarantine ({QUARANTINE}), the first:"
+            f"  {manifest.num_quarantined:>10,}  records in quarantine ({QUARANTINE}), the first:"
             f" {first.file} {first.place}: {first.problem}"
         ]
     return [*lines, f"next: agentworld data prepare --collected {folder}"]
@@ -136,16 +140,16 @@ def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
         print(plain(f"  {part['place']:<28} {part['became']}: {part['text'][:_MOST_OF_TEXT]}"))
 
 
-def _parts(item: Imported) -> list[dict[str, str]]:
+def _parts(item: ImportResult) -> list[dict[str, str]]:
     """What each event of a record became, in the record's order."""
     turns = item.trajectory.turns if item.trajectory else ()
-    became = {}
+    outcomes = {}
     for number, pair in enumerate(item.pairs):
-        became[pair.action] = (f"action of turn {number}", turns[number].action)
-        became[pair.observation] = (f"observation of turn {number}", turns[number].observation)
+        outcomes[pair.action] = (f"action of turn {number}", turns[number].action)
+        outcomes[pair.observation] = (f"observation of turn {number}", turns[number].observation)
     parts = []
     for number, event in enumerate(item.events):
         default = event.role if event.role == "start" else f"left out, {event.reason or 'unpaired'}"
-        what, text = became.get(number, (default, event.text))
-        parts.append({"place": event.place, "became": what, "text": text})
+        outcome, text = outcomes.get(number, (default, event.text))
+        parts.append({"place": event.place, "became": outcome, "text": text})
     return parts

@@ -80,8 +80,10 @@ def write(
     from agentworld_pipelines.compile import compile_pipeline
     from agentworld_pipelines.placement import load_placement
 
-    where = load_placement(placement) if placement else None
-    compile_pipeline(out, name, where, image or None, stages.split(",") if stages else ())
+    cluster_placement = load_placement(placement) if placement else None
+    compile_pipeline(
+        out, name, cluster_placement, image or None, stages.split(",") if stages else ()
+    )
 
 
 @app.command()
@@ -118,18 +120,21 @@ def run(
         return
     from agentworld_pipelines.server import start
 
-    arguments, at = _arguments(pipeline, recipe, store, simulator), _connection(server)
-    started = start(at, _uploaded(at, pipeline, placement, image, stages), arguments)
+    arguments, connection = _arguments(pipeline, recipe, store, simulator), _connection(server)
+    pipeline_run = start(
+        connection, _upload(connection, pipeline, placement, image, stages), arguments
+    )
     if wait:
-        started = _followed(at, started)
+        pipeline_run = _follow(connection, pipeline_run)
     if as_json:
-        show_json(started)
+        show_json(pipeline_run)
     else:
-        print(f"{plain(started.id)}\nlook at {plain(started.url)}")
-    if wait and started.state != "SUCCEEDED":
-        why = started.failure or "the server says no more"
+        print(f"{plain(pipeline_run.id)}\nlook at {plain(pipeline_run.url)}")
+    if wait and pipeline_run.state != "SUCCEEDED":
+        reason = pipeline_run.failure or "the server says no more"
         raise PipelineError(
-            f"run {started.id} ended as {started.state}: {why}; look at {started.url}"
+            f"run {pipeline_run.id} ended as {pipeline_run.state}: {reason};"
+            f" look at {pipeline_run.url}"
         )
 
 
@@ -160,10 +165,10 @@ def schedule(
     from agentworld_pipelines.schedule import schedule
 
     Cron.parse(cron)
-    arguments, at = _arguments(pipeline, recipe, store, simulator), _connection(server)
-    version = _uploaded(at, pipeline, placement, image, stages)
+    arguments, connection = _arguments(pipeline, recipe, store, simulator), _connection(server)
+    version = _upload(connection, pipeline, placement, image, stages)
     plan = Plan(name=name, cron=cron, version=version, arguments=arguments)
-    schedule_record = schedule(at, plan)
+    schedule_record = schedule(connection, plan)
     if as_json:
         show_json(schedule_record)
     else:
@@ -176,13 +181,13 @@ def list_(server: _Server = "", as_json: Json = False) -> None:
     from agentworld_pipelines.schedule import schedules
     from agentworld_pipelines.server import newest_runs
 
-    at = _connection(server)
-    _show_all(schedules(at), newest_runs(at), as_json=as_json)
+    connection = _connection(server)
+    _show_all(schedules(connection), newest_runs(connection), as_json=as_json)
 
 
 @app.command()
 def stop(
-    what: Annotated[str, typer.Argument(metavar="ID|NAME", help="A schedule, or the id of a run.")],
+    name: Annotated[str, typer.Argument(metavar="ID|NAME", help="A schedule, or the id of a run.")],
     server: _Server = "",
     as_json: Json = False,
 ) -> None:
@@ -190,9 +195,9 @@ def stop(
     from agentworld_pipelines.schedule import unschedule
     from agentworld_pipelines.server import stop_run
 
-    at = _connection(server)
-    schedules = unschedule(at, what)
-    _show_all(schedules, [] if schedules else [stop_run(at, what)], as_json=as_json)
+    connection = _connection(server)
+    schedules = unschedule(connection, name)
+    _show_all(schedules, [] if schedules else [stop_run(connection, name)], as_json=as_json)
 
 
 app.command()(check)
@@ -201,14 +206,14 @@ app.command()(history)
 
 def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
     from agentworld.runner.folders import verdict_of
-    from agentworld.runner.remote import located, located_path
-    from agentworld.storage.working_copy import there
+    from agentworld.runner.remote import local_path, local_store
+    from agentworld.storage.working_copy import address_of
     from agentworld_cli.tables import show_refusal
 
-    folders = run_job(located_path(recipe, store), located(store)).folders
+    folders = run_job(local_path(recipe, store), local_store(store)).folders
     verdict = verdict_of(folders["gate"])
     if as_json:
-        paths = {step: there(str(folder)) for step, folder in folders.items()}
+        paths = {step: address_of(str(folder)) for step, folder in folders.items()}
         show_json({"folders": paths, "verdict": verdict.verdict, "reason": verdict.reason})
     else:
         show_refusal(verdict)
@@ -222,15 +227,15 @@ def _connection(server: str) -> "Connection":
     return Connection(settings.model_copy(update={"url": server or settings.url}))
 
 
-def _uploaded(
-    at: "Connection", pipeline: str, placement: Path | None, image: str, stages: str
+def _upload(
+    connection: "Connection", pipeline: str, placement: Path | None, image: str, stages: str
 ) -> "Version":
     from agentworld_pipelines.server import upload
 
     with TemporaryDirectory() as folder:
-        compiled = Path(folder) / "pipeline.yaml"
-        write(compiled, pipeline, placement=placement, image=image, stages=stages)
-        return upload(at, compiled)
+        path = Path(folder) / "pipeline.yaml"
+        write(path, pipeline, placement=placement, image=image, stages=stages)
+        return upload(connection, path)
 
 
 def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[str, str]:
@@ -239,21 +244,21 @@ def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[s
     return arguments_for(pipeline, {"recipe": recipe, "store": store, "simulator": simulator})
 
 
-def _followed(at: "Connection", started: "PipelineRun") -> "PipelineRun":
+def _follow(connection: "Connection", pipeline_run: "PipelineRun") -> "PipelineRun":
     from agentworld_pipelines.server import follow
 
-    for run in follow(at, started.id):
+    for run in follow(connection, pipeline_run.id):
         print(_describe_run(run), file=sys.stderr)
-        started = run
-    return started
+        pipeline_run = run
+    return pipeline_run
 
 
 def _show_all(schedules: "list[Schedule]", runs: "list[PipelineRun]", *, as_json: bool) -> None:
     if as_json:
         show_json(
             {
-                "schedules": [each.model_dump(mode="json") for each in schedules],
-                "runs": [each.model_dump(mode="json") for each in runs],
+                "schedules": [schedule.model_dump(mode="json") for schedule in schedules],
+                "runs": [run.model_dump(mode="json") for run in runs],
             }
         )
         return

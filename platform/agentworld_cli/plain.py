@@ -7,8 +7,8 @@ the clipboard. What is no printable character is shown as an escape.
 
 def plain(text: str) -> str:
     """One line of printable characters; the others are written as Python writes them."""
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()

@@ -67,23 +67,23 @@ def fields(
     from agentworld.records.fields import describe_fields
 
     rows = [
-        each
-        for each in describe_fields(Recipe)
+        field
+        for field in describe_fields(Recipe)
         if not section
-        or each.name == section
-        or each.name.startswith((f"{section}.", f"{section}["))
+        or field.name == section
+        or field.name.startswith((f"{section}.", f"{section}["))
     ]
     if not rows:
         sections = ", ".join(Recipe.model_fields)
         raise InputError(f"a recipe has no section {section!r}; give one of: {sections}")
     if as_json:
-        show_json([each.model_dump(mode="json") for each in rows])
+        show_json([row.model_dump(mode="json") for row in rows])
         return
-    for each in rows:
-        value = "required" if each.required else f"default {json.dumps(each.default)}"
-        unit = f" ({each.unit})" if each.unit else ""
-        console.print(f"{each.name}: {each.type}{unit}, {value}", soft_wrap=True, markup=False)
-        console.print(f"    {each.meaning}", soft_wrap=True, markup=False)
+    for row in rows:
+        value = "required" if row.required else f"default {json.dumps(row.default)}"
+        unit = f" ({row.unit})" if row.unit else ""
+        console.print(f"{row.name}: {row.type}{unit}, {value}", soft_wrap=True, markup=False)
+        console.print(f"    {row.meaning}", soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -101,6 +101,6 @@ def check(recipe: _Recipe, as_json: Json = False) -> None:
         print(plain(f"{path} is a valid recipe"))
         return
     problems = check_recipe(path)
-    show_json({"valid": not problems, "problems": [each._asdict() for each in problems]})
+    show_json({"valid": not problems, "problems": [problem._asdict() for problem in problems]})
     if problems:
         raise typer.Exit(_INVALID)

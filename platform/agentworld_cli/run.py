@@ -89,11 +89,11 @@ def open_run(
         run = await client.open_run(opening)
         return OpenedRun(run=run, token=client.run_token or "")
 
-    opened = ask(url, begin)
+    agent_run = ask(url, begin)
     if as_json:
-        show_json({**opened.run.model_dump(mode="json"), "token": opened.token})
+        show_json({**agent_run.run.model_dump(mode="json"), "token": agent_run.token})
     else:
-        print(plain(opened.run.id))
+        print(plain(agent_run.run.id))
 
 
 @app.command("close")
@@ -123,10 +123,10 @@ def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
         return
     for run in runs:
         ending = f"made {brief(run.final_weights)}" if run.closing else "open"
-        whose = "" if run.tenant == LOCAL_TENANT else f" for tenant {plain(run.tenant)}"
+        tenant = "" if run.tenant == LOCAL_TENANT else f" for tenant {plain(run.tenant)}"
         print(
             f"{run.id}  {run.opening.purpose} of {plain(run.opening.agent)} in"
-            f" {brief(run.simulator)}{whose}, {run.num_episodes} episodes, {run.num_steps} steps,"
+            f" {brief(run.simulator)}{tenant}, {run.num_episodes} episodes, {run.num_steps} steps,"
             f" {ending}"
         )
 
@@ -182,5 +182,7 @@ def export(
     from agentworld.audit.export.logs import export_run
     from agentworld.operations.ledger import existing_ledger
 
-    acted = Path(trajectory) if trajectory else None
-    show_record(export_run(run, existing_ledger(Path(store)), Path(out), acted), as_json=as_json)
+    trajectory_path = Path(trajectory) if trajectory else None
+    show_record(
+        export_run(run, existing_ledger(Path(store)), Path(out), trajectory_path), as_json=as_json
+    )

@@ -30,11 +30,11 @@ def check(
     from agentworld_pipelines.settings import ClusterSettings, ServerSettings
 
     settings = ServerSettings()
-    at = Connection(settings.model_copy(update={"url": server or settings.url}))
-    missing = missing_settings(at, ClusterSettings(), kubeflow_namespace)
+    connection = Connection(settings.model_copy(update={"url": server or settings.url}))
+    missing = missing_settings(connection, ClusterSettings(), kubeflow_namespace)
     if as_json:
         show_json({"missing": missing})
     else:
         print("\n".join(map(plain, missing)) or "a step's pod is started again after any failure")
     if missing:
-        raise PipelineError(f"settings of {at.url} are missing: {len(missing)}; set them")
+        raise PipelineError(f"settings of {connection.url} are missing: {len(missing)}; set them")

@@ -13,7 +13,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_Whose = Annotated[
+_Owner = Annotated[
     Literal["simulator", "steps"],
     typer.Argument(
         help="simulator: keys that sign the logs of runs; steps: keys that sign trained weights."
@@ -22,21 +22,21 @@ _Whose = Annotated[
 
 
 @app.command("list")
-def list_(whose: _Whose = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+def list_(owner: _Owner = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the keys whose signatures verify, and which of them signs."""
     from agentworld.operations.keys import keys_of
 
-    keys = keys_of(Path(store), whose)
+    keys = keys_of(Path(store), owner)
     if as_json:
-        print(json.dumps([each.model_dump(mode="json") for each in keys], indent=2))
+        print(json.dumps([key.model_dump(mode="json") for key in keys], indent=2))
         return
-    for each in keys:
-        print(f"{each.key}  {'signs' if each.signs else 'verifies'}")
+    for key in keys:
+        print(f"{key.key}  {'signs' if key.signs else 'verifies'}")
 
 
 @app.command()
 def rotate(
-    whose: _Whose = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False
+    owner: _Owner = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False
 ) -> None:
     """Create a new key that signs from now on, and print its id; old signatures stay valid.
 
@@ -44,7 +44,7 @@ def rotate(
     """
     from agentworld.operations.keys import rotate_key
 
-    key = rotate_key(Path(store), whose)
+    key = rotate_key(Path(store), owner)
     if as_json:
         show_json(key)
     else:

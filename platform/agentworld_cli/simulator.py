@@ -97,9 +97,9 @@ def import_(
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld_cli.views import show_progress
 
-    world_recipe = _described(load_recipe(recipe_path(recipe)), text, domains)
-    with show_progress("import") as tick:
-        simulator = import_world(world_recipe, Path(store), Path(model), tick)
+    world_recipe = _describe(load_recipe(recipe_path(recipe)), text, domains)
+    with show_progress("import") as on_progress:
+        simulator = import_world(world_recipe, Path(store), Path(model), on_progress)
     _show_pinned(simulator, as_json=as_json)
 
 
@@ -121,7 +121,7 @@ def prompt(
     from agentworld.operations.prompt_world import endpoint_at, prompt_world
     from agentworld.recipes import load_recipe, recipe_path
 
-    world_recipe = _described(load_recipe(recipe_path(recipe)), text, domains)
+    world_recipe = _describe(load_recipe(recipe_path(recipe)), text, domains)
     _show_pinned(prompt_world(world_recipe, Path(store), endpoint_at(url, model)), as_json=as_json)
 
 
@@ -172,14 +172,14 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
 
     rows = summaries(Path(store))
     if as_json:
-        show_json([each.model_dump(mode="json") for each in rows])
+        show_json([row.model_dump(mode="json") for row in rows])
         return
-    for each in rows:
-        state = _validation_state(each)
-        names = f", {' '.join(each.aliases)}" if each.aliases else ""
-        size = decimal(each.size_bytes) if each.verifiable else "cannot be verified"
-        weights = brief(each.world_model) if each.world_model[:7] == "sha256:" else each.world_model
-        print(f"{brief(each.simulator)}  {plain(weights)}, {state}, {size}{names}")
+    for row in rows:
+        state = _validation_state(row)
+        names = f", {' '.join(row.aliases)}" if row.aliases else ""
+        size = decimal(row.size_bytes) if row.verifiable else "cannot be verified"
+        weights = brief(row.world_model) if row.world_model[:7] == "sha256:" else row.world_model
+        print(f"{brief(row.simulator)}  {plain(weights)}, {state}, {size}{names}")
 
 
 @app.command()
@@ -189,15 +189,13 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
     from agentworld_cli.views import show_progress
 
     pinned_simulator = find(simulator, Path(store))
-    with show_progress("verify") as tick:
-        pinned_simulator.verify(tick)
-    verified = {"simulator": pinned_simulator.digest, "files": len(pinned_simulator.manifest.files)}
+    with show_progress("verify") as on_progress:
+        pinned_simulator.verify(on_progress)
+    result = {"simulator": pinned_simulator.digest, "files": len(pinned_simulator.manifest.files)}
     if as_json:
-        show_json(verified)
+        show_json(result)
     elif pinned_simulator.manifest.artifact:
-        print(
-            f"{pinned_simulator.digest} and its {verified['files']} files are as they were pinned"
-        )
+        print(f"{pinned_simulator.digest} and its {result['files']} files are as they were pinned")
     else:
         print(
             f"{pinned_simulator.digest} is as it was pinned;"
@@ -224,17 +222,17 @@ def serve(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Answer agents until interrupted, on this machine's loopback."""
-    from agentworld.operations.serving import pinned_engine, served_at
+    from agentworld.operations.serving import pinned_engine, serve_locally
     from agentworld.operations.simulators import find
-    from agentworld.serving.local import Listening
+    from agentworld.serving.local import ListenOptions
 
     pinned_simulator = find(simulator, Path(store))
     engine = pinned_engine(pinned_simulator.manifest)
     if concurrency:
         engine = engine.model_copy(update={"concurrency": concurrency})
     logs = Path(store) / "logs" / pinned_simulator.folder.name
-    with served_at(
-        pinned_simulator.folder, engine, Path(store), logs, Listening(access, port)
+    with serve_locally(
+        pinned_simulator.folder, engine, Path(store), logs, ListenOptions(access, port)
     ) as local:
         console.print(f"{simulator} answers at {local.url}", soft_wrap=True)
         local.wait()
@@ -261,10 +259,10 @@ def _validation_state(validity: "Validity") -> str:
         return state
     words = f"{state} by {validity.answers.num} answers"
     bad = {"missing": validity.answers.missing, "cut off": validity.answers.cut_off}
-    return ", ".join([words, *(f"{num} {what}" for what, num in bad.items() if num)])
+    return ", ".join([words, *(f"{num} {label}" for label, num in bad.items() if num)])
 
 
-def _described(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
+def _describe(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
     """The recipe with what is said of the world beside it."""
     from agentworld.operations.pinning import with_world
 

@@ -11,11 +11,11 @@ from agentworld.steps.table import STEPS
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
 
 
-def add_steps(app: typer.Typer, noun: str, but: Collection[str] = ()) -> None:
+def add_steps(app: typer.Typer, noun: str, excluded: Collection[str] = ()) -> None:
     """Adds the commands of a noun, but for some that do more than one step."""
     for step in STEPS.values():
         group, _, name = step.command.partition(" ")
-        if group == noun and name not in but:
+        if group == noun and name not in excluded:
             app.command(name)(_command(step))
 
 
@@ -29,7 +29,7 @@ def _command(step: Step) -> Callable[..., None]:
     def command(recipe: str, store: str, *, as_json: bool, **inputs: str) -> None:
         from agentworld.steps.run import run_by_name
 
-        values = [inputs[each.name] for each in step.inputs]
+        values = [inputs[step_input.name] for step_input in step.inputs]
         show_step(run_by_name, step.name, recipe, store, *values, as_json=as_json)
 
     parameters = [
@@ -39,7 +39,7 @@ def _command(step: Step) -> Callable[..., None]:
         _keyword("as_json", Json, default=False),
     ]
     command.__doc__ = step.does
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     setattr(command, "__signature__", Signature(parameters))  # noqa: B010 - mypy knows no such field
     return command
 

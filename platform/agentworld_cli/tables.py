@@ -29,8 +29,8 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     figures = figures_of(summary)
     if has_no_targets(summary):
         console.print(f"{summary.recipe} is too small for the demo's targets; it has none.")
-    console.print(_figures([each for each in figures if not each.interval]), "")
-    console.print(_differences([each for each in figures if each.interval]), "")
+    console.print(_figures([figure for figure in figures if not figure.interval]), "")
+    console.print(_differences([figure for figure in figures if figure.interval]), "")
     show_refusal(summary.gate)
     if summary.simulator:
         agent = TrainedAgent.read(folders["register_agent"] / AGENT)
@@ -58,7 +58,7 @@ def _world_model(report: WorldModelReport) -> Table:
     for heading in ("all turns", "need memory", "unseen content", "free-running"):
         table.add_column(heading, justify="right")
     for name, score in {**report.baselines, **report.stages}.items():
-        table.add_row(name, *(_interval(each) for each in _columns(score)))
+        table.add_row(name, *(_interval(column) for column in _columns(score)))
     return table
 
 
@@ -92,8 +92,8 @@ def _signed(estimate: Estimate | None) -> str:
 
 
 def _columns(score: WorldModelScore) -> list[Estimate | None]:
-    hard = [score.by_tag.get(tag) for tag in ("history", "unseen")]
-    return [score.exact_match, *hard, score.free_running]
+    tagged_scores = [score.by_tag.get(tag) for tag in ("history", "unseen")]
+    return [score.exact_match, *tagged_scores, score.free_running]
 
 
 def _agent(report: AgentReport) -> Table:
@@ -153,9 +153,9 @@ def _table(title: str, first: str) -> Table:
 def _interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
-    return f"{estimate.mean:.3f} [dim]{_terse(estimate.low)}-{_terse(estimate.high)}[/]"
+    return f"{estimate.mean:.3f} [dim]{_two_digits(estimate.low)}-{_two_digits(estimate.high)}[/]"
 
 
-def _terse(share: float) -> str:
+def _two_digits(share: float) -> str:
     """Two digits, so that a row fits into eighty columns."""
     return f"{share:.2f}".replace("0.", ".", 1)

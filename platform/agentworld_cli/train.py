@@ -8,7 +8,7 @@ from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, R
 from agentworld_cli.steps import add_steps, folder_help
 
 app = typer.Typer(help="Train a stage of a world model, or an agent.", no_args_is_help=True)
-add_steps(app, "train", but=["agent"])
+add_steps(app, "train", excluded=["agent"])
 
 
 @app.command()
@@ -22,8 +22,8 @@ def agent(
     from agentworld.steps.run import run_by_name
 
     def trained() -> str:
-        opened = run_by_name("open_run", recipe, store, imitated)
-        folder = run_by_name("agent", recipe, store, imitated, opened)
+        run_folder = run_by_name("open_run", recipe, store, imitated)
+        folder = run_by_name("agent", recipe, store, imitated, run_folder)
         run_by_name("close_run", recipe, store, folder)
         return folder
 

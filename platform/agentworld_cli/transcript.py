@@ -15,19 +15,19 @@ def transcript(episode: "Episode") -> Iterator[str]:
     """The lines; what an agent or a world said is indented, so that it cannot pose as another."""
     yield f"episode {plain(episode.id)} of run {plain(episode.run)}"
     yield f"simulator {plain(episode.simulator)}"
-    for name, text in _beginnings(episode):
+    for name, text in _start_sections(episode):
         yield f"{name}:"
-        yield from _indented(text)
+        yield from _indent(text)
     for step in episode.steps:
         yield f"step {step.number}:"
-        yield from _indented(step.action, "> ")
-        yield from _indented(step.observation)
+        yield from _indent(step.action, "> ")
+        yield from _indent(step.observation)
         if outcome := ", ".join(_outcome(step)):
             yield f"  {outcome}"
     yield f"ended: {plain(episode.closed)}" if episode.closed else "open"
 
 
-def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
+def _start_sections(episode: "Episode") -> Iterator[tuple[str, str | None]]:
     opening = episode.opening
     if opening is None:
         yield "start", None
@@ -49,7 +49,7 @@ def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
         yield f"given observation {number}", turn.observation
 
 
-def _indented(text: str | None, mark: str = "") -> Iterator[str]:
+def _indent(text: str | None, mark: str = "") -> Iterator[str]:
     for line in (_ERASED if text is None else text).split("\n"):
         yield f"  {mark}{plain(line)}"
 

@@ -41,11 +41,11 @@ def show_everything(verification: "Verification", *, as_json: bool) -> None:
     else:
         for problem in verification.problems:
             print(plain(problem))
-        runs = counted(len(verification.runs), "run")
-        versions = counted(len(verification.versions), "version")
-        problems = counted(len(verification.problems), "problem")
-        what = f"{runs} and {versions}{format_moment(verification.at)}"
-        print(f"{what}, of which {verification.num_unsigned} unsigned; {problems}")
+        runs = count_noun(len(verification.runs), "run")
+        versions = count_noun(len(verification.versions), "version")
+        problems = count_noun(len(verification.problems), "problem")
+        subject = f"{runs} and {versions}{format_moment(verification.at)}"
+        print(f"{subject}, of which {verification.num_unsigned} unsigned; {problems}")
     check_none("what is there is not what was signed", verification.problems)
 
 
@@ -71,13 +71,15 @@ def check_names(store: Path, *, as_json: bool) -> None:
         raise EvidenceError("the history of names is not the one that was signed; restore it")
 
 
-def counted(num: int, what: str) -> str:
+def count_noun(num: int, noun: str) -> str:
     """As people say it."""
-    return f"{num} {what}{'' if num == 1 else 's'}"
+    return f"{num} {noun}{'' if num == 1 else 's'}"
 
 
 def by_how_much(run: "AgentRun", edge: "EdgeAudit | None") -> str:
     """By how much a simulator touched a run, and what came with forks as far as it was signed."""
-    counts = f"{counted(run.num_episodes, 'episode')}, {counted(run.num_steps, 'step')} served"
-    copied = edge.num_copied if edge else 0
-    return f"{counts}, {counted(copied, 'step')} copied by forks" if copied else counts
+    counts = (
+        f"{count_noun(run.num_episodes, 'episode')}, {count_noun(run.num_steps, 'step')} served"
+    )
+    num_copied = edge.num_copied if edge else 0
+    return f"{counts}, {count_noun(num_copied, 'step')} copied by forks" if num_copied else counts

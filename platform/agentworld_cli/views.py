@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.progress import StepProgress
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -51,22 +51,22 @@ class View(Protocol):
         ...
 
 
-def suited_view(steps: Sequence[str]) -> View:
+def choose_view(steps: Sequence[str]) -> View:
     """Bars, or lines where nobody looks at a terminal."""
     return BarView(steps) if sys.stderr.isatty() else LineView()
 
 
 @contextmanager
-def show_progress(name: str) -> Iterator[Tick]:
-    """A tick for work of this process, with the time that it takes yet."""
+def show_progress(name: str) -> Iterator[OnProgress]:
+    """A progress callback for work of this process; shows the time that it takes yet."""
     last = StepProgress(step=name, state="running", started=time.time())
-    with suited_view([name]) as view:
+    with choose_view([name]) as view:
         view.show([last])
 
-        def tick(done: int, total: int) -> None:
+        def on_progress(done: int, total: int) -> None:
             view.show([last.model_copy(update={"done": done, "total": total})])
 
-        yield tick
+        yield on_progress
         seconds = time.time() - last.started
         view.show([last.model_copy(update={"state": "finished", "seconds": seconds})])
 
@@ -124,7 +124,7 @@ class LineView:
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
-        self._paces: defaultdict[str, _Pace] = defaultdict(_Pace)
+        self._rates: defaultdict[str, _ProgressRate] = defaultdict(_ProgressRate)
         self._last_line = 0.0
 
     def __enter__(self) -> Self:
@@ -141,22 +141,22 @@ class LineView:
     def show(self, steps: Sequence[StepProgress]) -> None:
         """Writes what is new."""
         for step in steps:
-            self._paces[step.step].take(step)
+            self._rates[step.step].take(step)
             is_new = self._states.get(step.step) != step.state
             is_due = time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
             if is_new or (is_due and step.state == "running"):
-                self._tell(step)
+                self._print(step)
 
-    def _tell(self, step: StepProgress) -> None:
+    def _print(self, step: StepProgress) -> None:
         self._states[step.step] = step.state
         self._last_line = time.monotonic()
-        ended = step.state in _ENDINGS
-        pace = self._paces[step.step]
-        message = _ending(step) if ended else _middle(step, pace.seconds_remaining)
+        has_ended = step.state in _ENDINGS
+        pace = self._rates[step.step]
+        message = _ending(step) if has_ended else _middle(step, pace.seconds_remaining)
         sys.stderr.write(f"{step.step:<14} {message}\n")
 
 
-class _Pace:
+class _ProgressRate:
     """How fast a step was in the last half minute."""
 
     def __init__(self) -> None:

@@ -47,8 +47,8 @@ def show(
     console.print(f"{version}, domain {', '.join(model.domains)}", markup=False)
     for stage in model.stages:
         parents = ", ".join(map(brief, stage.parents)) or "nothing"
-        what = f"from {parents}, data {brief(stage.data)}"
-        console.print(f"  {stage.stage:<4} {brief(stage.artifact)}  {what}", soft_wrap=True)
+        origin = f"from {parents}, data {brief(stage.data)}"
+        console.print(f"  {stage.stage:<4} {brief(stage.artifact)}  {origin}", soft_wrap=True)
     console.print(f"  report {brief(model.report)}", markup=False)
     for line in _figures(model.metrics, model.stages[-1].stage):
         console.print(f"    {line}", markup=False, soft_wrap=True)

@@ -36,4 +36,8 @@ class DataSets:
         artifacts = (
             (digest, manifest.artifact) for digest, manifest in self._view.manifests().items()
         )
-        return {digest: by_weights[of] for digest, of in artifacts if of and of in by_weights}
+        return {
+            digest: by_weights[weights]
+            for digest, weights in artifacts
+            if weights and weights in by_weights
+        }

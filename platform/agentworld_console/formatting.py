@@ -12,7 +12,7 @@ def brief(digest: str | None) -> str:
     return digest.removeprefix("sha256:")[:12] if digest else "none"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Its beginning and its end, where what makes it differ may be."""
     if len(text) <= _MOST_LETTERS:
         return text

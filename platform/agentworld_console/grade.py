@@ -6,7 +6,7 @@ from agentworld.audit.questions.agent import AgentChain
 
 def grade_of(chain: AgentChain) -> EdgeAudit:
     """As it was signed; no better than a record that was read again, and is broken."""
-    edge = chain.edge or disputed(f"nothing of run {chain.run.id} is signed")
+    edge = chain.edge or to_disputed(f"nothing of run {chain.run.id} is signed")
     problems = chain.evidence.problems if chain.evidence else ()
     if not problems:
         return edge
@@ -14,6 +14,6 @@ def grade_of(chain: AgentChain) -> EdgeAudit:
     return edge.model_copy(update={"grade": "disputed", "reasons": reasons})
 
 
-def disputed(reason: str) -> EdgeAudit:
+def to_disputed(reason: str) -> EdgeAudit:
     """Of an agent that no edge is known of."""
     return EdgeAudit(grade="disputed", reasons=(reason,))

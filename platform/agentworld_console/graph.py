@@ -10,7 +10,7 @@ from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld_console.formatting import brief, page_path, shortened
+from agentworld_console.formatting import brief, page_path, shorten
 from agentworld_console.layout import Box, Layout, compute_layout
 from agentworld_console.rows import run_link
 from agentworld_console.scoped_view import ScopedView
@@ -34,7 +34,7 @@ class Node(NamedTuple):
     @property
     def short(self) -> str:
         """As much of the label as fits into the box."""
-        return shortened(self.label)
+        return shorten(self.label)
 
 
 class Graph:
@@ -65,12 +65,12 @@ class Graph:
 def graph_of_simulator(view: ScopedView, simulator: Digest) -> tuple[Graph, bool]:
     """A simulator with the newest runs that it served; whether there are more of them."""
     graph = Graph()
-    served = _add_simulator(graph, view, simulator)
+    served_node = _add_simulator(graph, view, simulator)
     runs = view.runs(MOST_RUNS + 1, simulators=[simulator])
     agents_by_run = view.agents_of(runs[:MOST_RUNS])
     for run in runs[:MOST_RUNS]:
         node = _run(run.id, f"{run.purpose} run")
-        graph.add(node, after=served)
+        graph.add(node, after=served_node)
         for agent in agents_by_run[run.id]:
             graph.add(_agent(agent.ref), after=node.name)
     return graph, len(runs) > MOST_RUNS
@@ -79,12 +79,12 @@ def graph_of_simulator(view: ScopedView, simulator: Digest) -> tuple[Graph, bool
 def graph_of_agent(view: ScopedView, ref: VersionRef) -> Graph:
     """An agent with all that it was made of; its run may be missing."""
     graph, agent = Graph(), view.agent(ref)
-    run = view.run_if_there(agent.run)
+    run = view.find_run(agent.run)
     if run is None:
         run_node = graph.add(_run(agent.run, "missing run"))
     else:
-        served = _add_simulator(graph, view, run.simulator)
-        run_node = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
+        served_node = _add_simulator(graph, view, run.simulator)
+        run_node = graph.add(_run(run.id, f"{run.purpose} run"), after=served_node)
     graph.add(_agent(ref), after=run_node)
     return graph
 
@@ -135,8 +135,8 @@ def _agent(ref: VersionRef) -> Node:
 
 
 def _curve(start: Box, end: Box) -> str:
-    bend = (start.right + end.x) / 2
+    bend_x = (start.right + end.x) / 2
     return (
         f"M{start.right} {start.middle:g}"
-        f"C{bend:g} {start.middle:g} {bend:g} {end.middle:g} {end.x} {end.middle:g}"
+        f"C{bend_x:g} {start.middle:g} {bend_x:g} {end.middle:g} {end.x} {end.middle:g}"
     )

@@ -61,7 +61,7 @@ def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
     for start, end in edges:
         if layers[start] >= layers[end]:
             raise ValueError(f"the edge from {start} to {end} does not go right")
-    columns = _ordered(_columns(layers), edges)
+    columns = _order(_columns(layers), edges)
     rows = min(max(map(len, columns), default=0), _ROWS_OF_A_SCREEN)
     boxes = {
         node: Box(x, _row_position(row + max(0, rows - len(column)) / 2))
@@ -77,10 +77,14 @@ def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
 
 def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> int:
     """How often two edges between the same two columns cross."""
-    at = {node: (index, row) for index, own in enumerate(columns) for row, node in enumerate(own)}
+    positions = {
+        node: (index, row)
+        for index, column in enumerate(columns)
+        for row, node in enumerate(column)
+    }
     between: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for start, end in edges:
-        (left, from_row), (right, to_row) = at[start], at[end]
+        (left, from_row), (right, to_row) = positions[start], positions[end]
         between[left, right].append((from_row, to_row))
     return sum(_inversions([to_row for _, to_row in sorted(pairs)]) for pairs in between.values())
 
@@ -101,7 +105,7 @@ def _columns(layers: Mapping[str, int]) -> _Columns:
     return [by_layer[layer] for layer in sorted(by_layer)]
 
 
-def _ordered(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
+def _order(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
     """By the barycenters of neighbours (Sugiyama, Tagawa, Toda 1981), to the right and back."""
     before: defaultdict[str, list[str]] = defaultdict(list)
     after: defaultdict[str, list[str]] = defaultdict(list)
@@ -112,14 +116,14 @@ def _ordered(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
     for sweep in range(_SWEEPS):
         if least == 0:
             break
-        columns = _reordered(columns, after if sweep % 2 else before, backwards=bool(sweep % 2))
+        columns = _reorder(columns, after if sweep % 2 else before, backwards=bool(sweep % 2))
         crossings = num_crossings(columns, edges)
         if crossings < least:
             best, least = columns, crossings
     return best
 
 
-def _reordered(
+def _reorder(
     columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards: bool
 ) -> _Columns:
     rows = {node: row for column in columns for row, node in enumerate(column)}

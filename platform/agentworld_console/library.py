@@ -11,7 +11,7 @@ from agentworld.ledger import Ledger
 from agentworld.lineage.base import Registry
 from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
 from agentworld.operations.registry import check_store, open_registry
-from agentworld.runner.remote import located
+from agentworld.runner.remote import local_store
 from agentworld.storage.working_copy import is_bucket
 
 _PATIENCE_SECONDS = 10.0
@@ -24,7 +24,7 @@ class Records:
 
     def __init__(self, store: str, stale_seconds: float = _STALE_SECONDS) -> None:
         """Brings them; raises InputError and StoreError."""
-        self.folder = located(store)
+        self.folder = local_store(store)
         self._store = store
         self._stale_seconds = stale_seconds
         self._fetched_at = time.monotonic()
@@ -35,7 +35,7 @@ class Records:
         is_stale = time.monotonic() - self._fetched_at >= self._stale_seconds
         if is_stale and self._turn.acquire(blocking=False):
             try:
-                located(self._store)
+                local_store(self._store)
                 self._fetched_at = time.monotonic()
             finally:
                 self._turn.release()

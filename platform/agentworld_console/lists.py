@@ -145,9 +145,9 @@ def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
         *("episode", "task", "steps", "reward", "success", "ended"),
         *("copied steps", "low confidence", "texts"),
     )
-    usual: dict[str, Cell] = {"task": None, "reward": None, "success": None}
-    usual |= {"copied steps": 0, "low confidence": 0, "texts": "stored"}
-    return Listing(page_path("runs", run, "episodes"), columns, fetch, usual)
+    usual_values: dict[str, Cell] = {"task": None, "reward": None, "success": None}
+    usual_values |= {"copied steps": 0, "low confidence": 0, "texts": "stored"}
+    return Listing(page_path("runs", run, "episodes"), columns, fetch, usual_values)
 
 
 def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
@@ -178,8 +178,8 @@ def meanings(view: ScopedView, simulator: Digest) -> Listing:
         )
 
     columns = ("alias", "since", "by", "until", "share of runs", "gate overridden because")
-    usual: dict[str, Cell] = {"share of runs": "all", "gate overridden because": ""}
-    return Listing(page_path("simulators", simulator, "aliases"), columns, fetch, usual)
+    usual_values: dict[str, Cell] = {"share of runs": "all", "gate overridden because": ""}
+    return Listing(page_path("simulators", simulator, "aliases"), columns, fetch, usual_values)
 
 
 def number(cursor: str) -> int:

@@ -12,10 +12,10 @@ from agentworld.storage.stores import Stores
 from agentworld_console.access import Callers
 from agentworld_console.app import create_app
 from agentworld_console.library import open_library
-from agentworld_console.settings import Settings
+from agentworld_console.settings import ConsoleSettings
 
 
-def serve(settings: Settings, on_start: Callable[[], None] = lambda: None) -> None:
+def serve(settings: ConsoleSettings, on_start: Callable[[], None] = lambda: None) -> None:
     """Answers until it is told to stop, and says so by `on_start` first.
 
     Raises InputError for what is set up wrong, NotFound for a store that is none.
@@ -32,7 +32,7 @@ def serve(settings: Settings, on_start: Callable[[], None] = lambda: None) -> No
 
 def main() -> int:
     """Serves until it is told to stop."""
-    return exit_status(lambda: serve(from_environment(Settings)))
+    return exit_status(lambda: serve(from_environment(ConsoleSettings)))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld.records.edge import Grade
-from agentworld_console.formatting import brief, page_path, shortened, with_interval
-from agentworld_console.grade import disputed
+from agentworld_console.formatting import brief, page_path, shorten, with_interval
+from agentworld_console.grade import to_disputed
 from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Cell, Link, Mark, Row
 
@@ -30,12 +30,12 @@ _GARBLED = "its tags are garbled"
 
 def run_link(run: str) -> Link:
     """To a run's page."""
-    return Link(shortened(run), page_path("runs", run), run)
+    return Link(shorten(run), page_path("runs", run), run)
 
 
 def episode_link(episode: str) -> Link:
     """To an episode's page."""
-    return Link(shortened(episode), page_path("episodes", episode), episode)
+    return Link(shorten(episode), page_path("episodes", episode), episode)
 
 
 def simulator_link(view: ScopedView, digest: Digest) -> Link:
@@ -75,11 +75,11 @@ def _minute(at: str) -> str:
 
 def agent_row(view: ScopedView, agent: Version) -> Row:
     """A registered agent; its simulator as it was signed, else as the registry has it."""
-    registered = RegisteredAgent.tagged(agent)
+    registered_agent = RegisteredAgent.from_tags(agent)
     try:
-        audit = view.edge_of(registered) if registered else disputed(_GARBLED)
+        audit = view.edge_of(registered_agent) if registered_agent else to_disputed(_GARBLED)
     except InputError:  # a run's name that is none
-        audit = disputed(_GARBLED)
+        audit = to_disputed(_GARBLED)
     simulator = audit.edge.simulator if audit.edge else agent.tags["simulator"]
     artifact, run = agent.tags["artifact"], agent.tags["run"]
     return (
@@ -91,10 +91,10 @@ def agent_row(view: ScopedView, agent: Version) -> Row:
 def _live_success(view: ScopedView, agent: Version, simulator: Digest) -> Cell:
     artifact, report = agent.tags["artifact"], agent.tags.get("report")
     try:
-        validated = validation_of_weights(artifact, report, simulator, view.sources)
+        validation = validation_of_weights(artifact, report, simulator, view.sources)
     except EvidenceError:  # as the agent's page says
         return "cannot be read"
-    return with_interval(validated.report.trained.live) if validated else "not validated"
+    return with_interval(validation.report.trained.live) if validation else "not validated"
 
 
 def simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newest: str) -> Row:
@@ -129,12 +129,16 @@ def _grade(audit: EdgeAudit) -> Mark:
 
 def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
-    registered = next((agent for agent in agents if str(agent.ref) == agent_use.agent), None)
-    audit = view.edge_of(registered) if registered else disputed("the registry has no such agent")
+    registered_agent = next((agent for agent in agents if str(agent.ref) == agent_use.agent), None)
+    audit = (
+        view.edge_of(registered_agent)
+        if registered_agent
+        else to_disputed("the registry has no such agent")
+    )
     revalidations = view.uses.revalidations(agent_use)
     state = Mark("revalidate", "bad") if revalidations else Mark("current", "good")
-    moved = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
-    reasons = "; ".join([*moved, *audit.reasons])
+    sentences = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
+    reasons = "; ".join([*sentences, *audit.reasons])
     by = (agent_use.by,) if view.is_whole else ()
     cells = agent_link(VersionRef.parse(agent_use.agent)), agent_use.alias, state, _grade(audit)
     return *cells, _minute(agent_use.at), *by, simulator_link(view, agent_use.simulator), reasons

@@ -11,7 +11,7 @@ from agentworld.access import Caller
 from agentworld.audit.checks.edges import EdgeAudit, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.questions.agents import problems_in_use
-from agentworld.audit.questions.revalidation import Uses
+from agentworld.audit.questions.revalidation import AgentUses
 from agentworld.audit.read.sources import (
     Sources,
     manifest_of,
@@ -29,7 +29,7 @@ from agentworld.records.garbled import reading
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld_console.formatting import brief
-from agentworld_console.grade import disputed
+from agentworld_console.grade import to_disputed
 from agentworld_console.library import Library
 
 MOST_AGENTS = 1_000
@@ -66,9 +66,9 @@ class ScopedView:
         return self.library.sources()
 
     @cached_property
-    def uses(self) -> Uses:
+    def uses(self) -> AgentUses:
         """All agents in use, read once for a page."""
-        return Uses.read(self.sources.ledger, self.sources.evidence, self.library.store)
+        return AgentUses.read(self.sources.ledger, self.sources.evidence, self.library.store)
 
     @property
     def is_whole(self) -> bool:
@@ -86,7 +86,7 @@ class ScopedView:
         (run,) = self._pages.runs(1, id=name)
         return run
 
-    def run_if_there(self, name: str) -> ListedRun | None:
+    def find_run(self, name: str) -> ListedRun | None:
         """A run that is to be there: who sees across tenants is told where it is not."""
         return next(iter(self._pages.runs(1, id=name)), None)
 
@@ -212,13 +212,13 @@ class ScopedView:
             versions |= {
                 run: list_versions(kind="agent", run=run) for run in runs if not versions[run]
             }
-        tagged = {run: map(RegisteredAgent.tagged, own) for run, own in versions.items()}
+        tagged = {run: map(RegisteredAgent.from_tags, own) for run, own in versions.items()}
         return {run: [agent for agent in agents if agent] for run, agents in tagged.items()}
 
     def edge_of(self, agent: RegisteredAgent) -> EdgeAudit:
         """How far it is proven that a simulator made an agent, by what was signed."""
         audit = edge_to(agent.ref.name, agent, self.sources)
-        return audit or disputed(f"nothing of run {agent.run} is signed")
+        return audit or to_disputed(f"nothing of run {agent.run} is signed")
 
     def simulators(self, limit: int, after: str = "", *, start: str = "") -> list[ListedSimulator]:
         """That served runs, the one with the newest run first."""

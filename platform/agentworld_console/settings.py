@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
-class Settings(BaseSettings):
+class ConsoleSettings(BaseSettings):
     """As AGENTWORLD_CONSOLE_STORE and so on; AGENTWORLD_LEDGER_URL and its like say where the
     parts of a store are that are elsewhere, MLFLOW_TRACKING_URI where its registry is.
     """

@@ -51,7 +51,7 @@ class Listing(NamedTuple):
     """Of its page; its CSV is there too."""
     columns: tuple[str, ...]
     fetch: Callable[[str], Part]
-    usual: Mapping[str, Cell] = {}
+    usual_values: Mapping[str, Cell] = {}
     """By column: a page leaves a column out where each of its rows has this value."""
 
     def for_page(self, part: Part) -> tuple[list[Column], list[list[Cell]]]:
@@ -59,7 +59,8 @@ class Listing(NamedTuple):
         indices = [
             index
             for index, name in enumerate(self.columns)
-            if name not in self.usual or any(row[index] != self.usual[name] for row in part.rows)
+            if name not in self.usual_values
+            or any(row[index] != self.usual_values[name] for row in part.rows)
         ]
         columns = [
             Column(self.columns[i], any(isinstance(row[i], int | float) for row in part.rows))

@@ -35,7 +35,7 @@ def fruits():
     """A new table, because one reads its entry points once."""
     return Kinds[object](
         group=GROUP,
-        what="fruit",
+        noun="fruit",
         attribute="__doc__",
         modules={"ours": "agentworld.domains.text", "late": "agentworld.not_there"},
     )

@@ -6,7 +6,7 @@ import pytest
 
 import make.agent
 from agentworld.operations.registry import open_registry
-from agentworld_cli.alias import who
+from agentworld_cli.alias import user_name
 from make import records
 
 pytestmark = pytest.mark.waits
@@ -75,7 +75,7 @@ def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
 
 def test_who_asks_is_told_where_nobody_else_is_named(call, made):
     used = call(f"agent use shell-agent@1 --as production --store {made.store} --json")
-    assert json.loads(used.out)["by"] == who()
+    assert json.loads(used.out)["by"] == user_name()
 
 
 def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):

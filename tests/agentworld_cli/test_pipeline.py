@@ -210,7 +210,7 @@ def test_a_store_tells_how_its_runs_ended_the_newest_first(call, tmp_path):
         pipeline="world_model",
         recipe="demo",
         state="succeeded",
-        began=None,
+        started=None,
         ended=datetime(2026, 1, 1, tzinfo=UTC),
     )
     failure = {"state": "failed", "step": "rl", "kind": "EngineError", "sentence": "gone\x1b[2J"}

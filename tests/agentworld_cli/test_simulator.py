@@ -91,11 +91,11 @@ def served_with(monkeypatch):
     """The engines that simulators were served with, and where; none of them is started."""
     found = []
 
-    def served_at(_folder, engine, _store, _logs, at):
+    def serve_locally(_folder, engine, _store, _logs, at):
         found.append((engine, at))
         raise InputError("this is not started")
 
-    monkeypatch.setattr(serving, "served_at", served_at)
+    monkeypatch.setattr(serving, "serve_locally", serve_locally)
     return found
 
 

@@ -98,7 +98,7 @@ class Step:
         (self.store / "weights").mkdir(exist_ok=True)
         (self.store / "weights/model.safetensors").write_bytes(weights())
         simulators = SimulatorStore(self.store)
-        simulators.take_in(self.store / "weights")
+        simulators.import_model(self.store / "weights")
         kept = simulators.keep(manifest)
         stages = {"rl": records.world_score(mean)}
         found = records.world_report(stages=stages, artifacts={"rl": manifest.artifact})

@@ -16,7 +16,7 @@ from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
 from agentworld_operator.operator import Operator, Reconcilers
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 from make.simulator import pinned_manifest, simulator
 
 
@@ -52,7 +52,7 @@ class Idle:
     def __init__(self, kind):
         self.kind = kind
 
-    def affected(self, kind, resource):
+    def affected_names(self, kind, resource):
         return [resource["metadata"]["name"]] if kind == self.kind else []
 
     async def clean_up(self, _name):
@@ -82,7 +82,7 @@ ENGINE = {"metadata": {"name": "engine", "uid": "uid-engine", "resourceVersion":
 DIGEST = pinned_manifest("one").digest
 
 
-SETTINGS = Settings(
+SETTINGS = OperatorSettings(
     namespace="here",
     identity="me",
     service_url="http://127.0.0.1:1",

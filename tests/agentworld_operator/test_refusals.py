@@ -4,7 +4,7 @@ server.
 
 import pytest
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import OPERATOR, engine_name
 from agentworld.cluster.records.simulator import SimulatorStatus
@@ -77,7 +77,7 @@ def test_a_right_that_is_missing_is_a_condition_until_it_is_given(namespace, sta
 
 
 def test_a_field_that_never_changes_is_a_condition_and_an_event(namespace, start):
-    taken = {**typed("ConfigMap"), "metadata": {"name": ENGINE}, "immutable": True}
+    taken = {**type_fields("ConfigMap"), "metadata": {"name": ENGINE}, "immutable": True}
     namespace.create(taken | {"data": {"manifest.json": "somebody else's"}})
     start()
     namespace.create(simulator())

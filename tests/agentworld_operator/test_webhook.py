@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from agentworld.engine.process import free_port
 from agentworld.errors import InputError
 from agentworld_operator.authority import apply_decision
-from agentworld_operator.policy.admission import API_VERSION, Denied
+from agentworld_operator.policy.admission import API_VERSION, Denial
 from agentworld_operator.webhook import RequestTimeouts, ServingCertificate, serve
 from make.simulator import simulator
 
@@ -81,7 +81,7 @@ def decided(folder, decide, timeouts=PATIENT):
 
 def test_a_review_is_answered_with_the_decision(tmp_path):
     async def refuse(asked):
-        return Denied(f"{asked.object_name} is not wanted", 409)
+        return Denial(f"{asked.object_name} is not wanted", 409)
 
     found = decided(tmp_path, refuse)
     assert (found["allowed"], found["status"]["message"]) == (False, "one is not wanted")

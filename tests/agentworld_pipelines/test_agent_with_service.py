@@ -97,7 +97,7 @@ class Scene:
         path = self.store / "tiny.yaml"
         path.write_text(yaml.safe_dump(recipe))
         model = tiny_world(self.store / "world")
-        taken_in = SimulatorStore(self.store).take_in(model)
+        taken_in = SimulatorStore(self.store).import_model(model)
         pinned = pin_model(taken_in, model, load_recipe(path), self.store)
         made = records.checkpoint(
             "rl", artifact=pinned.manifest.artifact, data=records.digest("data")

@@ -133,7 +133,7 @@ def test_a_component_hands_on_the_arguments_that_its_step_declares(name):
     [function] = ast.parse(inspect.getsource(COMPONENTS[name].python_func)).body
     assert isinstance(function, ast.FunctionDef)
     calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
-    [call] = [each for each in calls if ast.unparse(each.func) == "retried"]
+    [call] = [each for each in calls if ast.unparse(each.func) == "call_with_retries"]
     values = [ast.unparse(each) for each in (*call.args, *(word.value for word in call.keywords))]
     declared = [each.lower() for each in STEPS[name].usage.split()]
     place = [] if STEPS[name].kind == "plain" else ["place"]

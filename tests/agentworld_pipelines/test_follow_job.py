@@ -110,9 +110,9 @@ def test_a_stage_is_followed_from_its_queue_to_its_end(trainer, start):
     trainer.kubelet.say(pod, "the first words")
     step.says("the first words")
     progress = ProgressFile(step.store, "cpt")
-    progress.tick(10, 100)
+    progress.update(10, 100)
     step.says("cpt: 10 of 100\n")
-    ProgressFile(step.store, "cpt").tick(60, 100)
+    ProgressFile(step.store, "cpt").update(60, 100)
     step.says("cpt: 60 of 100, ")
     for word in ("second", "third"):
         trainer.kubelet.say(pod, f"the {word} words")

@@ -125,7 +125,7 @@ def test_a_step_that_fails_ends_the_run_which_says_so_for_good(tmp_path):
     (told,) = conclusions(tmp_path / "store")
     assert (told.state, told.step, told.kind) == ("failed", "sft", "EngineError")
     assert told.sentence == "the engine is gone; start it again"
-    assert told.began
+    assert told.started
 
 
 @pytest.mark.parametrize("simulator", ["production", ""])

@@ -35,7 +35,7 @@ MODULE = '''"""Counts words."""
 from pathlib import Path
 
 from agentworld.records.base import Digest, digest_bytes
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.task import Plan, Task
 
 
@@ -43,7 +43,7 @@ def plan(task: Task) -> Plan:
     """Writes how many words a text has."""
     text = task.texts["text"]
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         (out / "tally").write_text(f"{task.folders['data'].name} {len(text.split())}")
         return digest_bytes(text.encode())
 
@@ -55,14 +55,14 @@ import sys
 from kfp import dsl, local
 from agentworld.runner.code import code_digest
 from agentworld_pipelines.placement import Placement
-from agentworld_pipelines.placing import placed
+from agentworld_pipelines.placing import step_adder
 
 recipe, store, data = sys.argv[1:]
 placement = Placement.model_validate({"image": "mine:1", "steps": {"tally": {"queue": "here"}}})
 
 @dsl.pipeline(name="one-step")
 def pipeline(recipe: str, store: str, data: str):
-    placed(None)("tally", recipe=recipe, store=store, data=data, text="one two three")
+    step_adder(None)("tally", recipe=recipe, store=store, data=data, text="one two three")
 
 local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=f"{store}/kfp")
 pipeline(recipe=recipe, store=store, data=data)

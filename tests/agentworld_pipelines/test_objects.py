@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.cluster.records.view import SimulatorView
@@ -12,7 +12,7 @@ from agentworld.errors import InputError, PipelineError
 from agentworld.operations.simulators import MoveConditions
 from agentworld.records.gate import Gate
 from agentworld.records.simulator import EnginePin
-from agentworld.steps.deploy import Naming
+from agentworld.steps.deploy import AliasTarget
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.working_copy import open_copy
 from agentworld_operator.policy.identity import servable
@@ -24,7 +24,7 @@ from make.simulator import pinned_manifest
 MANIFEST = pinned_manifest()
 FOLDER = Path("/stores/demo/simulators") / MANIFEST.digest[7:]
 SHOWN = MoveConditions((Gate(metric="exact_match", least=0.6),), records.digest("report"))
-NAMING = Naming("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
+NAMING = AliasTarget("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
 EVERYTHING = {
     "namespace": "worlds",
     "image": "mirror.example:5000/vllm",
@@ -49,12 +49,12 @@ def written(**fields: object) -> SimulatorSpec:
     deployment = Deployment.model_validate({"image": "vllm", "claim": "stores", **fields})
     target = Target(deployment=deployment, mounted="/stores")
     made = objects.simulator(NAMING, target, objects.simulator_name(NAMING))
-    assert made.items() >= typed("Simulator").items()
+    assert made.items() >= type_fields("Simulator").items()
     return SimulatorSpec.model_validate(made["spec"])
 
 
 @pytest.fixture
-def in_bucket(tmp_path: Path) -> tuple[Naming, str]:
+def in_bucket(tmp_path: Path) -> tuple[AliasTarget, str]:
     """A simulator in the working copy of a bucket, and where its files are there."""
     copy = open_copy("memory://bucket/demo", tmp_path)
     folder = copy.root / "simulators" / FOLDER.name
@@ -135,7 +135,7 @@ def test_what_a_deployment_does_not_say_is_left_to_whoever_else_sets_it():
 def test_an_alias_is_what_the_operator_judges_and_lets_no_override_stand():
     made = objects.alias(NAMING, "terminal-1")
     spec = AliasSpec.model_validate(made["spec"])
-    assert made.items() >= typed("SimulatorAlias").items()
+    assert made.items() >= type_fields("SimulatorAlias").items()
     assert (spec.simulator, spec.report, spec.override) == ("terminal-1", SHOWN.report, None)
     assert [(each.metric, each.least) for each in spec.gate] == [("exact_match", 0.6)]
     assert "canary" not in made["spec"]

@@ -3,7 +3,7 @@
 import pytest
 
 from agentworld.errors import InputError, PipelineError, Preempted, StoreError
-from agentworld_pipelines.retries import RETRIES, Retries, retried
+from agentworld_pipelines.retries import RETRIES, Retries, call_with_retries
 
 
 class Step:
@@ -31,7 +31,7 @@ def told(monkeypatch):
 @pytest.mark.usefixtures("told")
 def test_what_may_pass_is_tried_again_by_the_steps_own_process(capsys):
     step = Step(StoreError("the disk is gone"), PipelineError("its job failed", retryable=True))
-    assert retried(step, "/store", place="/here") == "/store/here"
+    assert call_with_retries(step, "/store", place="/here") == "/store/here"
     assert step.attempts == 3
     first, second = capsys.readouterr().out.splitlines()
     assert first == "the disk is gone; retry 1 of 2 in 0 s"
@@ -42,7 +42,7 @@ def test_what_may_pass_is_tried_again_by_the_steps_own_process(capsys):
 def test_the_last_error_is_the_steps():
     step = Step(*(StoreError(f"failure {number}") for number in range(4)))
     with pytest.raises(StoreError, match="failure 2"):
-        retried(step, "/store")
+        call_with_retries(step, "/store")
     assert step.attempts == 3
 
 
@@ -55,7 +55,7 @@ def test_the_last_error_is_the_steps():
 def test_what_no_retry_mends_ends_the_step_at_once(error):
     step = Step(error)
     with pytest.raises(type(error)):
-        retried(step, "/store")
+        call_with_retries(step, "/store")
     assert step.attempts == 1
 
 
@@ -63,7 +63,7 @@ def test_without_retries_a_step_is_tried_once(monkeypatch):
     monkeypatch.delenv(RETRIES, raising=False)
     step = Step(StoreError("gone"))
     with pytest.raises(StoreError):
-        retried(step, "/store")
+        call_with_retries(step, "/store")
     assert step.attempts == 1
 
 
@@ -72,14 +72,14 @@ def test_no_retry_begins_after_the_last_second(monkeypatch):
     monkeypatch.setenv(RETRIES, late.model_dump_json())
     step = Step(StoreError("gone"))
     with pytest.raises(StoreError):
-        retried(step, "/store")
+        call_with_retries(step, "/store")
     assert step.attempts == 1
 
 
 def test_a_variable_that_is_wrong_is_named(monkeypatch):
     monkeypatch.setenv(RETRIES, '{"times": 0}')
     with pytest.raises(InputError, match=r"retries\.times"):
-        retried(Step(), "/store")
+        call_with_retries(Step(), "/store")
 
 
 def test_waits_grow_by_a_whole_factor():

@@ -27,10 +27,10 @@ pytestmark = pytest.mark.waits
 WHERE = Place(image="mirror.example/agentworld:7", volumes={"agentworld-stores": "/stores"})
 _LIVE = """
 import sys
-from agentworld_pipelines.retries import retried
+from agentworld_pipelines.retries import call_with_retries
 from agentworld_pipelines.stages import live
 recipe, store, place = sys.argv[1:]
-print("made", retried(live, "collect", recipe, store, place=place))
+print("made", call_with_retries(live, "collect", recipe, store, place=place))
 """
 
 
@@ -110,7 +110,7 @@ def test_a_step_is_followed_from_its_job_to_its_folder(jobs, start):
     pod = jobs.run()
     jobs.kubelet.say(pod, "the first words")
     step.says("the first words")
-    ProgressFile(step.store, "collect").tick(3, 10)
+    ProgressFile(step.store, "collect").update(3, 10)
     step.says("collect: 3 of 10")
     step.finish()
     jobs.complete(pod)

@@ -15,7 +15,7 @@ from agentworld.steps.run import folder_for
 from agentworld.steps.table import names_of
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.trajectories import write_trajectories
-from agentworld.storage.working_copy import open_copy, there
+from agentworld.storage.working_copy import address_of, open_copy
 from agentworld_pipelines.live_step import main
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.stages import live
@@ -75,7 +75,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
     seen: list[str | None] = []
 
     def run_in_job(step: str, arguments: tuple[str, ...], _: str, finished) -> str:
-        assert [there(each) for each in arguments] == ["smoke", url]
+        assert [address_of(each) for each in arguments] == ["smoke", url]
         seen.append(finished())
         job = open_copy(url, tmp_path / "the-job")
         folder = collected(job.root)

@@ -18,8 +18,8 @@ from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.mlflow import MlflowRegistry
-from agentworld.operations.attested import attested
-from agentworld.operations.runs import desk
+from agentworld.operations.attested import attest
+from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest, Record
 from agentworld.records.run import AgentRun
 from agentworld.storage.simulators import SimulatorStore
@@ -147,7 +147,7 @@ def _close(of: AuditStore, large: Trained) -> None:
     simulator = SimulatorStore(of.store).find(large.run.simulator)
 
     async def close() -> AgentRun:
-        async with desk(simulator, of.store) as at:
+        async with run_backend(simulator, of.store) as at:
             return await at.close(large.run.id, large.closing)
 
     asyncio.run(close())
@@ -156,7 +156,7 @@ def _close(of: AuditStore, large: Trained) -> None:
 def _register(of: AuditStore, large: Trained, ledger: Ledger, name: str) -> VersionRef:
     """As the step does; by a name of its own for each ledger, so that it is new to the registry."""
     run, registry = ledger.run(large.run.id), MlflowRegistry(_uri(of))
-    edge = attested(name, large.checkpoint, run, registry, of.store)
+    edge = attest(name, large.checkpoint, run, registry, of.store)
     agent = Agent(checkpoint=large.checkpoint, run=run.id, edge=edge)
     return registry.register_agent(name, agent, of.store / "model")
 

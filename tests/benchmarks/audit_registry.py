@@ -16,7 +16,7 @@ from sqlalchemy import Table, create_engine, insert
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow import MlflowRegistry
-from agentworld.lineage.model_version import spelled
+from agentworld.lineage.model_version import mlflow_tag
 from agentworld.lineage.tags import tags_of
 
 Columns = dict[str, object]
@@ -67,7 +67,7 @@ class BulkRegistry(MlflowRegistry):
         _inputs: Inputs,
         _signature: str | None,
     ) -> VersionRef:
-        tags = {spelled(tag): value for tag, value in tags_of(what).items()}
+        tags = {mlflow_tag(tag): value for tag, value in tags_of(what).items()}
         now = round(1e3 * time.time())
         if name not in self._numbers:
             self._rows[_NAMED].append(

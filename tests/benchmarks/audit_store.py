@@ -20,8 +20,8 @@ from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
 from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
-from agentworld.signing.declaration import attested
-from agentworld.signing.edge import Observed, join, sign_edge
+from agentworld.signing.declaration import attest
+from agentworld.signing.edge import RunEvidence, join, sign_edge
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.statements.signer import EDGES, edge_name
@@ -137,7 +137,7 @@ class AuditStore:
         sealed = sign_checkpoint(checkpoint, self._signer)
         self._book.add(CHECKPOINTS, (run.id, checkpoint.length, sealed))
         self._copy(checkpoint_name(run.id, checkpoint.length), sealed)
-        edge = join(self._claim(made), Observed(run, checkpoint), _AT)
+        edge = join(self._claim(made), RunEvidence(run, checkpoint), _AT)
         envelope = sign_edge(edge, self._signer)
         name, artifact = edge_name(run.id, envelope), made.checkpoint.artifact
         kept = Attestation(name, "edge", artifact, run.simulator, run.id, edge.at, envelope)
@@ -169,7 +169,7 @@ class AuditStore:
         folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
         known = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
-        kept = attested(Validation(report=report, **known), self._step_signer)
+        kept = attest(Validation(report=report, **known), self._step_signer)
         self._book.add(ATTESTATIONS, kept)
         self._copy(kept.name, kept.envelope)
         return report.digest

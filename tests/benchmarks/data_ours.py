@@ -8,7 +8,7 @@ from pathlib import Path
 from agentworld.data.imported import import_trajectories
 from agentworld.data.prepare import prepare
 from agentworld.recipes.data import CollectRecipe, PrepareRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.source import digest_of
 
 LIGHT = PrepareRecipe(near_duplicates=None, leaks=None, redact=False)
@@ -20,9 +20,9 @@ def main() -> None:
     logs, folder, recipe = sys.argv[1], Path(sys.argv[2]), RECIPES[sys.argv[3]]
     started = time.perf_counter()
     collect = CollectRecipe(trajectories=logs)
-    import_trajectories(collect, digest_of(logs), folder / "collected", no_tick)
+    import_trajectories(collect, digest_of(logs), folder / "collected", ignore_progress)
     imported = time.perf_counter()
-    dataset = prepare(recipe, folder / "collected", folder / "data", no_tick)
+    dataset = prepare(recipe, folder / "collected", folder / "data", ignore_progress)
     result = {
         "import_seconds": round(imported - started, 2),
         "prepare_seconds": round(time.perf_counter() - imported, 2),

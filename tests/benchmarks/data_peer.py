@@ -22,7 +22,7 @@ from agentworld.data.contents import content_key
 from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.importers import importer_of
-from agentworld.data.leaks import Hits, RareGrams, find_leaks, index_judged, most_tasks
+from agentworld.data.leaks import Hits, RareGrams, find_leaks, index_grams, most_tasks
 from agentworld.data.n_grams import hash_words, n_grams, text_of
 from agentworld.data.near_duplicates import near_duplicates, sign
 from agentworld.data.redaction import redact
@@ -125,7 +125,7 @@ def without_leaks(rows, share: float):
     """Without what shares 13-grams with held-out rows."""
     held_out = np.array(rows["held_out"][:])
     numbers = np.flatnonzero(held_out)
-    judged = index_judged([np.array(each, np.uint64) for each in rows[numbers]["grams"]])
+    judged = index_grams([np.array(each, np.uint64) for each in rows[numbers]["grams"]])
     hits = rows.map(
         partial(hits_of, judged.grams),
         batched=True, with_indices=True, num_proc=_PROCESSES, remove_columns=rows.column_names,

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from agentworld.data.leaks import Hits, find_leaks, index_judged, most_tasks
+from agentworld.data.leaks import Hits, find_leaks, index_grams, most_tasks
 from agentworld.data.n_grams import Hashes, hash_words, n_grams
 from agentworld.data.near_duplicates import near_duplicates, sign
 from agentworld.data.survey import WORDS_PER_GRAM
@@ -59,7 +59,7 @@ def _grams(text: list[str]) -> Hashes:
 
 
 def _leaks_of(texts: list[Hashes], held_out: list[Hashes]) -> np.ndarray:
-    judged = index_judged(held_out)
+    judged = index_grams(held_out)
     sizes = np.array([len(each) for each in texts])
     flat, rows = np.concatenate(texts), np.repeat(np.arange(len(texts)), sizes)
     places = np.minimum(np.searchsorted(judged.grams, flat), len(judged.grams) - 1)

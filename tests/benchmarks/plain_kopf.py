@@ -17,7 +17,7 @@ from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Pinned
+from agentworld_operator.children.pod import PodSource
 from agentworld_operator.connection import login
 from make.operator import OLDER_BUDGETS
 
@@ -46,7 +46,7 @@ def made(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
     assert isinstance(manifest.engine, EnginePin)
     assert serving.weights is not None
     digest: Digest = manifest.digest
-    pinned = Pinned(digest, manifest, manifest.engine, serving, serving.weights, "image")
+    pinned = PodSource(digest, manifest, manifest.engine, serving, serving.weights, "image")
     owner = {"metadata": dict(body["metadata"])}
     for child in children(pinned, owner, serving.replicas):
         _CLUSTER.create(child)

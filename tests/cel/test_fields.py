@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import TypeAdapter
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.serving import Bounds, Serving, Toleration
 from agentworld.cluster.terms import LabelKey, LabelValue
@@ -112,7 +112,7 @@ def said_of(api: Api, node: Node, value: Any) -> dict[str, str]:
     if "status" in node.path[:1]:
         answer = api.patch(node.kind, "kept", held, "status", **DRY)
     else:
-        answer = api.create({**typed(node.kind), "metadata": {"name": "tried"}} | held, **DRY)
+        answer = api.create({**type_fields(node.kind), "metadata": {"name": "tried"}} | held, **DRY)
     assert answer.status_code in (200, 201, 422), answer.text
     causes = answer.json().get("details", {}).get("causes", ())
     return {cause["field"]: cause["message"] for cause in causes}

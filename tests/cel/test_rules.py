@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from cel.schemas import nodes
 from cel.server import DRY, Api
 from make import records
@@ -203,7 +203,7 @@ def test_every_rule_of_the_definitions_is_tried_here():
 
 def asked(api: Api, kind: str, before: Spec | None, then: Spec) -> Any:
     """The answer to a spec, in place of the one before where there is one."""
-    made = {**typed(kind), "metadata": {"name": "tried"}}
+    made = {**type_fields(kind), "metadata": {"name": "tried"}}
     if before is None:
         return api.create(made | {"spec": then}, **DRY)
     api.create(made | {"spec": before}).raise_for_status()
@@ -229,7 +229,7 @@ def test_what_a_rule_refuses_is_told_where_it_is_and_what_to_do(api, rule, befor
 
 
 def test_a_patch_of_the_status_leaves_the_identity_as_it_is(api):
-    made = {**typed("Simulator"), "metadata": {"name": "patched"}, "spec": spec()}
+    made = {**type_fields("Simulator"), "metadata": {"name": "patched"}, "spec": spec()}
     api.create(made).raise_for_status()
     changed = {"status": {"replicas": 2}, "spec": identified(reference=reference("two"))}
     api.patch("Simulator", "patched", changed, "status").raise_for_status()
@@ -240,7 +240,7 @@ def test_a_patch_of_the_status_leaves_the_identity_as_it_is(api):
 
 
 def test_an_identity_cannot_be_taken_away(api):
-    made = {**typed("Simulator"), "metadata": {"name": "stripped"}, "spec": spec()}
+    made = {**type_fields("Simulator"), "metadata": {"name": "stripped"}, "spec": spec()}
     api.create(made).raise_for_status()
     gone = api.patch("Simulator", "stripped", {"spec": {"identity": None}})
     emptied = api.patch("Simulator", "stripped", {"spec": {"identity": {"reference": None}}})

@@ -9,7 +9,7 @@ import make.chart
 import make.operator
 from agentworld.errors import ClusterError
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Pinned
+from agentworld_operator.children.pod import PodSource
 from agentworld_pipelines.job_parts import resources_of
 from agentworld_pipelines.placement import Nodes, Place
 from make.bounds import set_limits, set_quota
@@ -71,7 +71,9 @@ def mounted(spec):
 def engine_pod(**placed):
     manifest, wanted = pinned_manifest(), serving(**placed)
     owner = simulator() | {"metadata": {"name": "one", "namespace": "worlds", "uid": "u1"}}
-    pinned = Pinned(manifest.digest, manifest, manifest.engine, wanted, wanted.weights, "verifier")
+    pinned = PodSource(
+        manifest.digest, manifest, manifest.engine, wanted, wanted.weights, "verifier"
+    )
     [deployment] = [each for each in children(pinned, owner, 1) if each["kind"] == "Deployment"]
     return deployment["spec"]["template"]["spec"]
 

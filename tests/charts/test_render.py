@@ -7,12 +7,12 @@ import yaml
 from helm_python.errors import HelmRenderError
 
 import make.chart
-from agentworld.operations.registry import Settings as RegistrySettings
-from agentworld.serving.main import Settings as ServiceSettings
+from agentworld.operations.registry import RegistrySettings
+from agentworld.serving.main import ServiceSettings
 from agentworld.storage.stores import Stores
-from agentworld_console.settings import Settings as ConsoleSettings
-from agentworld_operator.first_secrets import Settings as SecretsSettings
-from agentworld_operator.settings import Settings, WebhookSettings
+from agentworld_console.settings import ConsoleSettings
+from agentworld_operator.first_secrets import SecretSettings
+from agentworld_operator.settings import OperatorSettings, WebhookSettings
 from agentworld_pipelines.settings import ServerSettings
 from machines import prometheus
 from machines.kubernetes_types import check_schema
@@ -92,9 +92,9 @@ def environment(values, component):
 @pytest.mark.parametrize(
     ("component", "kinds"),
     [
-        ("operator", (Settings, WebhookSettings, ServerSettings)),
+        ("operator", (OperatorSettings, WebhookSettings, ServerSettings)),
         ("service", (ServiceSettings,)),
-        ("secrets", (SecretsSettings,)),
+        ("secrets", (SecretSettings,)),
         ("console", (ConsoleSettings, Stores, RegistrySettings)),
     ],
 )

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from agentworld.errors import Preempted
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.progress import Tick, no_tick
+from agentworld.records.progress import OnProgress, ignore_progress
 from agentworld.train.distributed import process_group, rank
 from agentworld.train.encode import encode, whole_episode
 from agentworld.train.model import load_model
@@ -23,7 +23,7 @@ RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=256, epochs=2, ch
 """Six steps or so."""
 
 
-def train(parent: Path, out: Path, tick: Tick = no_tick) -> str:
+def train(parent: Path, out: Path, tick: OnProgress = ignore_progress) -> str:
     """Names the weights that it made."""
     trained = load_model(Parent(parent))
     rows = list(encode(trained.tokenizer, map(whole_episode, training.samples())))

@@ -13,7 +13,7 @@ import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agentworld.recipes.train import NextTokenRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.train.distributed import on_rank_zero, process_group, rank
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
@@ -57,7 +57,9 @@ def train(out: Path, zero_stage: int | None = None) -> None:
     recipe = RECIPE.model_copy(update={"zero_stage": zero_stage})
     model, losses = _model(), []
     for name in ("first", "second"):
-        trainer = NextTokenTrainer(LanguageModel(model, None), recipe, rows(), out / name, no_tick)
+        trainer = NextTokenTrainer(
+            LanguageModel(model, None), recipe, rows(), out / name, ignore_progress
+        )
         trainer.args.logging_steps = 1
         trainer.accelerator.native_amp = False
         if zero_stage:

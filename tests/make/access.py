@@ -6,7 +6,7 @@ import yaml
 
 from agentworld.access.checked import CheckedAccess
 from agentworld.access.key import PREFIX, key_digest
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.access.run_token import RunTokens
 
 TOKENS = RunTokens(b"a secret of these tests")
@@ -50,7 +50,7 @@ class Checked(CheckedAccess):
 
     def __init__(self, folder: Path, **limits: int) -> None:
         self.folder, self.passed = folder, 0.0
-        file = Reloaded(access_file(folder, **limits), lambda: self.passed)
+        file = ReloadedAccess(access_file(folder, **limits), lambda: self.passed)
         super().__init__(file, TOKENS)
 
     def write(self, without: str = "", **limits: int) -> None:

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 import make.access
 import make.ledger
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, NewStep
+from agentworld.ledger.writes import EpisodeClosed, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.agent_use import AgentUseMove
@@ -139,11 +139,11 @@ def play(
         texts_ = f"echo {text}", text, text_digest(f"echo {text}"), text_digest(text)
         step = EpisodeStep(
             *(begun.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
-        ).linked(made.head)
+        ).link(made.head)
         made = made._replace(steps=(*made.steps, step))
     ledger.write([NewStep(run, step) for step in made.steps])
     if close:
-        ledger.write([Closed(run, begun.id, len(texts), made.head, "done")])
+        ledger.write([EpisodeClosed(run, begun.id, len(texts), made.head, "done")])
     return begun.id
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from agentworld.data.imported import import_trajectories
 from agentworld.data.prepare import prepare
 from agentworld.recipes.data import CollectRecipe, PrepareRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.datasets import StoredDataSet, find_dataset
 from agentworld.storage.source import digest_of
 from make import records
@@ -32,8 +32,8 @@ def stored(store: Path, **recipe: object) -> StoredDataSet:
     )
     recipe = {"cpt_share": 0.4, "sft_share": 0.3, **recipe}
     collected, data = store / "collected", store / "data"
-    digest = import_trajectories(collect, digest_of(str(source)), collected, no_tick)
-    dataset = prepare(PrepareRecipe.model_validate(recipe), collected, data, no_tick)
+    digest = import_trajectories(collect, digest_of(str(source)), collected, ignore_progress)
+    dataset = prepare(PrepareRecipe.model_validate(recipe), collected, data, ignore_progress)
     _as_step(store, "collect", digest, collected)
     return find_dataset(str(_as_step(store, "prepare", dataset.digest, data)), store)
 

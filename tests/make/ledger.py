@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, NewStep, Opened
+from agentworld.ledger.writes import EpisodeClosed, EpisodeOpened, NewStep
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunClosing, RunOpening
 from make import records
@@ -56,7 +56,7 @@ def closing(name="final"):
 def open_episode(ledger, run=None, simulator=SIMULATOR, **opening):
     run = run or ledger.open_run(OPENING, SIMULATOR).id
     episode = Episode.new(uuid.uuid4().hex, simulator, EpisodeOpening(run=run, **opening))
-    ledger.write([Opened(episode)])
+    ledger.write([EpisodeOpened(episode)])
     return episode
 
 
@@ -70,4 +70,4 @@ def taken(episode, *observations):
 
 
 def end(episode, num_steps=0, reason="closed"):
-    return Closed(episode.run, episode.id, num_steps, episode.head, reason)
+    return EpisodeClosed(episode.run, episode.id, num_steps, episode.head, reason)

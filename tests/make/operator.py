@@ -14,7 +14,7 @@ from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 import make.chart
-from agentworld.cluster.api_resources import API_RESOURCES, ApiResource, typed
+from agentworld.cluster.api_resources import API_RESOURCES, ApiResource, type_fields
 from agentworld.cluster.client import ApiServer, Cluster, Query
 from agentworld.cluster.names import OPERATOR
 from agentworld.errors import ClusterError
@@ -182,7 +182,7 @@ def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
             if plain and each["kind"] == "Role":
                 each["rules"] = PLAIN_RULES
             made.call("POST", RIGHTS[each["kind"]].path(name), each)
-    made.create({**typed("Secret"), "metadata": {"name": "agentworld-webhook"}})
+    made.create({**type_fields("Secret"), "metadata": {"name": "agentworld-webhook"}})
     return made
 
 

@@ -126,7 +126,7 @@ def pinned(store: Path, **fields: object) -> PinnedSimulator:
     simulators = SimulatorStore(store)
     with TemporaryDirectory() as folder:
         (Path(folder) / "model.safetensors").write_bytes(weights())
-        simulators.take_in(Path(folder))
+        simulators.import_model(Path(folder))
     return simulators.keep(manifest(**fields))
 
 
@@ -135,7 +135,7 @@ def episode(*observations: str, base: Episode | None = None) -> Episode:
     made = base or Episode.new("e", digest("s"), EpisodeOpening(run="r", domain="shell"))
     for shown in observations:
         texts = "ls", shown, text_digest("ls"), text_digest(shown)
-        step = EpisodeStep(made.id, len(made.steps) + 1, *texts).linked(made.head)
+        step = EpisodeStep(made.id, len(made.steps) + 1, *texts).link(made.head)
         made = made._replace(steps=(*made.steps, step))
     return made
 

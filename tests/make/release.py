@@ -16,7 +16,7 @@ from kubernetes.client.exceptions import ApiException
 import make.access
 from agentworld.access.key import key_digest
 from agentworld.client.simulator import SimulatorClient
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.errors import ClusterError, SimulatorError
 from agentworld.pinning.manifest import pin
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
@@ -230,7 +230,7 @@ def simulator(name: str, pinned: SimulatorManifest, **serving: object) -> Object
     }
     identity = {"manifest": json.loads(pinned.canonical)}
     spec = {"identity": identity, "serving": placed | serving}
-    return {**typed("Simulator"), "metadata": {"name": name}, "spec": spec}
+    return {**type_fields("Simulator"), "metadata": {"name": name}, "spec": spec}
 
 
 class Agents:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import child_labels
 from agentworld.cluster.records.serving import Serving
 from agentworld.records.simulator import EnginePin, SimulatorManifest
@@ -32,7 +32,7 @@ def simulator(name: str = "one", seed: str | None = None, **serving: object) -> 
     """As a user writes it."""
     manifest = json.loads(pinned_manifest(seed or name).canonical)
     return {
-        **typed("Simulator"),
+        **type_fields("Simulator"),
         "metadata": {"name": name},
         "spec": {"identity": {"manifest": manifest}, "serving": PLACED | serving},
     }
@@ -41,7 +41,7 @@ def simulator(name: str = "one", seed: str | None = None, **serving: object) -> 
 def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Object:
     """A name for it."""
     return {
-        **typed("SimulatorAlias"),
+        **type_fields("SimulatorAlias"),
         "metadata": {"name": name},
         "spec": {"simulator": simulator, **spec},
     }
@@ -50,7 +50,7 @@ def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Objec
 def schedule(name: str = "nightly", **spec: object) -> Object:
     """A pipeline every night."""
     known = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
-    return {**typed("TrainingSchedule"), "metadata": {"name": name}, "spec": known | spec}
+    return {**type_fields("TrainingSchedule"), "metadata": {"name": name}, "spec": known | spec}
 
 
 def serving(**fields: object) -> Serving:

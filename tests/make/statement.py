@@ -4,22 +4,22 @@ from pathlib import Path
 
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.operations import registering
-from agentworld.operations.statements import hand_in, sign
-from agentworld.records.step_statement import Registered, Validation
+from agentworld.operations.statements import sign, submit
+from agentworld.records.step_statement import RegisteredVersion, Validation
 
 
-def file(told: Registered | Validation, store: Path) -> None:
+def file(told: RegisteredVersion | Validation, store: Path) -> None:
     folder = _folder(store, told.digest)
     sign(told, store, folder)
-    hand_in(folder, store)
+    submit(folder, store)
 
 
 def registered(
     name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path
 ) -> VersionRef:
     folder = _folder(store, what.digest)
-    ref = registering.registered(name, what, model, registry, store, folder)
-    hand_in(folder, store)
+    ref = registering.register(name, what, model, registry, store, folder)
+    submit(folder, store)
     return ref
 
 

@@ -11,7 +11,7 @@ from agentworld.audit.checks.registration import registration_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import NewStep, Opened
+from agentworld.ledger.writes import EpisodeOpened, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import Digest
@@ -132,7 +132,7 @@ def _model(folder: Path) -> Digest:
 
 def _play(ledger: Ledger, run: AgentRun) -> None:
     begun = Episode.new("e", run.simulator, EpisodeOpening(run=run.id))
-    ledger.write([Opened(begun)])
+    ledger.write([EpisodeOpened(begun)])
     ledger.write(
         [NewStep(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=begun).steps]
     )

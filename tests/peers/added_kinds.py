@@ -12,7 +12,7 @@ import httpx
 
 import agentworld
 from agentworld.client.simulator import SimulatorClient
-from agentworld.operations.serving import pinned_engine, served_at
+from agentworld.operations.serving import pinned_engine, serve_locally
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.report import WorldModelReport
 from agentworld.records.run import RunOpening
@@ -48,7 +48,7 @@ async def _asked(simulator: PinnedSimulator, store: Path) -> tuple[str, bool]:
     """What the service says by the added protocol, and whether it counts the step."""
     engine = pinned_engine(simulator.manifest)
     digest = simulator.digest
-    with served_at(simulator.folder, engine, store, store / "logs") as local:
+    with serve_locally(simulator.folder, engine, store, store / "logs") as local:
         client = SimulatorClient(local.url, simulator=digest)
         opening = RunOpening(agent="a", starting_weights=digest, simulator=digest)
         run = await client.open_run(opening)

@@ -1,13 +1,13 @@
 """One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import ENGINE_PORT, child_labels, engine_labels, engine_name
-from agentworld_operator.children.pod import Manifest, Pinned, pod_spec
+from agentworld_operator.children.pod import Manifest, PodSource, pod_spec
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
-def children(pinned: Pinned, owner: Manifest, replicas: int) -> list[Manifest]:
+def children(pinned: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
     """All that the engine is made of, in the order in which it is applied."""
     built = [
         _config_map(pinned),
@@ -15,14 +15,14 @@ def children(pinned: Pinned, owner: Manifest, replicas: int) -> list[Manifest]:
         _deployment(pinned, replicas),
         _disruption_budget(pinned),
     ]
-    return [_owned(child, pinned, owner) for child in built]
+    return [_own(child, pinned, owner) for child in built]
 
 
-def _owned(child: Manifest, pinned: Pinned, owner: Manifest) -> Manifest:
+def _own(child: Manifest, pinned: PodSource, owner: Manifest) -> Manifest:
     """With what all children have. Deleted with their owner, whoever deletes it."""
     owner_metadata = owner["metadata"]
     reference = {
-        **typed("Simulator"),
+        **type_fields("Simulator"),
         "name": owner_metadata["name"],
         "uid": owner_metadata["uid"],
         "controller": True,
@@ -38,31 +38,31 @@ def _owned(child: Manifest, pinned: Pinned, owner: Manifest) -> Manifest:
     return {**child, "metadata": metadata}
 
 
-def _config_map(pinned: Pinned) -> Manifest:
+def _config_map(pinned: PodSource) -> Manifest:
     manifest = pinned.manifest.canonical.decode()
     return {
-        **typed("ConfigMap"),
+        **type_fields("ConfigMap"),
         "immutable": True,
         "data": {"manifest.json": manifest},
     }
 
 
-def _service(pinned: Pinned) -> Manifest:
+def _service(pinned: PodSource) -> Manifest:
     """Without an address of its own: the simulator service asks each replica by its own address,
     so that an episode stays with the replica that holds its prefix.
     """
     port = {"name": "http", "port": ENGINE_PORT, "targetPort": "http", "protocol": "TCP"}
     return {
-        **typed("Service"),
+        **type_fields("Service"),
         "spec": {"clusterIP": "None", "selector": engine_labels(pinned.digest), "ports": [port]},
     }
 
 
-def _deployment(pinned: Pinned, replicas: int) -> Manifest:
+def _deployment(pinned: PodSource, replicas: int) -> Manifest:
     labels = child_labels(pinned.digest)
     queue = pinned.serving.queue
     return {
-        **typed("Deployment"),
+        **type_fields("Deployment"),
         "metadata": {"labels": {_QUEUE_LABEL: queue} if queue else {}},
         "spec": {
             "replicas": replicas,
@@ -79,10 +79,10 @@ def _deployment(pinned: Pinned, replicas: int) -> Manifest:
     }
 
 
-def _disruption_budget(pinned: Pinned) -> Manifest:
+def _disruption_budget(pinned: PodSource) -> Manifest:
     """One at a time; a single replica may go too, so that no node waits for ever to be drained."""
     return {
-        **typed("PodDisruptionBudget"),
+        **type_fields("PodDisruptionBudget"),
         "spec": {
             "maxUnavailable": 1,
             "selector": {"matchLabels": engine_labels(pinned.digest)},

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import OPERATOR
 from agentworld.cluster.records.base import Condition
 from agentworld.records.base import digest_json
@@ -52,7 +52,7 @@ def _event(
 ) -> dict[str, Any]:
     metadata = resource["metadata"]
     involved = {
-        **typed(kind),
+        **type_fields(kind),
         "name": metadata["name"],
         "namespace": metadata["namespace"],
         "uid": metadata["uid"],
@@ -64,7 +64,7 @@ def _event(
     )[:16]
     is_bad = (condition.type, condition.status) in _BAD or condition.reason in _BAD_REASONS
     return {
-        **typed("Event"),
+        **type_fields("Event"),
         "metadata": {"name": f"{metadata['name']}.{suffix}", "namespace": metadata["namespace"]},
         "involvedObject": involved,
         "type": "Warning" if is_bad else "Normal",

@@ -37,7 +37,7 @@ _VERIFIER_RESOURCES = {
 }
 
 
-class Pinned(NamedTuple):
+class PodSource(NamedTuple):
     """A simulator of ours, and what its pods are made of."""
 
     digest: Digest
@@ -51,7 +51,7 @@ class Pinned(NamedTuple):
     """Names of Secrets that both images are pulled with."""
 
 
-def pod_spec(pinned: Pinned) -> Manifest:
+def pod_spec(pinned: PodSource) -> Manifest:
     """Of every replica."""
     pool, labels = pinned.serving.node_pool, engine_labels(pinned.digest)
     secrets = pinned.pull_secrets
@@ -83,7 +83,7 @@ def pod_spec(pinned: Pinned) -> Manifest:
     }
 
 
-def _verifier(pinned: Pinned) -> Manifest:
+def _verifier(pinned: PodSource) -> Manifest:
     """Ends well only where every file is the pinned one; then it leaves the engine's name."""
     environment = {
         "AGENTWORLD_MANIFEST": f"{_PINNED}/manifest.json",
@@ -104,11 +104,11 @@ def _verifier(pinned: Pinned) -> Manifest:
         "volumeMounts": [*mounts, _mount("weights", writable=pinned.weights.url is not None)],
         # Its last words become the Simulator's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": _restricted(),
+        "securityContext": _security_context(),
     }
 
 
-def _engine(pinned: Pinned) -> Manifest:
+def _engine(pinned: PodSource) -> Manifest:
     serving, engine = pinned.serving, pinned.engine
     listening = ["--host", "0.0.0.0", "--port", str(ENGINE_PORT)]
     command = [*_COMMAND, "--model", _folder(pinned.weights), *listening, *engine.arguments]
@@ -128,7 +128,7 @@ def _engine(pinned: Pinned) -> Manifest:
         "readinessProbe": health | {"timeoutSeconds": 3, "failureThreshold": 2},
         "livenessProbe": health | {"timeoutSeconds": 10, "failureThreshold": 12},
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": _restricted(),
+        "securityContext": _security_context(),
     }
 
 
@@ -140,7 +140,7 @@ def _amounts(resources: Resources) -> Manifest:
     }
 
 
-def _volumes(pinned: Pinned) -> list[Manifest]:
+def _volumes(pinned: PodSource) -> list[Manifest]:
     claim = pinned.weights.claim
     weights: Manifest = {"emptyDir": {}}
     if claim:
@@ -174,7 +174,7 @@ def _variables(environment: dict[str, str]) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in environment.items()]
 
 
-def _restricted() -> Manifest:
+def _security_context() -> Manifest:
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

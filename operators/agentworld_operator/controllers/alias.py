@@ -29,7 +29,7 @@ from agentworld_operator.policy.alias import (
 from agentworld_operator.policy.conditions import ConditionState
 from agentworld_operator.policy.problem import Problem
 from agentworld_operator.service import Service
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 
 
 class _Difference(NamedTuple):
@@ -50,7 +50,7 @@ class AliasReconciler:
         self,
         cache: Cache,
         service: Service,
-        settings: Settings,
+        settings: OperatorSettings,
         *,
         settle_seconds: float,
         clock: Callable[[], float],
@@ -64,7 +64,7 @@ class AliasReconciler:
         self._live_names: set[str] = set()
         self._differences: dict[str, _Difference] = {}
 
-    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+    def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
         """An alias itself, and all that mean a Simulator."""
         name = resource["metadata"]["name"]
         if kind == "Simulator":
@@ -76,7 +76,7 @@ class AliasReconciler:
         name = alias["metadata"]["name"]
         self._live_names.add(name)
         meaning = self._meaning(alias)
-        condition = await self._recorded(name, meaning)
+        condition = await self._record(name, meaning)
         state = AliasState(alias["metadata"]["generation"], before, meaning, condition)
         differs, settings = name in self._differences, self._settings
         look_again_seconds = settings.ask_seconds if differs else settings.look_seconds
@@ -102,7 +102,7 @@ class AliasReconciler:
             return Problem("Invalid", f"spec.{first_problem(error)}")
         return resolve(spec, lambda name: self._cache.get("Simulator", name))
 
-    async def _recorded(self, name: str, meaning: Meaning | Problem) -> ConditionState:
+    async def _record(self, name: str, meaning: Meaning | Problem) -> ConditionState:
         if isinstance(meaning, Problem):
             return ConditionState("Recorded", "Unknown", "NotResolved")
         try:

@@ -39,7 +39,7 @@ class Reconciler(Protocol[Status]):
     kind: str
     status_type: type[Status]
 
-    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+    def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
         """Names to reconcile after an object of any kind came, changed or went."""
 
     async def reconcile(self, resource: Object, before: Status, now: str) -> Outcome[Status]:
@@ -67,9 +67,9 @@ class Controller(Generic[Status]):
         for name in names:
             self._queue.add(name)
 
-    def changed(self, kind: str, resource: Object) -> None:
+    def on_change(self, kind: str, resource: Object) -> None:
         """An object of any kind came, changed or went."""
-        self.add(self._reconciler.affected(kind, resource))
+        self.add(self._reconciler.affected_names(kind, resource))
 
     async def reconcile(self, name: str) -> Outcome[Status]:
         """One round for one resource, with its events and its status where they changed."""

@@ -45,7 +45,7 @@ class ScheduleReconciler:
         """The server's schedules by name, or why they are unknown; null before the first answer."""
         self._newest: dict[str, PipelineRun] = {}
 
-    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+    def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
         """A TrainingSchedule itself."""
         return [resource["metadata"]["name"]] if kind == self.kind else []
 

@@ -16,7 +16,7 @@ from agentworld.records.simulator import EnginePin
 from agentworld_operator.applier import Applier
 from agentworld_operator.cache import Cache
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Manifest, Pinned
+from agentworld_operator.children.pod import Manifest, PodSource
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
@@ -30,7 +30,7 @@ from agentworld_operator.policy.simulator import (
     refused_status,
     served_status,
 )
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 
 
 class SimulatorReconciler:
@@ -44,7 +44,7 @@ class SimulatorReconciler:
         cluster: Cluster,
         cache: Cache,
         identities: Identities,
-        settings: Settings,
+        settings: OperatorSettings,
         *,
         open_episodes: Callable[[Digest], int | None],
         clock: Callable[[], float],
@@ -58,7 +58,7 @@ class SimulatorReconciler:
         self._clock = clock
         self._scales: dict[str, Scale] = {}
 
-    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+    def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
         """A Simulator itself, and all that are the simulator of its engine."""
         metadata = resource["metadata"]
         if kind != self.kind:
@@ -144,7 +144,7 @@ class SimulatorReconciler:
             return []
         own = manifest.engine, serving, serving.weights
         images = self._settings.verifier_image, self._settings.pull_secrets
-        return children(Pinned(digest, manifest, *own, *images), simulator, replicas)
+        return children(PodSource(digest, manifest, *own, *images), simulator, replicas)
 
     def _replicas(
         self, name: str, serving: Serving, current_replicas: int, episodes: int | None

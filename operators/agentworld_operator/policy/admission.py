@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.simulator import IMMUTABLE, SimulatorSpec
 from agentworld.errors import InputError
-from agentworld.records.alias import Use
+from agentworld.records.alias import SimulatorUse
 from agentworld.records.base import first_problem
 
 API_VERSION = "admission.k8s.io/v1"
@@ -17,7 +17,7 @@ Object = Mapping[str, Any]
 _MOST_NAMES = 5
 
 
-class Denied(NamedTuple):
+class Denial(NamedTuple):
     """Why not, and what to do."""
 
     message: str
@@ -84,7 +84,7 @@ def read_review(body: bytes) -> AdmissionRequest:
     return request
 
 
-def answer(uid: str, denied: Denied | None) -> dict[str, Any]:
+def answer(uid: str, denied: Denial | None) -> dict[str, Any]:
     """The review that the API server waits for."""
     response: dict[str, Any] = {"uid": uid, "allowed": denied is None}
     if denied:
@@ -92,27 +92,27 @@ def answer(uid: str, denied: Denied | None) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
 
 
-def check_simulator(request: AdmissionRequest) -> Denied | None:
+def check_simulator(request: AdmissionRequest) -> Denial | None:
     """Of a Simulator that is created or changed."""
     assert request.object
     if request.old and request.object.spec.get("identity") != request.old.spec.get("identity"):
-        return Denied(f"spec.identity: {IMMUTABLE.message}", 422)
+        return Denial(f"spec.identity: {IMMUTABLE.message}", 422)
     if not request.is_spec_changed:
         return None
     try:
         SimulatorSpec.model_validate(request.object.spec)
     except ValidationError as error:
-        return Denied(f"spec.{first_problem(error)}", 422)
+        return Denial(f"spec.{first_problem(error)}", 422)
     return None
 
 
-def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denied:
+def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denial:
     """Of a SimulatorAlias that is created or changed."""
     assert request.object
     try:
         return AliasSpec.model_validate(request.object.spec)
     except ValidationError as error:
-        return Denied(f"spec.{first_problem(error)}", 422)
+        return Denial(f"spec.{first_problem(error)}", 422)
 
 
 def aliases_of(simulator: str, aliases: Iterable[Object]) -> list[str]:
@@ -129,7 +129,9 @@ def _refers_to(spec: Object, simulator: str) -> bool:
     return simulator in (spec.get("simulator"), canary.get("simulator"))
 
 
-def check_deletion(simulator: str, aliases: Iterable[Object], use: Use | None) -> Denied | None:
+def check_deletion(
+    simulator: str, aliases: Iterable[Object], use: SimulatorUse | None
+) -> Denial | None:
     """Of a Simulator; `use` is null where the service does not tell.
 
     What is guarded for good is the weights' retention and the history, not the served object.
@@ -138,9 +140,9 @@ def check_deletion(simulator: str, aliases: Iterable[Object], use: Use | None) -
         listing = ", ".join(alias_names[:_MOST_NAMES]) + (
             " and others" if alias_names[_MOST_NAMES:] else ""
         )
-        return Denied(f"{simulator} is what {listing} means; move or delete that alias first", 409)
+        return Denial(f"{simulator} is what {listing} means; move or delete that alias first", 409)
     if use and use.open_runs:
-        return Denied(
+        return Denial(
             f"{simulator} has open runs ({use.open_runs}); close them first, or let its engine go"
             " with spec.serving.suspend",
             409,

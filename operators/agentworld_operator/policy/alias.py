@@ -70,9 +70,9 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     if last is None or last.ended:
         return False
     gate = tuple(Gate(metric=verdict.metric, least=verdict.least) for verdict in last.gate)
-    passed = gate and all(verdict.passed for verdict in last.gate)
+    is_passed = gate and all(verdict.passed for verdict in last.gate)
     last_terms = last.simulator, last.canary, last.set_by, last.report, gate, last.override
-    override = None if passed else alias_move.override
+    override = None if is_passed else alias_move.override
     gate_fields = (
         alias_move.simulator,
         alias_move.canary,

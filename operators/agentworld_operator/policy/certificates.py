@@ -49,7 +49,7 @@ def decide(certificates: CertificateSet, names: Sequence[str], now: datetime) ->
     return "keep" if set(serving.names) == set(names) else "renew serving"
 
 
-def unexpired(authorities: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
+def without_expired(authorities: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
     """The authorities that stay in the bundle beside a new one."""
     return tuple(authority for authority in authorities if now < authority.ends)
 
@@ -60,5 +60,5 @@ def _is_valid(certificate: Certificate, now: datetime) -> bool:
 
 def _is_due(certificate: Certificate, now: datetime) -> bool:
     """After two thirds of its life, or where a clock was wrong when it was made."""
-    life = certificate.ends - certificate.begins
-    return not certificate.begins <= now < certificate.begins + life * 2 / 3
+    lifetime = certificate.ends - certificate.begins
+    return not certificate.begins <= now < certificate.begins + lifetime * 2 / 3

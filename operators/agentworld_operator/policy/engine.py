@@ -65,10 +65,10 @@ def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineS
 def _of_deployment(status: Object) -> list[Problem]:
     """What no pod can show, as a quota that lets none be made."""
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
-    refused, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
+    failure, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
     problems = []
-    if refused.get("status") == "True":
-        message = _shorten(refused.get("message"), "no pod can be made")
+    if failure.get("status") == "True":
+        message = _shorten(failure.get("message"), "no pod can be made")
         problems.append(Problem(_FAILED_CREATE, message))
     if progress.get("reason") == _LATE:
         problems.append(
@@ -99,10 +99,10 @@ def _is_verified(pod: Object) -> bool:
 
 
 def _of_pod(pod: Object) -> list[Problem]:
-    inits = _statuses(pod, "initContainerStatuses")
-    containers = [*inits, *_statuses(pod, "containerStatuses")]
+    init_statuses = _statuses(pod, "initContainerStatuses")
+    containers = [*init_statuses, *_statuses(pod, "containerStatuses")]
     problems = [problem for container in containers if (problem := _of_container(container))]
-    return [*problems, *_unscheduled(pod)]
+    return [*problems, *_scheduling_problems(pod)]
 
 
 def _of_container(container: Object) -> Problem | None:
@@ -120,7 +120,7 @@ def _of_container(container: Object) -> Problem | None:
     return None
 
 
-def _unscheduled(pod: Object) -> list[Problem]:
+def _scheduling_problems(pod: Object) -> list[Problem]:
     for condition in (pod.get("status") or {}).get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition.get("reason") in _NOT_BOUND:
             return [

@@ -26,11 +26,11 @@ def choose_scale(serving: Serving, current: Scale, open_episodes: int | None, no
     current = current._replace(replicas=_within(bounds, current.replicas))
     if open_episodes is None:
         return current._replace(idle_since=None)
-    enough = _within(bounds, -(-open_episodes // bounds.episodes_per_replica))
-    if enough >= current.replicas:
-        return Scale(enough)
+    needed = _within(bounds, -(-open_episodes // bounds.episodes_per_replica))
+    if needed >= current.replicas:
+        return Scale(needed)
     since = now if current.idle_since is None else current.idle_since
-    return Scale(enough) if now - since >= bounds.idle_seconds else Scale(current.replicas, since)
+    return Scale(needed) if now - since >= bounds.idle_seconds else Scale(current.replicas, since)
 
 
 def _within(bounds: Bounds, replicas: int) -> int:

@@ -90,7 +90,7 @@ def build_status(current: ScheduleState, now: str) -> ScheduleStatus:
         schedule, last = current.server
         run_id = schedule.id if schedule else None
         due = to_text(schedule.next_run) if schedule and schedule.next_run else None
-    states = [_scheduled(current.problem), _degraded(last)]
+    states = [_scheduled_condition(current.problem), _degraded_condition(last)]
     return ScheduleStatus(
         observed_generation=current.generation,
         recurring_run=run_id,
@@ -100,13 +100,13 @@ def build_status(current: ScheduleState, now: str) -> ScheduleStatus:
     )
 
 
-def _scheduled(problem: Problem | None) -> ConditionState:
+def _scheduled_condition(problem: Problem | None) -> ConditionState:
     if problem:
         return ConditionState("Scheduled", "False", *problem)
     return ConditionState("Scheduled", "True", "AsWanted", "Kubeflow starts it, one run at a time")
 
 
-def _degraded(last: LastRun | None) -> ConditionState:
+def _degraded_condition(last: LastRun | None) -> ConditionState:
     if last and last.state == "FAILED":
         failure = last.failure or "Kubeflow says no more"
         message = f"run {last.id} failed: {failure}; look at its page, or at the store's history"

@@ -70,11 +70,11 @@ def refused_status(
 def served_status(state: SimulatorState, identity: SimulatorIdentity, now: str) -> SimulatorStatus:
     """The status of one that is served; equal to the last one where nothing changed."""
     is_endpoint = isinstance(identity.manifest.engine, Endpoint)
-    verified = _endpoint_verified() if is_endpoint else _verified(state, identity)
+    verified = _endpoint_verified() if is_endpoint else _verified_condition(state, identity)
     engine = (
         ConditionState("EngineReady", "True", "Endpoint") if is_endpoint else _engine_ready(state)
     )
-    states = [verified, engine, _ready(state, verified, engine), _degraded(state)]
+    states = [verified, engine, _ready(state, verified, engine), _degraded_condition(state)]
     labels = engine_labels(identity.digest)
     episodes = state.status.open_episodes if state.open_episodes is None else state.open_episodes
     return SimulatorStatus(
@@ -93,8 +93,8 @@ def served_status(state: SimulatorState, identity: SimulatorIdentity, now: str) 
 def _accelerators(state: SimulatorState) -> tuple[str, ...]:
     """Of the replicas, or of the next one where none is there."""
     serving = state.serving
-    planned = describe(serving.resources.limits, serving.node_pool.selector)
-    return state.engine.accelerators or (planned,)
+    description = describe(serving.resources.limits, serving.node_pool.selector)
+    return state.engine.accelerators or (description,)
 
 
 def _endpoint_verified() -> ConditionState:
@@ -102,7 +102,7 @@ def _endpoint_verified() -> ConditionState:
     return ConditionState("Verified", "Unknown", "Endpoint", message)
 
 
-def _verified(state: SimulatorState, identity: SimulatorIdentity) -> ConditionState:
+def _verified_condition(state: SimulatorState, identity: SimulatorIdentity) -> ConditionState:
     problem = state.engine.problem
     if problem and problem.reason == "VerificationFailed":
         return ConditionState("Verified", "False", *problem)
@@ -144,7 +144,7 @@ def _ready(
     return ConditionState("Ready", "False", engine.reason, engine.message)
 
 
-def _degraded(state: SimulatorState) -> ConditionState:
+def _degraded_condition(state: SimulatorState) -> ConditionState:
     if state.problem:
         return ConditionState("Degraded", "True", *state.problem)
     return ConditionState("Degraded", "False", "AsWanted")

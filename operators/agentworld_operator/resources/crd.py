@@ -21,7 +21,7 @@ _NULL = {"type": "null"}
 
 def crd(kind: Kind) -> Schema:
     """The definition that an API server takes."""
-    described = {"type": "object", "description": kind.summary, "required": ["spec"]}
+    resource_schema = {"type": "object", "description": kind.summary, "required": ["spec"]}
     parts = {"spec": schema(kind.spec), "status": schema(kind.status)}
     subresources: Schema = {"status": {}}
     if kind.scale:
@@ -30,7 +30,7 @@ def crd(kind: Kind) -> Schema:
         "name": VERSION,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": {**described, "properties": parts}},
+        "schema": {"openAPIV3Schema": {**resource_schema, "properties": parts}},
         "subresources": subresources,
         "additionalPrinterColumns": [
             {"name": column.name, "type": column.type, "jsonPath": column.path}
@@ -73,26 +73,28 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
         return _without(node, "title")
     kinds = [kind for kind in node.get("anyOf", node.get("oneOf", ())) if kind != _NULL]
     if not kinds:
-        return _nested(_older_draft(node), defs)
+        return _expand(_older_draft(node), defs)
     whole = _structural(kinds[0], defs)
     if len(kinds) > 1:
-        whole = _merged([whole, *(_structural(kind, defs) for kind in kinds[1:])])
+        whole = _merge([whole, *(_structural(kind, defs) for kind in kinds[1:])])
     if _NULL in node.get("anyOf", ()):
         whole["nullable"] = True
     return whole | {name: node[name] for name in ("description",) if name in node}
 
 
-def _nested(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
-    nested = _without(node, "title", "$ref", "const")
+def _expand(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
+    nested_schema = _without(node, "title", "$ref", "const")
     if "properties" in node:
         properties = node["properties"].items()
-        nested["properties"] = {name: _structural(schema, defs) for name, schema in properties}
+        nested_schema["properties"] = {
+            name: _structural(schema, defs) for name, schema in properties
+        }
     for name in ("items", "additionalProperties"):
         if isinstance(node.get(name), Mapping):
-            nested[name] = _structural(node[name], defs)
-    if nested.get("additionalProperties") is False:  # the API server drops what is not named
-        del nested["additionalProperties"]
-    return nested
+            nested_schema[name] = _structural(node[name], defs)
+    if nested_schema.get("additionalProperties") is False:  # the API server drops what is not named
+        del nested_schema["additionalProperties"]
+    return nested_schema
 
 
 def _without(node: Mapping[str, Any], *names: str) -> Schema:
@@ -110,7 +112,7 @@ def _older_draft(node: Mapping[str, Any]) -> Schema:
     return draft
 
 
-def _merged(kinds: list[Schema]) -> Schema:
+def _merge(kinds: list[Schema]) -> Schema:
     """One of several records, told apart by their `kind`: what any of them has.
 
     Without defaults, for a field of one may not appear in the other.

@@ -6,7 +6,7 @@ from functools import cache
 from agentworld.access.base import LOCAL, Caller
 from agentworld.access.key import PREFIX, key_digest
 from agentworld.access.limits import NO_LIMITS, Limits
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.access.run_token import RunTokens
 from agentworld.access.token_review import (
     Review,
@@ -44,7 +44,7 @@ class CheckedAccess:
 
     def __init__(
         self,
-        file: Reloaded,
+        file: ReloadedAccess,
         tokens: RunTokens,
         connect: Callable[[], Review] = cluster_review,
     ) -> None:

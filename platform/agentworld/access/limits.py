@@ -38,7 +38,7 @@ class Bucket:
         self._per_minute = per_minute
         self._clock = clock
         self._balance = float(per_minute)
-        self._at = clock()
+        self._updated_at = clock()
 
     @property
     def wait_seconds(self) -> float:
@@ -53,8 +53,8 @@ class Bucket:
 
     def _fill(self) -> None:
         now = self._clock()
-        added = (now - self._at) * self._per_minute / 60
-        self._balance, self._at = min(self._per_minute, self._balance + added), now
+        added = (now - self._updated_at) * self._per_minute / 60
+        self._balance, self._updated_at = min(self._per_minute, self._balance + added), now
 
 
 class Rates:

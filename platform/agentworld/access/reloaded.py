@@ -28,7 +28,7 @@ class AccessIndex(NamedTuple):
         return cls(directory, directory.callers_by_key(), directory.callers_by_account())
 
 
-class Reloaded:
+class ReloadedAccess:
     """Reads the file again when it changed; one that is wrong then changes nothing, and is told.
 
     Raises InputError where it is wrong from the start.

@@ -36,7 +36,7 @@ class ServiceAccounts:
         self._review = review
         self._clock = clock
         self._cache: OrderedDict[bytes, tuple[str | None, float]] = OrderedDict()
-        self._asking: dict[bytes, asyncio.Task[str | None]] = {}
+        self._pending_reviews: dict[bytes, asyncio.Task[str | None]] = {}
 
     async def account(self, token: str) -> str | None:
         """Whose it is; raises AccessError where the cluster cannot be asked."""
@@ -45,16 +45,16 @@ class ServiceAccounts:
         if self._clock() < until:
             return account
         # Many agents of one account come at once, and one question is enough for them.
-        asking = self._asking.get(digest)
-        if asking is None:
-            asking = self._asking[digest] = asyncio.create_task(self._ask(token, digest))
-            asking.add_done_callback(lambda _: self._asking.pop(digest))
-        return await asyncio.shield(asking)
+        review = self._pending_reviews.get(digest)
+        if review is None:
+            review = self._pending_reviews[digest] = asyncio.create_task(self._ask(token, digest))
+            review.add_done_callback(lambda _: self._pending_reviews.pop(digest))
+        return await asyncio.shield(review)
 
     async def _ask(self, token: str, digest: bytes) -> str | None:
         account = await self._review(token)
-        lasts = _BELIEVED_SECONDS if account else _REFUSED_SECONDS
-        self._cache[digest] = account, self._clock() + lasts
+        cache_seconds = _BELIEVED_SECONDS if account else _REFUSED_SECONDS
+        self._cache[digest] = account, self._clock() + cache_seconds
         self._cache.move_to_end(digest)
         if len(self._cache) > _CACHE_SIZE:
             self._cache.popitem(last=False)

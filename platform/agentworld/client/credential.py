@@ -61,8 +61,8 @@ def address_of(url: str) -> tuple[str, str | None]:
         ) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InputError(f"{redact(url)!r} is no address of a simulator; give http://host:port")
-    bare = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
-    return str(bare), parsed.password or None
+    address = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
+    return str(address), parsed.password or None
 
 
 def _header(credential: str | None) -> dict[str, str]:

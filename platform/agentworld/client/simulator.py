@@ -114,9 +114,11 @@ class SimulatorClient:
     async def open_run(self, opening: RunOpening, name: str | None = None) -> AgentRun:
         """Begins a run, once under a name; from now on takes no answer from another simulator."""
         headers = {"idempotency-key": name or new_name()}
-        opened = await self._ask(_OPENED, "POST", "/runs", opening, resend=True, headers=headers)
-        self.run_token = opened.token
-        return self._enter(opened.run)
+        opened_run = await self._ask(
+            _OPENED, "POST", "/runs", opening, resend=True, headers=headers
+        )
+        self.run_token = opened_run.token
+        return self._enter(opened_run.run)
 
     async def resume_run(self, run: str) -> AgentRun:
         """Continues a run that an earlier process opened."""
@@ -125,13 +127,13 @@ class SimulatorClient:
     async def close_run(self, final_weights: Digest, signature: str | None = None) -> AgentRun:
         """Ends the run with the weights that it made, and who wrote them says so by a signature."""
         closing = RunClosing(final_weights=final_weights, signature=signature)
-        path = f"/runs/{self._entered().id}/close"
+        path = f"/runs/{self._current_run().id}/close"
         self.run = await self._ask(_RUN, "POST", path, closing, resend=True)
         return self.run
 
     async def attest(self, claim: Claim) -> SignedEdge:
         """What the service signs of the agent that the run made."""
-        path = f"/runs/{self._entered().id}/edge"
+        path = f"/runs/{self._current_run().id}/edge"
         return await self._ask(_EDGE, "PUT", path, claim, resend=True)
 
     async def file(self, statement: StepStatement) -> str:
@@ -148,7 +150,7 @@ class SimulatorClient:
 
     async def reset(self, task: Task) -> str:
         """Begins an episode with a task; returns its id."""
-        return (await self.begin(EpisodeOpening(run=self._entered().id, task=task))).episode
+        return (await self.begin(EpisodeOpening(run=self._current_run().id, task=task))).episode
 
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode, with a task or without."""
@@ -179,9 +181,9 @@ class SimulatorClient:
         """Ends an episode before it is done."""
         path = f"/episodes/{_quoted(episode)}/close"
         await self._ask(lambda _: None, "POST", path, resend=True)
-        ended = self._episodes.pop(episode, None)
-        if self._trajectory and ended and not ended.is_over:
-            self._trajectory.write(TrajectoryEnd(ended.run, episode, ended.step, "closed"))
+        progress = self._episodes.pop(episode, None)
+        if self._trajectory and progress and not progress.is_over:
+            self._trajectory.write(TrajectoryEnd(progress.run, episode, progress.step, "closed"))
 
     async def episode(self, episode: str) -> Episode:
         """What the simulator recorded of an episode."""
@@ -195,7 +197,7 @@ class SimulatorClient:
         self.run = run
         return run
 
-    def _entered(self) -> AgentRun:
+    def _current_run(self) -> AgentRun:
         if self.run is None:
             raise InputError("no run is open; call open_run or resume_run first")
         return self.run
@@ -214,14 +216,14 @@ class SimulatorClient:
         """`resend` says that the service may get the request twice, `of_one` that it is about one
         simulator, which the answer has to name.
         """
-        retried = httpx.TransportError if resend else httpx.ConnectError
+        retry_on = httpx.TransportError if resend else httpx.ConnectError
         send = partial(
             self._send,
             method,
             path,
             body,
             {**_JSON, **self._authorisation(), **(headers or {})},
-            retried,
+            retry_on,
         )
         response = await self._send_with_retries(send)
         try:
@@ -258,7 +260,7 @@ class SimulatorClient:
         path: str,
         body: object,
         headers: Mapping[str, str],
-        retried: type[httpx.TransportError],
+        retry_on: type[httpx.TransportError],
     ) -> httpx.Response:
         value = body.model_dump(mode="json") if isinstance(body, Record) else body
         # In ASCII, for an action may be no Unicode.
@@ -268,7 +270,7 @@ class SimulatorClient:
             try:
                 return await self._connections.request(method, path, content, headers)
             except httpx.TransportError as error:
-                if attempt >= self._attempts or not isinstance(error, retried):
+                if attempt >= self._attempts or not isinstance(error, retry_on):
                     raise SimulatorError(
                         f"the simulator at {self._connections.url} gave no answer"
                         f" ({type(error).__name__}); is it running?",

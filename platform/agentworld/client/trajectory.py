@@ -54,7 +54,7 @@ class TrajectoryLog:
     def write(self, *lines: TrajectoryLine) -> None:
         """Adds lines; raises StoreError where the disk does not take them, or took none lately."""
         data = b"".join(map(write_line, lines))
-        with self._lock, self._translated():
+        with self._lock, self._translate_errors():
             self._check()
             file = self._room_for(len(data))
             try:
@@ -67,7 +67,7 @@ class TrajectoryLog:
 
     def close(self) -> None:
         """Makes all lines durable; whoever writes again begins another file."""
-        with self._lock, self._translated():
+        with self._lock, self._translate_errors():
             if self._timer:
                 self._timer.cancel()
                 self._timer = None
@@ -127,7 +127,7 @@ class TrajectoryLog:
             raise failure
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

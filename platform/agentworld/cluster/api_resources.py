@@ -54,6 +54,6 @@ API_RESOURCES = {
 }
 
 
-def typed(kind: str) -> dict[str, str]:
+def type_fields(kind: str) -> dict[str, str]:
     """How an object of a kind begins."""
     return {"apiVersion": API_RESOURCES[kind].api_version, "kind": kind}

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from agentworld.cluster.api_resources import API_RESOURCES, Object, typed
+from agentworld.cluster.api_resources import API_RESOURCES, Object, type_fields
 from agentworld.errors import ClusterError, InputError, UnknownPath
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class ApiServer:
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
-        with _translated(f"{method} {path}"):
+        with _translate_errors(f"{method} {path}"):
             response = self._client.call_api(
                 path,
                 method,
@@ -145,7 +145,7 @@ class Cluster:
         query = [(name, value) for name, value in selectors.items() if value]
         listing = self._server.call("GET", self._path(kind), query=query)
         # A list leaves out what all of it are, and a watch does not.
-        objects = [{**typed(kind), **item} for item in listing["items"]]
+        objects = [{**type_fields(kind), **item} for item in listing["items"]]
         return ObjectList(int(listing["metadata"]["resourceVersion"]), objects)
 
     def get(self, kind: str, name: str) -> Object | None:
@@ -199,7 +199,7 @@ class Cluster:
 
 
 @contextmanager
-def _translated(request: str) -> Iterator[None]:
+def _translate_errors(request: str) -> Iterator[None]:
     from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 

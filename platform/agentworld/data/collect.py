@@ -21,7 +21,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file
 from agentworld.records.collected import Collected
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 
 EPISODES_PER_CHUNK = 50
@@ -46,7 +46,11 @@ class _ChunkRecord(NamedTuple):
 
 
 def collect(
-    recipe: CollectRecipe, out: Path, tick: Tick, *, episodes_per_chunk: int = EPISODES_PER_CHUNK
+    recipe: CollectRecipe,
+    out: Path,
+    on_progress: OnProgress,
+    *,
+    episodes_per_chunk: int = EPISODES_PER_CHUNK,
 ) -> Digest:
     """Fills a folder with trajectories; returns the digest of their manifest."""
     domain = collected_domain(recipe)
@@ -59,15 +63,15 @@ def collect(
         initializer=leave_with_parent,
     )
     try:
-        records = list(_make_all(recipe, out, episodes_per_chunk, workers, tick))
+        records = list(_make_all(recipe, out, episodes_per_chunk, workers, on_progress))
     finally:
         workers.shutdown(cancel_futures=True)
-    collected = _manifest(domain, records)
+    manifest = _manifest(domain, records)
     for path in out.glob("*.jsonl"):
-        if path.name not in collected.chunks:  # begun before it was known that it is not needed
+        if path.name not in manifest.chunks:  # begun before it was known that it is not needed
             path.unlink()
-    collected.write(out / MANIFEST)
-    return collected.digest
+    manifest.write(out / MANIFEST)
+    return manifest.digest
 
 
 def _claim(recipe: CollectRecipe, out: Path) -> None:
@@ -79,14 +83,18 @@ def _claim(recipe: CollectRecipe, out: Path) -> None:
 
 
 def _make_all(
-    recipe: CollectRecipe, out: Path, size: int, workers: ProcessPoolExecutor, tick: Tick
+    recipe: CollectRecipe,
+    out: Path,
+    size: int,
+    workers: ProcessPoolExecutor,
+    on_progress: OnProgress,
 ) -> Iterator[_ChunkRecord]:
     yield from _make(recipe, out, workers, _held_out_chunks(recipe.num_held_out_episodes, size))
     num_transitions = 0
     for record in _make(recipe, out, workers, _training_chunks(size)):
         yield record
         num_transitions += record.num_transitions
-        tick(min(num_transitions, recipe.num_transitions), recipe.num_transitions)
+        on_progress(min(num_transitions, recipe.num_transitions), recipe.num_transitions)
         if num_transitions >= recipe.num_transitions:
             return
 
@@ -127,14 +135,14 @@ def _make_chunk(recipe: CollectRecipe, out: Path, chunk: _Chunk) -> _ChunkRecord
 
 
 def _manifest(domain: str, records: list[_ChunkRecord]) -> Collected:
-    training = [each for each in records if not each.chunk.held_out]
-    held_out = [each for each in records if each.chunk.held_out]
+    training = [record for record in records if not record.chunk.held_out]
+    held_out = [record for record in records if record.chunk.held_out]
     return Collected(
-        chunks={each.chunk.name: each.digest for each in records},
+        chunks={record.chunk.name: record.digest for record in records},
         domains=(domain,),
-        num_trajectories=sum(each.num_trajectories for each in training),
-        num_transitions=sum(each.num_transitions for each in training),
-        num_held_out_trajectories=sum(each.num_trajectories for each in held_out),
-        num_held_out_transitions=sum(each.num_transitions for each in held_out),
-        num_broken=sum(len(each.chunk.episodes) - each.num_trajectories for each in records),
+        num_trajectories=sum(record.num_trajectories for record in training),
+        num_transitions=sum(record.num_transitions for record in training),
+        num_held_out_trajectories=sum(record.num_trajectories for record in held_out),
+        num_held_out_transitions=sum(record.num_transitions for record in held_out),
+        num_broken=sum(len(record.chunk.episodes) - record.num_trajectories for record in records),
     )

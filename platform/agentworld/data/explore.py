@@ -37,17 +37,17 @@ async def explore(
 
     Raises EnvironmentBroken when all of them did: then it is not the episodes that are broken.
     """
-    recorded = []
+    trajectories = []
     name = collected_domain(recipe)
     async with open_environment(name) as environment:
         for number in episodes:
             plan = _plan(recipe, name, number, held_out=held_out)
             with suppress(EnvironmentBroken):
                 turns = await _act(environment, name, plan, with_state=recipe.record_state)
-                recorded.append(_trajectory(name, plan, turns, held_out=held_out))
-    if not recorded:
+                trajectories.append(_trajectory(name, plan, turns, held_out=held_out))
+    if not trajectories:
         raise EnvironmentBroken("every episode broke its environment; is the machine overloaded?")
-    return recorded
+    return trajectories
 
 
 def collected_domain(recipe: CollectRecipe) -> str:

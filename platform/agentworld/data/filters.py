@@ -49,8 +49,8 @@ class TrajectoryFilter:
         return trajectory.model_copy(update={"turns": turns})
 
     def _useful(self, domain: Domain, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-        acted = tuple(turn for turn in turns if turn.action.strip())
-        useful = tuple(compress(acted, domain.keep(acted)))
-        self.removed["empty action"] += len(turns) - len(acted)
-        self.removed["turn without effect"] += len(acted) - len(useful)
+        action_turns = tuple(turn for turn in turns if turn.action.strip())
+        useful = tuple(compress(action_turns, domain.keep(action_turns)))
+        self.removed["empty action"] += len(turns) - len(action_turns)
+        self.removed["turn without effect"] += len(action_turns) - len(useful)
         return useful

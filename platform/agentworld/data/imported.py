@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from agentworld.data.contents import Contents
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.import_state import ImportState, beginning_of, forget_state, load_state
-from agentworld.data.importers import Imported, Importer, form_of, importer_of
+from agentworld.data.importers import Importer, ImportResult, form_of, importer_of
 from agentworld.data.importers.base import ImportOptions
 from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
@@ -23,8 +23,8 @@ from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file, first_problem
 from agentworld.records.collected import Collected
 from agentworld.records.file import sync
-from agentworld.records.progress import Tick
-from agentworld.records.quarantine import QUARANTINE, Quarantined, count_reason
+from agentworld.records.progress import OnProgress
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord, count_reason
 from agentworld.records.trajectory import Trajectory
 from agentworld.storage.address import redact
 from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
@@ -47,7 +47,7 @@ class Recordings(NamedTuple):
     options: ImportOptions
     domain: str
 
-    def read(self, file: SourceFile) -> Iterator[Imported]:
+    def read(self, file: SourceFile) -> Iterator[ImportResult]:
         """What becomes of each record of a file; no problem shows a secret of it."""
         for item in self.importer.read(file, self.options, self.domain):
             yield item._replace(problem=redact_text(item.problem)) if item.problem else item
@@ -65,7 +65,9 @@ def open_recordings(recipe: CollectRecipe) -> Recordings:
     return Recordings(files, form, importer, options, recipe.domain or _DOMAIN)
 
 
-def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick: Tick) -> Digest:
+def import_trajectories(
+    recipe: CollectRecipe, content: Digest, out: Path, on_progress: OnProgress
+) -> Digest:
     """Fills a folder with the episodes of a source of this content, and a quarantine.
 
     Goes on where an import of the same into this folder was killed, and makes the same. Returns the
@@ -77,20 +79,20 @@ def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick:
     out.mkdir(parents=True, exist_ok=True)
     state = load_state(out, recipe, content)
     try:
-        collected = _import(recipe, recordings, state, out, tick)
+        manifest = _import(recipe, recordings, state, out, on_progress)
     except _Marked:
         beginning = beginning_of(recipe, content, has_marks=True)
-        collected = _import(recipe, recordings, beginning, out, tick)
+        manifest = _import(recipe, recordings, beginning, out, on_progress)
     if digest_of(source) != content:
         forget_state(out)
         raise InputError(
             f"{redact(source)} was changed while it was read; let it rest and try again"
         )
-    if not collected.chunks:
-        raise InputError(_nothing(redact(source), recordings.form, out))
-    collected.write(out / MANIFEST)
+    if not manifest.chunks:
+        raise InputError(_describe_empty(redact(source), recordings.form, out))
+    manifest.write(out / MANIFEST)
     forget_state(out)
-    return collected.digest
+    return manifest.digest
 
 
 class _Marked(Exception):
@@ -98,11 +100,15 @@ class _Marked(Exception):
 
 
 def _import(
-    recipe: CollectRecipe, recordings: Recordings, state: ImportState, out: Path, tick: Tick
+    recipe: CollectRecipe,
+    recordings: Recordings,
+    state: ImportState,
+    out: Path,
+    on_progress: OnProgress,
 ) -> Collected:
     """Raises _Marked where an episode is marked as held out, and none was thought to be."""
     files = recordings.files
-    progress = ReadProgress(files, tick)
+    progress = ReadProgress(files, on_progress)
     with (out / QUARANTINE).open("a", encoding="utf-8") as quarantine:
         quarantine.truncate(state.quarantine_bytes)
         tally = _Tally(out, recordings, quarantine, state.collected)
@@ -110,7 +116,7 @@ def _import(
             if number < state.file:
                 continue
             skip = state.records if number == state.file else 0
-            items = recordings.read(progress.metered(number))
+            items = recordings.read(progress.with_meter(number))
             for count, item in enumerate(items, 1):
                 progress.show(number)
                 if count <= skip:
@@ -119,14 +125,14 @@ def _import(
                     raise InputError(f"{file.name} {item.place} is no episode: {item.problem}")
                 if item.trajectory and item.trajectory.held_out and not state.has_marks:
                     raise _Marked
-                if tally.add(file, item if state.has_marks else _dealt(recipe, item)):
-                    where = {"file": number, "records": count, **tally.position()}
-                    state.model_copy(update=where).save(out)
+                if tally.add(file, item if state.has_marks else _assign_hold_out(recipe, item)):
+                    position = {"file": number, "records": count, **tally.position()}
+                    state.model_copy(update=position).save(out)
             progress.show(number + 1)
         return tally.finish()
 
 
-def _dealt(recipe: CollectRecipe, item: Imported) -> Imported:
+def _assign_hold_out(recipe: CollectRecipe, item: ImportResult) -> ImportResult:
     """Held out or not, as the name of its task says, or else its digest."""
     if item.trajectory is None:
         return item
@@ -162,12 +168,12 @@ class _Tally:
             for trajectory in read_trajectories(out / name):
                 self._contents.add(trajectory)
 
-    def add(self, file: SourceFile, item: Imported) -> bool:
+    def add(self, file: SourceFile, item: ImportResult) -> bool:
         """Takes in what became of one record; true where all that was taken in is written now."""
         self._notes.update(item.notes)
         trajectory = item.trajectory
         if trajectory is None:
-            record = Quarantined(file=file.name, place=item.place, problem=item.problem)
+            record = QuarantinedRecord(file=file.name, place=item.place, problem=item.problem)
             print(record.model_dump_json(), file=self._quarantine)
             count_reason(self._quarantined, record)
         elif not trajectory.turns:
@@ -191,16 +197,16 @@ class _Tally:
         sync(path)
         return {
             "quarantine_bytes": path.stat().st_size,
-            "collected": self._collected(),
+            "collected": self._to_collected(),
         }
 
     def finish(self) -> Collected:
         """The manifest of what was added."""
         if self._chunk:
             self._write_chunk()
-        return self._collected()
+        return self._to_collected()
 
-    def _collected(self) -> Collected:
+    def _to_collected(self) -> Collected:
         return Collected(
             chunks=self._chunks,
             domains=tuple(sorted(self._domains)),
@@ -226,13 +232,13 @@ def _num_characters(trajectory: Trajectory) -> int:
     return sum(len(turn.action) + len(turn.observation) for turn in trajectory.turns)
 
 
-def _nothing(source: str, form: str, out: Path) -> str:
+def _describe_empty(source: str, form: str, out: Path) -> str:
     with (out / QUARANTINE).open(encoding="utf-8", newline="\n") as lines:
         first_line = lines.readline()
         num = 1 + sum(1 for _ in lines)
     if not first_line:
         return f"{source} holds no episode of the form {form}; name another source or form"
-    first = Quarantined.model_validate_json(first_line)
+    first = QuarantinedRecord.model_validate_json(first_line)
     return (
         f"{source} holds no episode of the form {form}; the first of {num} records that are none"
         f" is {first.file} {first.place}: {first.problem}"

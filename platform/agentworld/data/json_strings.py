@@ -11,8 +11,8 @@ def strings_of(value: JsonValue) -> Iterator[str]:
         case str():
             yield value
         case list():
-            for each in value:
-                yield from strings_of(each)
+            for item in value:
+                yield from strings_of(item)
         case dict():
-            for each in value.values():
-                yield from strings_of(each)
+            for item in value.values():
+                yield from strings_of(item)

@@ -49,12 +49,14 @@ _OTHER_TOKENS = re.compile(
 def find_labelled(text: str, folded: str) -> Iterator[tuple[int, str, str]]:
     """Start, value and kind; `folded` is the text in lower case, of equal length."""
     for label, (kind, is_secret) in _LABELS.items():
-        at = folded.find(label)
-        while at >= 0:
-            match = _VALUE.match(text, at + len(label))
+        position = folded.find(label)
+        while position >= 0:
+            match = _VALUE.match(text, position + len(label))
             if match and not _OTHER_THINGS.search(match["rest"]):
                 group = "quoted" if match["quoted"] else "plain"
-                is_other = kind == "token" and _OTHER_TOKENS.search(text, max(0, at - 16), at)
+                is_other = kind == "token" and _OTHER_TOKENS.search(
+                    text, max(0, position - 16), position
+                )
                 if not is_other and is_secret(match[group]):
                     yield match.start(group), match[group], kind
-            at = folded.find(label, at + 1)
+            position = folded.find(label, position + 1)

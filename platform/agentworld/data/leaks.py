@@ -30,7 +30,7 @@ _FEWEST_SHARED = 4
 _FEWEST_AT_ONCE = 1 << 18
 
 
-class Judged(NamedTuple):
+class GramIndex(NamedTuple):
     """The 13-grams of what is judged, each pair of a 13-gram and a text once."""
 
     grams: Hashes
@@ -61,7 +61,7 @@ class Hits(NamedTuple):
 
     rows: Integers
     grams: Integers
-    """Places in `Judged.grams`, a row and a 13-gram in each pair."""
+    """Places in `GramIndex.grams`, a row and a 13-gram in each pair."""
     sizes: Integers
     """How many different 13-grams each row has."""
 
@@ -75,7 +75,7 @@ class MatchJob(NamedTuple):
 
     survey: Path
     folder: Path
-    """Of `Judged.save`."""
+    """Of `GramIndex.save`."""
     tasks: Integers
     """The number of each row's task; -1 for a row that is no training data."""
     num_tasks: int
@@ -86,13 +86,13 @@ def most_tasks(num_tasks: int) -> int:
     return max(_FEWEST_TASKS, min(_MOST_TASKS, num_tasks // _TASKS_FOR_EACH))
 
 
-def index_judged(texts: Sequence[Hashes]) -> Judged:
+def index_grams(texts: Sequence[Hashes]) -> GramIndex:
     """Of the 13-grams of each text."""
-    numbers = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+    numbers = np.repeat(np.arange(len(texts)), [len(hashes) for hashes in texts])
     grams = np.concatenate([np.zeros(0, np.uint64), *texts])
     order = np.lexsort((numbers, grams))
     distinct, starts = np.unique(grams[order], return_index=True)
-    return Judged(distinct, np.append(starts, len(grams)), numbers[order], len(texts))
+    return GramIndex(distinct, np.append(starts, len(grams)), numbers[order], len(texts))
 
 
 class RareGrams:
@@ -101,7 +101,7 @@ class RareGrams:
     Of each 13-gram no more tasks are kept than make it boilerplate.
     """
 
-    def __init__(self, judged: Judged, most: int, num_tasks: int) -> None:
+    def __init__(self, judged: GramIndex, most: int, num_tasks: int) -> None:
         self._num_texts = judged.num_texts_of()
         self._most = most
         self._num_tasks = num_tasks
@@ -130,16 +130,16 @@ class RareGrams:
 
 def pairs_of(job: MatchJob) -> Integers:
     """What `RareGrams` counts of one survey."""
-    return _hits(job, Judged.load(job.folder)).pairs(job.tasks, job.num_tasks)
+    return _hits(job, GramIndex.load(job.folder)).pairs(job.tasks, job.num_tasks)
 
 
 def leaks_of(job: MatchJob, rare: Path, share: float) -> Mask:
     """Which rows of one survey are leaks; the file has the mask of `RareGrams`."""
-    judged = Judged.load(job.folder)
+    judged = GramIndex.load(job.folder)
     return find_leaks(_hits(job, judged), judged, np.load(rare), share)
 
 
-def find_leaks(hits: Hits, judged: Judged, is_rare: Mask, share: float) -> Mask:
+def find_leaks(hits: Hits, judged: GramIndex, is_rare: Mask, share: float) -> Mask:
     """Which rows are leaks; `is_rare` says it of each judged 13-gram."""
     is_counted = is_rare[hits.grams]
     rows, grams = hits.rows[is_counted], hits.grams[is_counted]
@@ -150,7 +150,7 @@ def find_leaks(hits: Hits, judged: Judged, is_rare: Mask, share: float) -> Mask:
     return is_leak
 
 
-def _hits(job: MatchJob, judged: Judged) -> Hits:
+def _hits(job: MatchJob, judged: GramIndex) -> Hits:
     """Of the rows that are training data."""
     grams = read_column(job.survey, "grams")
     sizes = np.diff(read_column(job.survey, "ends"), prepend=0)
@@ -161,7 +161,7 @@ def _hits(job: MatchJob, judged: Judged) -> Hits:
 
 
 def _rows_that_hold(
-    rows: Integers, grams: Integers, judged: Judged, is_rare: Mask, share: float
+    rows: Integers, grams: Integers, judged: GramIndex, is_rare: Mask, share: float
 ) -> Integers:
     """The rows with the share of all the 13-grams of one judged text."""
     counts = judged.num_texts_of()

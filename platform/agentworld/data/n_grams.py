@@ -28,7 +28,7 @@ def text_of(turns: Iterable[Exchange]) -> str:
 def hash_words(texts: Sequence[str]) -> list[Hashes]:
     """The words of each text."""
     words = [_WORD.findall(text.lower()) for text in texts]
-    return [np.array(each, np.uint64) for each in RMinHash.hash_token_sets(words)]
+    return [np.array(hashes, np.uint64) for hashes in RMinHash.hash_token_sets(words)]
 
 
 def n_grams(words: Hashes, length: int) -> Hashes:

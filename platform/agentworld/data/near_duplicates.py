@@ -29,9 +29,9 @@ _MOST_GROUPS = 64
 
 def sign(words: Sequence[Hashes]) -> Signatures:
     """A signature of each text; all zeros where it is too short to be like another."""
-    shingles = [n_grams(each, _WORDS_PER_SHINGLE) for each in words]
+    shingles = [n_grams(hashes, _WORDS_PER_SHINGLE) for hashes in words]
     signatures = np.zeros((len(words), NUM_PLACES), np.uint32)
-    long = [number for number, each in enumerate(shingles) if len(each) >= _FEWEST_SHINGLES]
+    long = [number for number, grams in enumerate(shingles) if len(grams) >= _FEWEST_SHINGLES]
     if long:
         offsets = np.cumsum([0, *(len(shingles[number]) for number in long)]).astype(np.uint64)
         flat = np.concatenate([shingles[number] for number in long])
@@ -60,15 +60,15 @@ def _similar(
         if not len(rows):
             return
         _, first_places, inverse = np.unique(bucket, return_index=True, return_inverse=True)
-        firsts = rows[first_places[inverse]]
-        is_other = firsts != rows
-        rows, bucket, firsts = rows[is_other], bucket[is_other], firsts[is_other]
+        first_rows = rows[first_places[inverse]]
+        is_other = first_rows != rows
+        rows, bucket, first_rows = rows[is_other], bucket[is_other], first_rows[is_other]
         is_near = np.zeros(len(rows), np.bool_)
         for start in range(0, len(rows), _PAIRS_AT_ONCE):
-            some = slice(start, start + _PAIRS_AT_ONCE)
-            equal = signatures[rows[some]] == signatures[firsts[some]]
-            is_near[some] = equal.mean(axis=1) >= threshold
-        yield from zip(firsts[is_near].tolist(), rows[is_near].tolist(), strict=True)
+            batch = slice(start, start + _PAIRS_AT_ONCE)
+            equal = signatures[rows[batch]] == signatures[first_rows[batch]]
+            is_near[batch] = equal.mean(axis=1) >= threshold
+        yield from zip(first_rows[is_near].tolist(), rows[is_near].tolist(), strict=True)
         rows, bucket = rows[~is_near], bucket[~is_near]
 
 
@@ -80,8 +80,8 @@ def _fold(band: Signatures) -> Hashes:
     return total
 
 
-def _unite(parents: list[int], one: int, other: int) -> None:
-    first, second = sorted((_root(parents, one), _root(parents, other)))
+def _unite(parents: list[int], row: int, other_row: int) -> None:
+    first, second = sorted((_root(parents, row), _root(parents, other_row)))
     parents[second] = first
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
 from agentworld.data.masking import turn_class
-from agentworld.data.redaction import redacted
+from agentworld.data.redaction import redact_trajectories
 from agentworld.data.samples import make_sample, pool_of
 from agentworld.data.summary import Summary
 from agentworld.data.survey import SurveyJob, read_column
@@ -39,10 +39,10 @@ def make_pools(job: PoolJob) -> BatchPools:
     """Makes the samples of one batch."""
     recipe, removed, summary = job.survey.recipe, Counter[str](), Summary()
     samples: dict[Pool, list[Sample]] = {}
-    staying = _staying(job, summary)
+    remaining = _remaining(job, summary)
     if recipe.redact:
-        staying = redacted(staying, removed)
-    for digest, trajectory in staying:
+        remaining = redact_trajectories(remaining, removed)
+    for digest, trajectory in remaining:
         pool = pool_of(recipe, trajectory, digest)
         sample = make_sample(recipe, trajectory, digest, pool)
         if pool != "held_out" and _is_leak(sample):
@@ -50,13 +50,15 @@ def make_pools(job: PoolJob) -> BatchPools:
         elif not sample.targets:
             removed["no target left"] += 1
         else:
-            removed.update(_masked(pool, sample))
+            removed.update(_masked_classes(pool, sample))
             summary.add(trajectory)
             samples.setdefault(pool, []).append(sample)
-    return BatchPools({pool: pool_rows(some) for pool, some in samples.items()}, summary, removed)
+    return BatchPools(
+        {pool: pool_rows(pool_samples) for pool, pool_samples in samples.items()}, summary, removed
+    )
 
 
-def _staying(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
+def _remaining(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
     """What stays of a batch, filtered as it was for its survey; all of the batch is counted."""
     batch, recipe = job.survey.batch, job.survey.recipe
     digests = read_column(job.survey.path, "digests").tolist()
@@ -73,7 +75,7 @@ def _is_leak(sample: Sample) -> bool:
     return unseen or any(UNSEEN in turn.tags for turn in sample.turns)
 
 
-def _masked(pool: Pool, sample: Sample) -> list[str]:
+def _masked_classes(pool: Pool, sample: Sample) -> list[str]:
     """Turns whose loss does not count, by class; in RL the other turns are history by design."""
     masked = [turn for turn in sample.turns if not turn.target and pool != "rl"]
     return [f"masked {turn_class(turn.action, turn.observation)}" for turn in masked]

@@ -26,7 +26,7 @@ from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.base import Digest
 from agentworld.records.collected import Collected
 from agentworld.records.dataset import DataSet, Parent, PoolFile
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.sample import POOLS
 from agentworld.storage.address import redact
 from agentworld.storage.batches import BYTES_PER_BATCH, batches_of
@@ -41,7 +41,7 @@ def prepare(
     recipe: PrepareRecipe,
     collected: Path,
     out: Path,
-    tick: Tick,
+    on_progress: OnProgress,
     *,
     benchmarks: Sequence[Digest] = (),
     bytes_per_batch: int = BYTES_PER_BATCH,
@@ -64,9 +64,9 @@ def prepare(
     out.mkdir(parents=True, exist_ok=True)
     try:
         with Workers(num_workers) as workers:
-            selection = _survey(jobs, recipe.benchmarks, workers, tick)
+            selection = _survey(jobs, recipe.benchmarks, workers, on_progress)
             _check_unchanged(recipe.benchmarks, benchmarks)
-            dataset = _write(shaping, source, jobs, selection, workers, out, tick)
+            dataset = _write(shaping, source, jobs, selection, workers, out, on_progress)
     except (InputError, ValueError):
         shutil.rmtree(out / _WORK, ignore_errors=True)
         raise
@@ -77,12 +77,12 @@ def prepare(
 
 
 def _survey(
-    jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Workers, tick: Tick
+    jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Workers, on_progress: OnProgress
 ) -> Selection:
     removed = Counter[str]()
     for number, counts in enumerate(workers.map(survey, jobs), start=1):
         removed += counts
-        tick(number, 2 * len(jobs))
+        on_progress(number, 2 * len(jobs))
     selection = select(jobs, benchmarks, workers)
     selection.removed.update(removed)
     return selection
@@ -103,7 +103,7 @@ def _write(
     selection: Selection,
     workers: Workers,
     out: Path,
-    tick: Tick,
+    on_progress: OnProgress,
 ) -> DataSet:
     removed, summary = selection.removed, Summary()
     with ExitStack() as stack:
@@ -114,7 +114,7 @@ def _write(
                 writers[pool].add(rows)
             removed += pools.removed
             summary.merge(pools.summary)
-            tick(number, 2 * len(jobs))
+            on_progress(number, 2 * len(jobs))
     return DataSet(
         parents=(Parent.of(source),),
         recipe=recipe.model_dump(mode="json"),

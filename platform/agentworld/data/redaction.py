@@ -52,11 +52,11 @@ def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
     ]
 
 
-def redacted(
-    passed: Iterable[tuple[Digest, Trajectory]], counts: Counter[str]
+def redact_trajectories(
+    trajectories: Iterable[tuple[Digest, Trajectory]], counts: Counter[str]
 ) -> Iterator[FilteredTrajectory]:
     """The same trajectories in the same order, without secrets, under the digests as recorded."""
-    rest = iter(passed)
+    rest = iter(trajectories)
     while batch := list(islice(rest, _BATCH)):
         redactions = redact_all([trajectory for _, trajectory in batch])
         for (digest, _), redaction in zip(batch, redactions, strict=True):
@@ -143,7 +143,7 @@ def _map_strings(change: Callable[[str], str], value: JsonValue) -> JsonValue:
         case str():
             return change(value)
         case list():
-            return [_map_strings(change, each) for each in value]
+            return [_map_strings(change, item) for item in value]
         case dict():
-            return {key: _map_strings(change, each) for key, each in value.items()}
+            return {key: _map_strings(change, item) for key, item in value.items()}
     return value

@@ -72,7 +72,7 @@ def find_secrets(text: str) -> list[Secret]:
         for secret in rule.find(text)
     ]
     if any(label in folded for label in LABELS):
-        secrets += (Secret(*each) for each in find_labelled(text, folded))
+        secrets += (Secret(*span) for span in find_labelled(text, folded))
     return sorted(secrets, key=lambda secret: secret.start) if secrets else secrets
 
 
@@ -81,4 +81,4 @@ def _fold(text: str) -> str:
     folded = text.lower()
     if len(folded) == len(text):
         return folded
-    return "".join(each.lower() if each.isascii() else each for each in text)
+    return "".join(letter.lower() if letter.isascii() else letter for letter in text)

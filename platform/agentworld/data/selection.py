@@ -17,7 +17,7 @@ from agentworld.data.filters import COPY
 from agentworld.data.leaks import (
     MatchJob,
     RareGrams,
-    index_judged,
+    index_grams,
     leaks_of,
     most_tasks,
     pairs_of,
@@ -68,7 +68,7 @@ class _Rows:
     def __init__(self, jobs: Sequence[SurveyJob]) -> None:
         self.jobs = jobs
         held_out = [read_column(job.path, "held_out") for job in jobs]
-        self.ends = np.cumsum([len(each) for each in held_out])
+        self.ends = np.cumsum([len(column) for column in held_out])
         self.held_out: Mask = np.concatenate(held_out)
         self.order = np.argsort(~self.held_out, kind="stable")
         """Those held out first, and else as they were read."""
@@ -84,9 +84,9 @@ class _Rows:
 
 
 def _is_copy(contents: Hashes) -> Mask:
-    _, firsts = np.unique(contents, return_index=True)
+    _, first_places = np.unique(contents, return_index=True)
     is_copy = np.ones(len(contents), np.bool_)
-    is_copy[firsts] = False
+    is_copy[first_places] = False
     return is_copy
 
 
@@ -109,7 +109,7 @@ def _benchmark(source: str) -> Iterator[Hashes]:
 
 
 def _drop_leaks(rows: _Rows, texts: Sequence[Hashes], share: float, workers: Workers) -> int:
-    judged, folder = index_judged(texts), rows.jobs[0].folder
+    judged, folder = index_grams(texts), rows.jobs[0].folder
     if not len(judged.grams):
         return 0
     is_training = rows.stays & ~rows.held_out
@@ -120,8 +120,8 @@ def _drop_leaks(rows: _Rows, texts: Sequence[Hashes], share: float, workers: Wor
     pairs = zip(rows.jobs, parts, strict=True)
     jobs = [MatchJob(job.path, folder, tasks, len(names)) for job, tasks in pairs]
     rare = RareGrams(judged, most, len(names))
-    for each in workers.map(pairs_of, jobs):
-        rare.add(each)
+    for batch in workers.map(pairs_of, jobs):
+        rare.add(batch)
     np.save(folder / _RARE, rare.mask())
     leaks = partial(leaks_of, rare=folder / _RARE, share=share)
     is_leak = np.concatenate(list(workers.map(leaks, jobs)))

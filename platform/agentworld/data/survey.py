@@ -66,11 +66,11 @@ def survey(job: SurveyJob) -> Counter[str]:
     if not job.path.is_file():
         trajectory_filter = TrajectoryFilter(job.recipe.min_turns)
         trajectories, digests = [], []
-        for recorded in read_batch(job.batch):
-            trajectory = trajectory_filter.shorten(recorded)
+        for read_trajectory in read_batch(job.batch):
+            trajectory = trajectory_filter.shorten(read_trajectory)
             if trajectory is not None:
                 trajectories.append(trajectory)
-                digests.append(recorded.digest)
+                digests.append(read_trajectory.digest)
         result = _survey_of(job.recipe, trajectories, digests)
         removed = json.dumps(trajectory_filter.removed)
         file = io.BytesIO()
@@ -97,17 +97,22 @@ def _survey_of(
     recipe: PrepareRecipe, trajectories: list[Trajectory], digests: list[Digest]
 ) -> Survey:
     dedup, leaks = recipe.near_duplicates is not None, recipe.leaks is not None
-    words = hash_words([text_of(each.turns) if dedup or leaks else "" for each in trajectories])
-    grams = [n_grams(each, WORDS_PER_GRAM) if leaks else each[:0] for each in words]
-    tasks = [each.task_id or digest for each, digest in zip(trajectories, digests, strict=True)]
+    words = hash_words(
+        [text_of(trajectory.turns) if dedup or leaks else "" for trajectory in trajectories]
+    )
+    grams = [n_grams(hashes, WORDS_PER_GRAM) if leaks else hashes[:0] for hashes in words]
+    tasks = [
+        trajectory.task_id or digest
+        for trajectory, digest in zip(trajectories, digests, strict=True)
+    ]
     return Survey(
         digests=np.array(digests, dtype=f"U{len(digest_bytes(b''))}"),
-        contents=np.array([content_key(each) for each in trajectories], np.uint64),
+        contents=np.array([content_key(trajectory) for trajectory in trajectories], np.uint64),
         tasks=np.array([_hash(task) for task in tasks], np.uint64),
-        held_out=np.array([each.held_out for each in trajectories], np.bool_),
-        signatures=sign(words if dedup else [each[:0] for each in words]),
+        held_out=np.array([trajectory.held_out for trajectory in trajectories], np.bool_),
+        signatures=sign(words if dedup else [hashes[:0] for hashes in words]),
         grams=np.concatenate([np.zeros(0, np.uint64), *grams]),
-        ends=np.cumsum([len(each) for each in grams], dtype=np.int64),
+        ends=np.cumsum([len(hashes) for hashes in grams], dtype=np.int64),
     )
 
 

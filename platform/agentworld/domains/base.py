@@ -156,7 +156,7 @@ class Domain(Protocol):
 
 _KINDS = Kinds[Domain](
     group="agentworld.domains",
-    what="domain",
+    noun="domain",
     attribute="DOMAIN",
     modules={
         "screen": "agentworld.domains.screen.domain",

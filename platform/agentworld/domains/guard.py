@@ -65,8 +65,8 @@ def refuse_environments(launchers: frozenset[str]) -> Iterator[Guard]:
         _guards.remove(guard)
 
 
-def _hear(event: str, arguments: tuple[object, ...]) -> None:
-    if _guards and event in _EVENTS and (program := _refused(event, arguments)):
+def _on_audit_event(event: str, arguments: tuple[object, ...]) -> None:
+    if _guards and event in _EVENTS and (program := _refusal_of(event, arguments)):
         _guards[-1].refuse(program)
 
 
@@ -76,11 +76,11 @@ _hooks: list[str] = []
 def _add_hook() -> None:
     """Once for a process: a hook cannot be taken away."""
     if not _hooks:
-        sys.addaudithook(_hear)
+        sys.addaudithook(_on_audit_event)
         _hooks.append("added")
 
 
-def _refused(event: str, arguments: tuple[object, ...]) -> str | None:
+def _refusal_of(event: str, arguments: tuple[object, ...]) -> str | None:
     """The program that may not be started; null where it may."""
     if event == "os.system":
         return "a shell"

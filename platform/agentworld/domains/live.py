@@ -89,7 +89,7 @@ class LiveDomain(Protocol):
 
 _KINDS = Kinds[LiveDomain](
     group="agentworld.live_domains",
-    what="domain with an environment",
+    noun="domain with an environment",
     attribute="DOMAIN",
     modules={"shell": "agentworld.domains.shell.live"},
 )

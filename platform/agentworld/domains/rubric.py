@@ -55,25 +55,29 @@ def grade(share: float) -> int:
 
 def line_agreement(predicted: Iterable[str], truth: Iterable[str]) -> float:
     """F1 over lines, in any order; 1 where both have none."""
-    mine, theirs = Counter(predicted), Counter(truth)
-    if not mine and not theirs:
+    predicted_counts, truth_counts = Counter(predicted), Counter(truth)
+    if not predicted_counts and not truth_counts:
         return 1.0
-    return 2 * (mine & theirs).total() / (mine.total() + theirs.total())
+    return (
+        2
+        * (predicted_counts & truth_counts).total()
+        / (predicted_counts.total() + truth_counts.total())
+    )
 
 
 def word_precision(predicted: Iterable[str], truth: Iterable[str]) -> float:
     """Share of the words shown that are true; of none, whether none was to be shown."""
-    mine, theirs = _count_words(predicted), _count_words(truth)
-    if not mine:
-        return float(not theirs)
-    return (mine & theirs).total() / mine.total()
+    predicted_words, truth_words = _count_words(predicted), _count_words(truth)
+    if not predicted_words:
+        return float(not truth_words)
+    return (predicted_words & truth_words).total() / predicted_words.total()
 
 
 def word_coverage(predicted: Iterable[str], truth: Iterable[str]) -> float:
     """Share of the longer one's words that both have."""
-    mine, theirs = _count_words(predicted), _count_words(truth)
-    longer = max(mine.total(), theirs.total())
-    return (mine & theirs).total() / longer if longer else 1.0
+    predicted_words, truth_words = _count_words(predicted), _count_words(truth)
+    longer = max(predicted_words.total(), truth_words.total())
+    return (predicted_words & truth_words).total() / longer if longer else 1.0
 
 
 def _count_words(lines: Iterable[str]) -> Counter[str]:

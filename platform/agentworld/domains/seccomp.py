@@ -79,27 +79,27 @@ def _lines(machine: str) -> Iterator[_Line]:
     yield _EQUAL, 1, 0, _AUDIT_NUMBERS[machine]
     yield _RETURN, 0, 0, _KILL
     yield _LOAD, 0, 0, _NUMBER
-    yield from _refused(_AT_LEAST, _FOREIGN, _KILL)
-    yield from _refused(_AT_LEAST, _NEWEST + 1, _NOT_THERE)
-    yield from _refused(_EQUAL, _CLONE3, _NOT_THERE)
+    yield from _refuse_call(_AT_LEAST, _FOREIGN, _KILL)
+    yield from _refuse_call(_AT_LEAST, _NEWEST + 1, _NOT_THERE)
+    yield from _refuse_call(_EQUAL, _CLONE3, _NOT_THERE)
     for numbers in _DENIED.values():
         number = numbers[column]
         if number is not None:
-            yield from _refused(_EQUAL, number, _NOT_PERMITTED)
-    yield from _refused_with(_CLONE[column], _FIRST_ARGUMENT, [(_ANY_BIT, _NEW_USER)])
+            yield from _refuse_call(_EQUAL, number, _NOT_PERMITTED)
+    yield from _refuse_call_with(_CLONE[column], _FIRST_ARGUMENT, [(_ANY_BIT, _NEW_USER)])
     commands = [(_EQUAL, command) for command in (*_LOCKS, _NOTIFY, _PIPE_SIZE)]
-    yield from _refused_with(_FCNTL[column], _SECOND_ARGUMENT, commands)
+    yield from _refuse_call_with(_FCNTL[column], _SECOND_ARGUMENT, commands)
     yield _RETURN, 0, 0, _ALLOW
 
 
-def _refused(operation: int, number: int, answer: int) -> Iterator[_Line]:
+def _refuse_call(operation: int, number: int, answer: int) -> Iterator[_Line]:
     yield operation, 0, 1, number
     yield _RETURN, 0, 0, answer
 
 
-def _refused_with(number: int, argument: int, tests: list[tuple[int, int]]) -> Iterator[_Line]:
+def _refuse_call_with(number: int, argument: int, tests: list[tuple[int, int]]) -> Iterator[_Line]:
     """One call, where any of these holds for the lower half of an argument."""
-    inner = [line for test in tests for line in _refused(*test, _NOT_PERMITTED)]
+    inner = [line for test in tests for line in _refuse_call(*test, _NOT_PERMITTED)]
     yield _EQUAL, 0, len(inner) + 2, number
     yield _LOAD, 0, 0, argument
     yield from inner

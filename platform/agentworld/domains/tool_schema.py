@@ -32,7 +32,7 @@ _until: ContextVar[float] = ContextVar("until")
 def check_schema(schema: Schema) -> None:
     """Raises InputError for what is no schema (2020-12), or one that is not compared here."""
     try:
-        _check(_bare(schema))
+        _check(_without_root_keys(schema))
     except SchemaError as error:
         raise InputError(f"{error.message:.200}") from error
     except (Unresolvable, regex.error, ValueError, TypeError, RecursionError) as error:
@@ -43,7 +43,9 @@ def compare(value: JsonValue, schema: Schema) -> None:
     """Raises InputError where a value is not as a checked schema says."""
     until = _until.set(time.thread_time() + _SECONDS)
     try:
-        wrong = next(_Comparison(_bare(schema), registry=Registry()).iter_errors(value), None)
+        wrong = next(
+            _Comparison(_without_root_keys(schema), registry=Registry()).iter_errors(value), None
+        )
     except (TimeoutError, RecursionError, OverflowError) as error:
         raise InputError(
             f"they are too deep, too large or take more than {_SECONDS} s to compare"
@@ -54,7 +56,7 @@ def compare(value: JsonValue, schema: Schema) -> None:
         raise InputError(f"{wrong.json_path}: {wrong.message:.200}")
 
 
-def _bare(schema: Schema) -> dict[str, JsonValue]:
+def _without_root_keys(schema: Schema) -> dict[str, JsonValue]:
     """Without the words for which JSON schema it is, and where it is from."""
     return {key: value for key, value in schema.items() if key not in _ROOT_ONLY}
 

@@ -32,7 +32,7 @@ class Breaker:
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
         self._clock = clock
-        self._era = 0
+        self._generation = 0
         self._failures = 0
         self._down_until: float | None = None
         self._probing_until = 0.0
@@ -60,11 +60,11 @@ class Breaker:
                     retry_after_seconds=pause,
                 )
             self._probing_until = now + _PROBE_SECONDS
-        return self._era
+        return self._generation
 
-    def leave(self, era: int, *, healthy: bool | None, is_down: bool = False) -> None:
+    def leave(self, generation: int, *, healthy: bool | None, is_down: bool = False) -> None:
         """Takes in how a request ended; null says nothing about the server's health."""
-        if era != self._era:
+        if generation != self._generation:
             return
         self._probing_until = 0.0
         if healthy:
@@ -77,7 +77,7 @@ class Breaker:
                 self._open()
 
     def _open(self) -> None:
-        self._era += 1
+        self._generation += 1
         self._down_until = self._clock() + _PAUSE_SECONDS
         _log.warning(
             "%s failed %d times in a row and is left alone for %.0f s",
@@ -85,6 +85,6 @@ class Breaker:
         )
 
     def _close(self) -> None:
-        self._era += 1
+        self._generation += 1
         self._down_until = None
         _log.info("%s answers again", self._name)

@@ -114,15 +114,15 @@ def request_body(kind: EngineKind, model: str, request: CompletionRequest) -> Fi
 
 
 def _check_fixed(sampling: Sampling, fixed: Sampling | None) -> None:
-    if fixed is None or _drawing(sampling) == _drawing(fixed):
+    if fixed is None or _sampling_fields(sampling) == _sampling_fields(fixed):
         return
     raise InputError(
-        f"this engine was started for {_drawing(fixed)} as temperature, top_p and top_k and"
-        f" cannot answer with {_drawing(sampling)}; start another one"
+        f"this engine was started for {_sampling_fields(fixed)} as temperature, top_p and top_k and"
+        f" cannot answer with {_sampling_fields(sampling)}; start another one"
     )
 
 
-def _drawing(sampling: Sampling) -> tuple[float, float, int]:
+def _sampling_fields(sampling: Sampling) -> tuple[float, float, int]:
     return sampling.temperature, sampling.top_p, sampling.top_k
 
 

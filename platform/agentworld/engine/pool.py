@@ -63,7 +63,7 @@ class EnginePool:
         self._refreshing: asyncio.Task[None] | None = None
         self._fresh_until = self._patient_until = 0.0
         self._num_waiting = 0
-        self._nameless = itertools.count()
+        self._anonymous_ids = itertools.count()
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The first answer. Where all replicas fail, raises the EngineError that says to come back
@@ -95,7 +95,7 @@ class EnginePool:
         await self._keep(())
 
     async def _ask_in_order(self, request: CompletionRequest) -> Completion:
-        key = request.affinity or str(next(self._nameless))
+        key = request.affinity or str(next(self._anonymous_ids))
         failures: list[EngineError] = []
         for _, replica in sorted(self._replicas.items(), key=lambda item: _rank(item[0], key)):
             try:

@@ -84,7 +84,7 @@ def running(
         process = subprocess.Popen(
             [*_parent_death_command(), *command],
             # Not among the words, where everybody could read a password.
-            env={**_inherited(inherited), **environment},
+            env={**_inherit_environment(inherited), **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -102,7 +102,7 @@ def running(
         _end(process)
 
 
-def _inherited(names: Collection[str] | None) -> dict[str, str]:
+def _inherit_environment(names: Collection[str] | None) -> dict[str, str]:
     """This process's environment, or these of it."""
     variables = os.environ.items()
     return {name: value for name, value in variables if names is None or name in names}

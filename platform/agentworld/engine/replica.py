@@ -50,7 +50,7 @@ class Replica:
         self._num_requests = 0  # asked or waiting
         self._mean_seconds = _FIRST_GUESS_SECONDS
         self._breaker = Breaker(name, clock)
-        self._checked: asyncio.Task[None] | None = None
+        self._check_task: asyncio.Task[None] | None = None
         self._checked_until = 0.0
         self._is_removed = False
 
@@ -107,7 +107,7 @@ class Replica:
         return completion._replace(queued_seconds=start - arrival)
 
     async def _ask_if_healthy(self, request: CompletionRequest) -> Completion:
-        era, start = self._breaker.enter(), self._clock()
+        generation, start = self._breaker.enter(), self._clock()
         healthy: bool | None = None
         is_down = False
         try:
@@ -122,36 +122,36 @@ class Replica:
             healthy = False if self._clock() - start >= _HANGING_SECONDS else None
             raise
         finally:
-            self._breaker.leave(era, healthy=healthy, is_down=is_down)
+            self._breaker.leave(generation, healthy=healthy, is_down=is_down)
         return completion
 
     async def _ask_if_pinned(self, request: CompletionRequest) -> Completion:
         if self._check is None:
             return await self._server.complete(request)
-        checked = self._current_check(self._check)
+        check_task = self._current_check(self._check)
         try:
-            await asyncio.shield(checked)  # others wait for it, whoever gives up
+            await asyncio.shield(check_task)  # others wait for it, whoever gives up
             return await self._server.complete(request)
         except EngineError as error:
             if error.kind in BROKEN:
-                self._forget(checked)
+                self._forget(check_task)
             raise
 
     def _current_check(self, check: Check) -> asyncio.Task[None]:
-        if self._checked is None or self._clock() >= self._checked_until:
-            self._checked = asyncio.create_task(_in_time(check))
-            self._checked.add_done_callback(self._forget_failed)
+        if self._check_task is None or self._clock() >= self._checked_until:
+            self._check_task = asyncio.create_task(_in_time(check))
+            self._check_task.add_done_callback(self._forget_failed)
             self._checked_until = self._clock() + _SECONDS_BETWEEN_CHECKS
-        return self._checked
+        return self._check_task
 
-    def _forget_failed(self, checked: asyncio.Task[None]) -> None:
+    def _forget_failed(self, check_task: asyncio.Task[None]) -> None:
         """The next request starts a new check, also where nobody waited for this one."""
-        if checked.cancelled() or checked.exception():
-            self._forget(checked)
+        if check_task.cancelled() or check_task.exception():
+            self._forget(check_task)
 
-    def _forget(self, checked: asyncio.Task[None]) -> None:
-        if self._checked is checked:
-            self._checked = None
+    def _forget(self, check_task: asyncio.Task[None]) -> None:
+        if self._check_task is check_task:
+            self._check_task = None
 
 
 async def _in_time(check: Check) -> None:

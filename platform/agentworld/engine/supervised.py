@@ -21,19 +21,19 @@ _log = logging.getLogger(__name__)
 class SupervisedEngine:
     """What is told of an engine that is kept running."""
 
-    def __init__(self, first: ServedEngine, keeping: Future[None]) -> None:
+    def __init__(self, first: ServedEngine, supervision: Future[None]) -> None:
         self.url = first.url
         self.model = first.model
-        self._keeping = keeping
+        self._supervision = supervision
 
     def check(self) -> None:
         """Raises why the engine ended and could not be started again."""
-        if self._keeping.done():
-            self._keeping.result()
+        if self._supervision.done():
+            self._supervision.result()
 
 
 @contextmanager
-def supervised(start: Start) -> Iterator[SupervisedEngine]:
+def supervise(start: Start) -> Iterator[SupervisedEngine]:
     """An engine that answers while the block runs, but for the time that a new start takes.
 
     Raises what the first start raises, and in the end what kept it from being started again.
@@ -41,19 +41,19 @@ def supervised(start: Start) -> Iterator[SupervisedEngine]:
     stopping, first = Event(), Future[ServedEngine]()
     with ThreadPoolExecutor(1, "engine") as threads:
         # One thread for all its life: a server ends with the thread that started it.
-        keeping = threads.submit(_keep, start, stopping, first)
+        supervision = threads.submit(_keep, start, stopping, first)
         try:
-            either: tuple[Future[Any], ...] = first, keeping
+            either: tuple[Future[Any], ...] = first, supervision
             wait(either, return_when=FIRST_COMPLETED)
             if not first.done():
-                keeping.result()
-            engine = SupervisedEngine(first.result(), keeping)
+                supervision.result()
+            engine = SupervisedEngine(first.result(), supervision)
             yield engine
             engine.check()
         except Exception:
             # What failed may only be what a dead engine looks like from outside.
-            if keeping.done():
-                keeping.result()
+            if supervision.done():
+                supervision.result()
             raise
         finally:
             stopping.set()
@@ -64,14 +64,14 @@ def _keep(start: Start, stopping: Event, first: Future[ServedEngine]) -> None:
     while not stopping.is_set():
         is_ready = False
         try:
-            with start(stopping) as served:
+            with start(stopping) as engine:
                 is_ready = True
                 if first.done():
-                    _log.warning("%s answers again", served.server.name)
+                    _log.warning("%s answers again", engine.server.name)
                 else:
-                    first.set_result(served)
+                    first.set_result(engine)
                 while not stopping.wait(_SECONDS_BETWEEN_LOOKS):
-                    served.server.check()
+                    engine.server.check()
         except EngineError as error:
             if stopping.is_set():
                 return

@@ -12,7 +12,7 @@ from agentworld.evaluate.bootstrap import estimate, estimate_difference
 from agentworld.evaluate.predict import OWN_FAILURES
 from agentworld.recipes.serve import ValidateRecipe
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import AgentScore, Estimate
 from agentworld.records.simulator import Sampling
 from agentworld.records.task import Task
@@ -87,7 +87,7 @@ async def play_all(
     domain: Domain,
     world: World,
     tasks: Sequence[Task],
-    tick: Tick,
+    on_progress: OnProgress,
     *,
     concurrency: int = 16,
 ) -> list[EpisodeResult]:
@@ -95,18 +95,18 @@ async def play_all(
     limiter = asyncio.Semaphore(concurrency)
     done = 0
 
-    async def one(task: Task) -> EpisodeResult:
+    async def play_task(task: Task) -> EpisodeResult:
         nonlocal done
         async with limiter:
-            played = await play(policy, domain, world, task)
+            result = await play(policy, domain, world, task)
         done += 1
-        tick(done, len(tasks))
-        return played
+        on_progress(done, len(tasks))
+        return result
 
-    played = await asyncio.gather(*map(one, tasks))
-    if all(episode.success is None for episode in played):
-        raise EngineError(f"none of {len(tasks)} episodes could be played: {played[0].problem}")
-    return played
+    results = await asyncio.gather(*map(play_task, tasks))
+    if all(episode.success is None for episode in results):
+        raise EngineError(f"none of {len(tasks)} episodes could be played: {results[0].problem}")
+    return results
 
 
 def agent_score(
@@ -149,5 +149,5 @@ async def _next_action(policy: Policy, task: Task, turns: Sequence[Turn]) -> str
         raise
 
 
-def _rate(played: Sequence[EpisodeResult], recipe: ValidateRecipe) -> Estimate:
-    return estimate([[episode.success] for episode in played], recipe.num_resamples, recipe.seed)
+def _rate(results: Sequence[EpisodeResult], recipe: ValidateRecipe) -> Estimate:
+    return estimate([[episode.success] for episode in results], recipe.num_resamples, recipe.seed)

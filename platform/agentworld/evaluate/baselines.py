@@ -84,7 +84,11 @@ class _Counts:
 
     def most_frequent(self) -> dict[str, str]:
         """By tool."""
-        return {tool: max(of, key=of.__getitem__) for tool, of in self._counts.items() if of}
+        return {
+            tool: max(counts, key=counts.__getitem__)
+            for tool, counts in self._counts.items()
+            if counts
+        }
 
     def _forget(self, count: int) -> None:
         """All that was seen so often or less."""

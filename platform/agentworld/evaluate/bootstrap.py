@@ -54,9 +54,9 @@ def _resample(
     """The mean in each of so many draws of episodes."""
     rng = np.random.default_rng(seed)
     rows = max(1, _DRAWS_AT_ONCE // len(sums))
-    means = []
+    resampled_means = []
     for first in range(0, num_resamples, rows):
         indices = rng.integers(len(sums), size=(min(rows, num_resamples - first), len(sums)))
         num = counts[indices].sum(axis=1)
-        means.append(sums[indices].sum(axis=1)[num > 0] / num[num > 0])
-    return np.concatenate(means)
+        resampled_means.append(sums[indices].sum(axis=1)[num > 0] / num[num > 0])
+    return np.concatenate(resampled_means)

@@ -46,7 +46,7 @@ class Comparison:
             )
         return difference
 
-    def smallest_lead(self, of: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
+    def smallest_lead(self, best: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
         """Over any of the others, on all turns or on a harder part: that which begins lowest.
 
         A part of which no turn was answered is left out; raises EngineError as `gain` does.
@@ -54,17 +54,17 @@ class Comparison:
         tags = tags_of(self._flat)
         filters = [is_any, *(has_tag(tag) for tag in (HISTORY, UNSEEN) if tag in tags)]
         leads = [
-            self.gain(of, other, part)
+            self.gain(best, other, part)
             if part is is_any
-            else self._difference(EXACT, of, other, part)
+            else self._difference(EXACT, best, other, part)
             for other in others
             for part in filters
         ]
         return min(filter(None, leads), key=lambda lead: lead.low)
 
-    def leads(self, of: ScoredWorld, baselines: Mapping[str, ScoredWorld]) -> dict[str, Figures]:
+    def leads(self, world: ScoredWorld, baselines: Mapping[str, ScoredWorld]) -> dict[str, Figures]:
         """By baseline, on all turns; one with which no turn can be compared is left out."""
-        leads = {name: self._figures(of, baseline) for name, baseline in baselines.items()}
+        leads = {name: self._figures(world, baseline) for name, baseline in baselines.items()}
         return {name: figures for name, figures in leads.items() if figures}
 
     def gain_over(self, before: str, after: ScoredWorld, other: ScoredWorld) -> Gain | None:
@@ -109,10 +109,10 @@ class Comparison:
             return None
 
     def _values(
-        self, metric: str, scored: ScoredWorld, turn_filter: TurnFilter
+        self, metric: str, world: ScoredWorld, turn_filter: TurnFilter
     ) -> list[list[float | None]]:
         """By episode, the values of the turns that are wanted."""
-        values = scored.exact if metric == EXACT else scored.values[metric]
+        values = world.exact if metric == EXACT else world.values[metric]
         return [
             [value for target, value in zip(*episode, strict=True) if turn_filter(target)]
             for episode in zip(self._targets, values, strict=True)

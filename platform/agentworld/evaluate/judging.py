@@ -26,7 +26,7 @@ class Target(NamedTuple):
 TurnFilter = Callable[[Target], bool]
 
 
-class Judged(NamedTuple):
+class JudgedTurn(NamedTuple):
     """A turn and its verdicts; null is a hole."""
 
     target: Target
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     """The answer was cut off, or held no observation."""
 
 
-Episodes = Sequence[Sequence[Judged]]
+Episodes = Sequence[Sequence[JudgedTurn]]
 
 Ask = Callable[[Sequence[Turn], str], Awaitable[str | None]]
 """What is shown after these turns for an action; null where nobody could be asked."""
@@ -50,17 +50,17 @@ class Judge:
         """Raises InputError for a metric or a model that is not there."""
         self._metrics = open_metrics(metrics, embedding_model)
 
-    def judge(self, domain: Domain, turn: SampleTurn, guess: str | None) -> Judged:
+    def judge(self, domain: Domain, turn: SampleTurn, guess: str | None) -> JudgedTurn:
         """A guess compared with what the live environment showed."""
         target = target_of(domain, turn)
         if guess is None:
-            return Judged(target, None, {})
+            return JudgedTurn(target, None, {})
         truth = turn.observation
         values = {name: metric(domain, guess, truth) for name, metric in self._metrics.items()}
         if guess == NOTHING:  # the truth may be empty, and who predicts nothing is wrong
             wrong = {name: value if value is None else 0.0 for name, value in values.items()}
-            return Judged(target, exact=False, values=wrong, failed=True)
-        return Judged(target, is_match(domain, guess, truth), values)
+            return JudgedTurn(target, exact=False, values=wrong, failed=True)
+        return JudgedTurn(target, is_match(domain, guess, truth), values)
 
 
 def target_of(domain: Domain, turn: SampleTurn) -> Target:
@@ -81,7 +81,7 @@ async def free_run(
     ask: Ask,
     *,
     judges_blank: bool = True,
-) -> list[Judged]:
+) -> list[JudgedTurn]:
     """Every turn of an episode; after a failure there is no history to go on from.
 
     The turns after an engine's failure are holes, those after the model's own are wrong. No model
@@ -90,7 +90,7 @@ async def free_run(
     """
     history: list[Turn] = []
     guess: str | None = ""
-    judged: list[Judged] = []
+    judged_turns: list[JudgedTurn] = []
     has_failed = False
     for turn in turns:
         if not (judges_blank or turn.observation.strip()):
@@ -98,12 +98,12 @@ async def free_run(
             continue
         if not has_failed:
             guess = await ask(history, turn.action)
-        judged.append(judge.judge(domain, turn, guess))
+        judged_turns.append(judge.judge(domain, turn, guess))
         if guess:
             history.append(Turn(action=turn.action, observation=guess))
         else:
             has_failed = True
-    return judged
+    return judged_turns
 
 
 def exact(episodes: Episodes, turn_filter: TurnFilter) -> list[list[bool | None]]:

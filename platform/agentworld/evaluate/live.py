@@ -97,11 +97,11 @@ async def _act(episode: _Episode, action: str) -> tuple[LiveStep, bool]:
     """What is observed, and whether the state agrees with the transcript's success."""
     task = episode.task
     observation = await episode.environment.step(action)
-    ended = outcome(
+    ending = outcome(
         episode.domain, task, task.turn_limit, episode.num_steps, action, observation.text
     )
-    agree = not ended.reward or await episode.environment.check(task) is not False
-    reward = ended.reward if agree else 0.0
-    if observation.done and not ended.done:  # the environment ended an episode whose task is open
+    agree = not ending.reward or await episode.environment.check(task) is not False
+    reward = ending.reward if agree else 0.0
+    if observation.done and not ending.done:  # the environment ended an episode whose task is open
         return LiveStep(observation.text, 0.0, done=True, truncated=False), agree
-    return LiveStep(observation.text, reward, ended.done, ended.truncated), agree
+    return LiveStep(observation.text, reward, ending.done, ending.truncated), agree

@@ -66,7 +66,7 @@ class NearestTransition:
         turns: dict[str, list[_Turn]] = defaultdict(list)
         for turn in _sampled_turns(samples, max_bytes):
             turns[turn.tool].append(turn)
-        self._indexes = {tool: _ToolIndex(of) for tool, of in turns.items()}
+        self._indexes = {tool: _ToolIndex(tool_turns) for tool, tool_turns in turns.items()}
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """What the nearest turn showed."""

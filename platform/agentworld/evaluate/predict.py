@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from agentworld.engine.base import CompletionRequest, Engine
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.simulator import Sampling
 from agentworld.records.trajectory import Exchange, PromptParts
 from agentworld.rendering.messages import world_messages
@@ -21,11 +21,13 @@ NOTHING = ""
 class Predictor:
     """Asks an engine for observations; `problem` is the last failure of the engine's own."""
 
-    def __init__(self, engine: Engine, sampling: Sampling, tick: Tick, total: int) -> None:
+    def __init__(
+        self, engine: Engine, sampling: Sampling, on_progress: OnProgress, total: int
+    ) -> None:
         self.problem = ""
         self._engine = engine
         self._sampling = sampling
-        self._tick = tick
+        self._on_progress = on_progress
         self._done = 0
         self._total = total
 
@@ -35,7 +37,7 @@ class Predictor:
         """The observation; null where the engine failed, which is no fault of the model."""
         text = await self._ask(world_messages(prompt, turns, action))
         self._done += 1
-        self._tick(self._done, self._total)
+        self._on_progress(self._done, self._total)
         return text
 
     async def _ask(self, messages: Sequence[Message]) -> str | None:

@@ -14,7 +14,7 @@ from agentworld.errors import SimulatorError
 from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
     Judge,
-    Judged,
+    JudgedTurn,
     TurnFilter,
     answers_of,
     exact,
@@ -52,7 +52,7 @@ class ReplayedTurn(Record):
     """Until the simulator had answered; null where it did not."""
 
 
-class Replayed(Record):
+class ReplayedEpisode(Record):
     """A live episode, taken again in a simulator."""
 
     episode: str | None = None
@@ -67,7 +67,7 @@ class Replayed(Record):
         return any(turn.exact is not None for turn in self.turns)
 
 
-async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample) -> Replayed:
+async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample) -> ReplayedEpisode:
     """An episode of a run, to its end or to the first failure.
 
     An answer that is cut off or holds no observation is the simulator's own failure and wrong,
@@ -82,13 +82,13 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
     try:
         episode = (await world.begin(opening)).episode
     except SimulatorError as error:
-        return Replayed(turns=(ReplayedTurn(),) * len(sample.turns), problem=str(error))
+        return ReplayedEpisode(turns=(ReplayedTurn(),) * len(sample.turns), problem=str(error))
     seconds: list[float] = []
     problem = ""
 
     async def ask(_: Sequence[Turn], action: str) -> str | None:
         nonlocal problem
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             observation = (await world.step(episode, action)).observation
         except SimulatorError as error:
@@ -96,54 +96,57 @@ async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample)
                 return NOTHING
             problem = str(error)
             return None
-        seconds.append(time.monotonic() - began)
+        seconds.append(time.monotonic() - start)
         return observation
 
-    judged = await free_run(judge, domain_of(sample.domain), sample.turns, ask)
-    waits = [*seconds, *[None] * (len(judged) - len(seconds))]
+    judged_turns = await free_run(judge, domain_of(sample.domain), sample.turns, ask)
+    waits = [*seconds, *[None] * (len(judged_turns) - len(seconds))]
     turns = (
         ReplayedTurn(exact=turn.exact, values=dict(turn.values), failed=turn.failed, seconds=wait)
-        for turn, wait in zip(judged, waits, strict=True)
+        for turn, wait in zip(judged_turns, waits, strict=True)
     )
-    return Replayed(episode=episode, turns=tuple(turns), problem=problem)
+    return ReplayedEpisode(episode=episode, turns=tuple(turns), problem=problem)
 
 
 def free_running_score(
-    judge: Judge, samples: Sequence[Sample], replayed: Sequence[Replayed], recipe: NightlyRecipe
+    judge: Judge,
+    samples: Sequence[Sample],
+    replays: Sequence[ReplayedEpisode],
+    recipe: NightlyRecipe,
 ) -> FreeRunningScore:
     """The score of these samples; raises SimulatorError where no turn at all got a verdict."""
-    if not any(episode.is_judged for episode in replayed):
-        problems = {episode.problem: None for episode in replayed}
+    if not any(episode.is_judged for episode in replays):
+        problems = {episode.problem: None for episode in replays}
         raise SimulatorError(
             f"the simulator answered none of {len(samples)} episodes: {'; '.join(problems)}",
             retryable=True,
         )
-    judged = [_judged(*pair) for pair in zip(samples, replayed, strict=True)]
+    episodes = [_judge(*pair) for pair in zip(samples, replays, strict=True)]
 
     def of(values: Values) -> Estimate:
         return estimate(values, recipe.num_resamples, recipe.seed)
 
     def group(turn_filter: TurnFilter) -> Figures:
-        metrics = values_of(judged, turn_filter).items()
+        metrics = values_of(episodes, turn_filter).items()
         return Figures(
-            exact_match=of(exact(judged, turn_filter)),
+            exact_match=of(exact(episodes, turn_filter)),
             metrics={name: of(values) for name, values in metrics},
         )
 
-    targets = judged_targets(judged)
+    targets = judged_targets(episodes)
     return FreeRunningScore(
         **dict(group(is_any)),
-        by_tag={tag: of(exact(judged, has_tag(tag))) for tag in tags_of(targets)},
+        by_tag={tag: of(exact(episodes, has_tag(tag))) for tag in tags_of(targets)},
         by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
-        answers=answers_of(judged),
-        leads=served_leads(judge, samples, judged, recipe),
+        answers=answers_of(episodes),
+        leads=served_leads(judge, samples, episodes, recipe),
     )
 
 
-def latency(replayed: Sequence[Replayed]) -> Latency:
+def latency(replays: Sequence[ReplayedEpisode]) -> Latency:
     """Over every step that was answered."""
     seconds = [
-        turn.seconds for episode in replayed for turn in episode.turns if turn.seconds is not None
+        turn.seconds for episode in replays for turn in episode.turns if turn.seconds is not None
     ]
     if not seconds:
         return Latency(p50_seconds=None, p99_seconds=None)
@@ -151,10 +154,10 @@ def latency(replayed: Sequence[Replayed]) -> Latency:
     return Latency(p50_seconds=float(p50), p99_seconds=float(p99))
 
 
-def _judged(sample: Sample, replayed: Replayed) -> list[Judged]:
+def _judge(sample: Sample, replayed: ReplayedEpisode) -> list[JudgedTurn]:
     pairs = zip(sample.turns, replayed.turns, strict=True)
     domain = domain_of(sample.domain)
     return [
-        Judged(target_of(domain, turn), outcome.exact, outcome.values, outcome.failed)
+        JudgedTurn(target_of(domain, turn), outcome.exact, outcome.values, outcome.failed)
         for turn, outcome in pairs
     ]

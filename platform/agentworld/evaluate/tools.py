@@ -17,9 +17,9 @@ def tool_of(action: str) -> str:
     calls = parse_calls(action)
     if calls:
         return " ".join(call.name for call in calls)
-    called = _CALLED.match(action)
-    if called:
-        return called[1]
+    match = _CALLED.match(action)
+    if match:
+        return match[1]
     word = WORD.search(action)
     return word[0] if word else ""
 
@@ -30,7 +30,7 @@ def words_of(action: str) -> list[str]:
     if calls:
         arguments = json.dumps([[*call.arguments.values()] for call in calls], ensure_ascii=False)
         return [tool_of(action), *_ARGUMENT.findall(arguments)]
-    called = _CALLED.match(action)
-    if called:
-        return [called[1], *_ARGUMENT.findall(action[called.end() :])]
+    match = _CALLED.match(action)
+    if match:
+        return [match[1], *_ARGUMENT.findall(action[match.end() :])]
     return WORD.findall(action)

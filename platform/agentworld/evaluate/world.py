@@ -16,7 +16,7 @@ from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
     Episodes,
     Judge,
-    Judged,
+    JudgedTurn,
     TurnFilter,
     answers_of,
     exact,
@@ -33,7 +33,7 @@ from agentworld.evaluate.judging import (
 from agentworld.evaluate.predict import Predictor
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.records.base import Record
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import Estimate, Figures, WorldModelScore
 from agentworld.records.sample import Sample
 from agentworld.records.simulator import Sampling
@@ -55,7 +55,7 @@ async def evaluate_world(
     predict: Engine,
     samples: Sequence[Sample],
     recipe: EvaluateRecipe,
-    tick: Tick,
+    on_progress: OnProgress,
     sampling: Sampling = GREEDY,
 ) -> ScoredWorld:
     """Scores a predictor on held-out episodes.
@@ -65,21 +65,26 @@ async def evaluate_world(
     where nothing was answered, and InputError where a score would be over no turn at all.
     """
     selection = choose(samples, recipe.num_episodes, recipe.seed)
-    rolled = selection[: recipe.num_free_running]
+    free_samples = selection[: recipe.num_free_running]
     num_targets = sum(len(sample.targets) for sample in selection)
-    num_rolled = sum(len(sample.turns) for sample in rolled)
-    predictor = Predictor(predict, sampling, tick, num_targets + num_rolled)
+    num_rolled = sum(len(sample.turns) for sample in free_samples)
+    predictor = Predictor(predict, sampling, on_progress, num_targets + num_rolled)
     judge = Judge(recipe.metrics, recipe.embedding_model)
-    judged = await asyncio.gather(
+    judged_episodes = await asyncio.gather(
         *(_teacher_forced(judge, predictor, sample) for sample in selection)
     )
-    if all(turn.exact is None for episode in judged for turn in episode):
+    if all(turn.exact is None for episode in judged_episodes for turn in episode):
         raise EngineError(f"the engine answered none of {num_targets} turns: {predictor.problem}")
-    free = await asyncio.gather(*(_free_running(judge, predictor, sample) for sample in rolled))
+    free = await asyncio.gather(
+        *(_free_running(judge, predictor, sample) for sample in free_samples)
+    )
     return ScoredWorld(
-        score=_summary(judged, free, recipe),
-        exact=tuple(tuple(turn.exact for turn in episode) for episode in judged),
-        values={name: tuple(map(tuple, of)) for name, of in values_of(judged, is_any).items()},
+        score=_summary(judged_episodes, free, recipe),
+        exact=tuple(tuple(turn.exact for turn in episode) for episode in judged_episodes),
+        values={
+            name: tuple(map(tuple, episodes))
+            for name, episodes in values_of(judged_episodes, is_any).items()
+        },
     )
 
 
@@ -88,45 +93,45 @@ def choose(samples: Sequence[Sample], num: int, seed: int) -> list[Sample]:
     return random.Random(f"evaluate {seed}").sample(samples, min(num, len(samples)))
 
 
-async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
+async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) -> list[JudgedTurn]:
     turns = sample.turns
-    predicted = await asyncio.gather(
+    predictions = await asyncio.gather(
         *(
             predictor.predict(sample.prompt, turns[:index], turns[index].action)
             for index in sample.targets
         )
     )
-    guesses = zip(sample.targets, predicted, strict=True)
+    guesses = zip(sample.targets, predictions, strict=True)
     domain = domain_of(sample.domain)
     return [judge.judge(domain, turns[index], guess) for index, guess in guesses]
 
 
-async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
+async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[JudgedTurn]:
     ask = partial(predictor.predict, sample.prompt)
     domain = domain_of(sample.domain)
     return await free_run(judge, domain, sample.turns, ask, judges_blank=False)
 
 
-def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
+def _summary(episodes: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
     def of(values: Values) -> Estimate:
         return _estimate(values, recipe)
 
     def group(turn_filter: TurnFilter) -> Figures:
-        metrics = values_of(judged, turn_filter).items()
+        metrics = values_of(episodes, turn_filter).items()
         return Figures(
-            exact_match=of(exact(judged, turn_filter)),
+            exact_match=of(exact(episodes, turn_filter)),
             metrics={name: of(values) for name, values in metrics},
         )
 
-    targets = judged_targets(judged)
+    targets = judged_targets(episodes)
     domains = sorted({target.domain for target in targets})
     return WorldModelScore(
         **dict(group(is_any)),
-        by_tag={tag: of(exact(judged, has_tag(tag))) for tag in tags_of(targets)},
+        by_tag={tag: of(exact(episodes, has_tag(tag))) for tag in tags_of(targets)},
         by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
         by_domain={name: group(has_domain(name)) for name in domains if len(domains) > 1},
         free_running=of(exact(free, is_any)) if any(free) else None,
-        answers=answers_of(judged),
+        answers=answers_of(episodes),
     )
 
 

@@ -24,7 +24,7 @@ from agentworld.errors import (
     InputError,
     NotFound,
 )
-from agentworld.http.naming import Answering
+from agentworld.http.naming import AnsweringSimulator
 from agentworld.http.openai_errors import is_openai, to_openai
 from agentworld.http.schemas import Failure, Problem
 
@@ -110,7 +110,7 @@ async def _answer(request: Request, error: Exception) -> Response:
     status, headers, body = answer_of(error, path)
     count(request.scope, error)
     # Our own mistakes are answered outside of every middleware, the one that names us included.
-    return JSONResponse(body, status, headers | Answering.of(request.scope).headers)
+    return JSONResponse(body, status, headers | AnsweringSimulator.of(request.scope).headers)
 
 
 def _is_other_than_json(request: Request, error: RequestValidationError) -> bool:
@@ -164,12 +164,12 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             return 409, Problem(kind="conflict", message=message, retryable=False)
         case InputError():
             return 422, Problem(kind="input", message=message, retryable=False)
-        case AccessError(kind=refused, retryable=retryable, retry_after_seconds=pause):
+        case AccessError(kind=refusal, retryable=retryable, retry_after_seconds=pause):
             wait = pause or _pause(retryable)
             problem = Problem(
-                kind=refused, message=message, retryable=retryable, retry_after_seconds=wait
+                kind=refusal, message=message, retryable=retryable, retry_after_seconds=wait
             )
-            return _ACCESS_STATUS[refused], problem
+            return _ACCESS_STATUS[refusal], problem
         case EngineError(kind=kind, retryable=retryable, retry_after_seconds=pause):
             wait = pause or _pause(retryable)
             problem = Problem(

@@ -11,7 +11,7 @@ from agentworld.records.base import Digest
 _KEY = "agentworld.answering"
 
 
-class Answering:
+class AnsweringSimulator:
     """Which simulator a request turned out to be about; whoever finds it writes it here."""
 
     __slots__ = ("simulator",)
@@ -20,10 +20,10 @@ class Answering:
         self.simulator = simulator
 
     @classmethod
-    def of(cls, scope: Scope) -> "Answering":
+    def of(cls, scope: Scope) -> "AnsweringSimulator":
         """The request's; a socket's is for nobody, for its frames name the simulator themselves."""
         answering = scope.get(_KEY)
-        return cls() if answering is None else cast(Answering, answering)
+        return cls() if answering is None else cast(AnsweringSimulator, answering)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -45,7 +45,7 @@ class SimulatorHeader:
             await self._app(scope, receive, send)
             return
         # An object, for what is inside may have a copy of the scope.
-        answering = scope[_KEY] = Answering(self._simulator)
+        answering = scope[_KEY] = AnsweringSimulator(self._simulator)
 
         async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start" and answering.simulator is not None:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
-from agentworld.http.naming import Answering
+from agentworld.http.naming import AnsweringSimulator
 from agentworld.http.openai_errors import ErrorAnswer, is_openai, to_openai
 from agentworld.http.schemas import Failure, Problem
 from agentworld.records.base import Digest
@@ -73,7 +73,7 @@ class Refusal(NamedTuple):
     body: bytes
 
 
-class Checked(Protocol):
+class GuardedConnection(Protocol):
     """A connection, of which the guard knows this alone."""
 
     def check(self, now: float) -> None:
@@ -94,19 +94,19 @@ class Guard:
         """Connections, since the start."""
         self._simulator = simulator
         self._count_refusal = count_refusal
-        self._connections: set[Checked] = set()
+        self._connections: set[GuardedConnection] = set()
         self._next_check: asyncio.TimerHandle | None = None
         self._buffer_bytes = 0
-        self._logged = -math.inf
+        self._last_log_time = -math.inf
 
-    def add(self, connection: Checked) -> int:
+    def add(self, connection: GuardedConnection) -> int:
         """Checks it from now on; returns how many connections there are too many."""
         self._connections.add(connection)
         if self._next_check is None:
             self._check_later()
         return len(self._connections) - self.limits.connections
 
-    def discard(self, connection: Checked) -> None:
+    def discard(self, connection: GuardedConnection) -> None:
         """It is closed."""
         self._connections.discard(connection)
 
@@ -124,7 +124,7 @@ class Guard:
             "content-length": str(len(body)),
             "connection": "close",
             **answer.headers,
-            **Answering(self._simulator).headers,
+            **AnsweringSimulator(self._simulator).headers,
         }
         if problem.retry_after_seconds is not None:
             headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
@@ -133,8 +133,8 @@ class Guard:
     def note(self, fault: Fault) -> None:
         """Counts; the log gets a line a minute at most, however many clients there are."""
         self.ended[fault] += 1
-        if time.monotonic() - self._logged >= _LOG_SECONDS:
-            self._logged = time.monotonic()
+        if time.monotonic() - self._last_log_time >= _LOG_SECONDS:
+            self._last_log_time = time.monotonic()
             counts = ", ".join(f"{name} {number:,}" for name, number in self.ended.items())
             _log.warning("connections that were ended since the start: %s", counts)
 
@@ -172,8 +172,8 @@ def _problem(fault: Fault, limits: Limits) -> tuple[int, Problem]:
         large = f"a body has at most {limits.body_bytes:,} bytes; send less"
         return 413, Problem(kind="input", message=large, retryable=False)
     if fault == "slow":
-        late = f"the request did not arrive in {limits.body_seconds:g} s; try again"
-        return 408, Problem(kind="input", message=late, retryable=True)
+        message = f"the request did not arrive in {limits.body_seconds:g} s; try again"
+        return 408, Problem(kind="input", message=message, retryable=True)
     full = "the service has no room for this now; try again after the seconds in Retry-After"
     return 503, Problem(
         kind="capacity", message=full, retryable=True, retry_after_seconds=_PAUSE_SECONDS

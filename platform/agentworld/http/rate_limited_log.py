@@ -22,17 +22,17 @@ class RateLimitedLog(logging.Filter):
         self._ignored = frozenset(ignored)
         self._seconds = seconds
         self._clock = clock
-        self._passed: dict[object, float] = {}
+        self._last_pass_times: dict[object, float] = {}
         self._num_skipped: dict[object, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.msg in self._ignored:
             return False
         origin, now = _origin(record), self._clock()
-        if now - self._passed.get(origin, -self._seconds) < self._seconds:
+        if now - self._last_pass_times.get(origin, -self._seconds) < self._seconds:
             self._num_skipped[origin] = self._num_skipped.get(origin, 0) + 1
             return False
-        self._passed[origin] = now
+        self._last_pass_times[origin] = now
         if num_skipped := self._num_skipped.pop(origin, 0):
             record.msg = f"{record.msg} (and {num_skipped:,} more since the last of these)"
         return True

@@ -8,7 +8,7 @@ from agentworld.errors import AgentworldError, Conflict, NotFound
 from agentworld.ledger.episodes import closings_of
 from agentworld.ledger.lost import is_lost
 from agentworld.ledger.rows import (
-    Added,
+    RunGrowth,
     change_rows,
     dropped_rows_error,
     insert_rows,
@@ -17,7 +17,7 @@ from agentworld.ledger.rows import (
 )
 from agentworld.ledger.tables import EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
-from agentworld.ledger.writes import Closed, Writes, episode_rows, log_entries, step_rows
+from agentworld.ledger.writes import EpisodeClosed, Writes, episode_rows, log_entries, step_rows
 from agentworld.records import log
 from agentworld.records.base import Digest
 from agentworld.records.episode import EpisodeStep
@@ -27,7 +27,7 @@ from agentworld.records.run import AgentRun, RunClosing
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     """Adds what happened to a run's episodes, and its log's entries for it."""
-    added = Added(episodes=len(writes.opened), steps=len(writes.own_steps))
+    added = RunGrowth(episodes=len(writes.opened), steps=len(writes.own_steps))
     simulators = {episode.simulator for episode in writes.opened}
     first = _extend_log(connection, run, writes.log_fields, added, simulators)
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
@@ -50,9 +50,11 @@ def begin(connection: Connection, run: AgentRun) -> None:
 
 def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
     """Ends a run: first its episodes that are open, then the run."""
-    lengthen_run(connection, run, Added())  # holds the run: nobody opens another episode meanwhile
+    lengthen_run(
+        connection, run, RunGrowth()
+    )  # holds the run: nobody opens another episode meanwhile
     add(connection, run, Writes.of(closings_of(connection, run)), texts)
-    _extend_log(connection, run, [log.run_closed(closing)], Added())
+    _extend_log(connection, run, [log.run_closed(closing)], RunGrowth())
     change_rows(connection, update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
 
 
@@ -60,7 +62,7 @@ def _extend_log(
     connection: Connection,
     run: str,
     entries: Sequence[Fields],
-    added: Added,
+    added: RunGrowth,
     simulators: Collection[Digest] = (),
 ) -> int:
     """Appends to the log of an open run and holds the run; returns the first sequence number.
@@ -108,7 +110,7 @@ def _add_steps(
     insert_rows(connection, STEPS, list(step_rows(steps, keys, entry, texts.in_row)))
 
 
-def _close(connection: Connection, closed: Closed) -> None:
+def _close(connection: Connection, closed: EpisodeClosed) -> None:
     """Refuses where the episode is not, or no more, as the writer knows it."""
     parameters = {
         "episode": closed.episode,

@@ -17,10 +17,10 @@ from agentworld.records.alias import AliasChange, Canary, gets_canary
 from agentworld.records.base import Digest, now
 from agentworld.records.declaration import Declare, alias_entries
 from agentworld.records.garbled import reading
-from agentworld.records.gate import Judged
+from agentworld.records.gate import GateResult
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-_GATE = TypeAdapter(tuple[Judged, ...])
+_GATE = TypeAdapter(tuple[GateResult, ...])
 
 
 class History(NamedTuple):
@@ -54,7 +54,7 @@ class Aliases:
         has: its canary, and what let it move.
         """
         change = AliasChange(
-            alias=checked(alias), simulator=simulator, set_by=set_by, at=now(), **details
+            alias=check_alias(alias), simulator=simulator, set_by=set_by, at=now(), **details
         )
         return self._add(change, key, declare)
 
@@ -128,7 +128,7 @@ class Aliases:
             return _read(connection, conditions)
 
 
-def checked(alias: str) -> str:
+def check_alias(alias: str) -> str:
     """The alias; raises InputError for what is no name of one."""
     if not _NAME.fullmatch(alias):
         raise InputError(f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes")
@@ -163,5 +163,5 @@ def _change(row: Row[Any]) -> AliasChange:
     has_no_canary = canary_simulator is None and percent is None
     with reading(f"the history of alias {str(row.alias)!r}"):
         canary = None if has_no_canary else Canary(simulator=canary_simulator, percent=percent)
-        judged = _GATE.validate_json(gate or "[]")
-        return AliasChange(**fields, canary=canary, gate=judged)
+        gate_results = _GATE.validate_json(gate or "[]")
+        return AliasChange(**fields, canary=canary, gate=gate_results)

@@ -41,27 +41,27 @@ class Rewards(NamedTuple):
 
 
 class Counts:
-    """`of` names a `tenant`, a `simulator`, a `run`, several of them, or nothing for all."""
+    """Filters name a `tenant`, a `simulator`, a `run`, several of them, or nothing for all."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def num_open_runs(self, **of: str | None) -> int:
+    def num_open_runs(self, **filters: str | None) -> int:
         """How many runs go on."""
-        query = select(func.count()).select_from(RUNS).where(IS_OPEN, *_are(of))
+        query = select(func.count()).select_from(RUNS).where(IS_OPEN, *_are(filters))
         with self._database.transaction() as connection:
             return connection.scalar(query) or 0
 
-    def num_open_episodes(self, **of: str | None) -> int:
+    def num_open_episodes(self, **filters: str | None) -> int:
         """How many episodes of open runs go on."""
-        return sum(self.open_episodes(**of).values())
+        return sum(self.open_episodes(**filters).values())
 
-    def open_episodes(self, **of: str | None) -> dict[Digest, int]:
+    def open_episodes(self, **filters: str | None) -> dict[Digest, int]:
         """The same of each simulator that has any."""
         query = (
             select(RUNS.c.simulator, func.count())
             .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
-            .where(EPISODES.c.closed.is_(None), IS_OPEN, *_are(of))
+            .where(EPISODES.c.closed.is_(None), IS_OPEN, *_are(filters))
             .group_by(RUNS.c.simulator)
         )
         with self._database.transaction() as connection:
@@ -78,8 +78,8 @@ class Counts:
         with self._database.transaction() as connection:
             return Rewards(*connection.execute(query).one())
 
-    def run_usage(self, *, by_episode: bool = False, **of: str | None) -> list[RunUsage]:
-        """What runs used, or each of their episodes; `of` may name one `episode` too.
+    def run_usage(self, *, by_episode: bool = False, **filters: str | None) -> list[RunUsage]:
+        """What runs used, or each of their episodes; `filters` may name one `episode` too.
 
         The newest run first, its episodes in the order of their opening.
         """
@@ -100,7 +100,7 @@ class Counts:
             .select_from(
                 RUNS.outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id).outerjoin(STEPS, own)
             )
-            .where(*_are(of))
+            .where(*_are(filters))
             .group_by(*owner_columns)
             .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
         )
@@ -116,8 +116,8 @@ _COLUMNS = {
 }
 
 
-def _are(of: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
-    return [_COLUMNS[name] == value for name, value in of.items() if value is not None]
+def _are(filters: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
+    return [_COLUMNS[name] == value for name, value in filters.items() if value is not None]
 
 
 def _run_usage(row: Row[*tuple[Any, ...]]) -> RunUsage:

@@ -53,11 +53,11 @@ _REFUSAL = re.compile(
 
 def connect(url: str) -> Engine:
     """A pool of connections; nothing is opened yet. Raises InputError for what is no URL."""
-    parsed = _parsed(url)
+    parsed_url = _parse_url(url)
     try:
-        if parsed.drivername == "sqlite":
-            return _sqlite(parsed)
-        return _postgresql(parsed)
+        if parsed_url.drivername == "sqlite":
+            return _sqlite(parsed_url)
+        return _postgresql(parsed_url)
     except ModuleNotFoundError as error:
         raise InputError(
             f"{redact(url)} needs the package {error.name}; install agentworld[postgres]"
@@ -74,12 +74,12 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Commits all that the block does, or nothing where it raises."""
-        with translated(self.url), self.engine.begin() as connection:
+        with translate_errors(self.url), self.engine.begin() as connection:
             yield connection
 
 
 @contextmanager
-def translated(url: str) -> Iterator[None]:
+def translate_errors(url: str) -> Iterator[None]:
     """Errors of the database as errors of ours, in one sentence each."""
     try:
         yield
@@ -94,7 +94,7 @@ def translated(url: str) -> Iterator[None]:
         ) from error
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):

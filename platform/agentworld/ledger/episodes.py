@@ -12,7 +12,7 @@ from agentworld.ledger.lost import IS_OPEN
 from agentworld.ledger.runs import is_of
 from agentworld.ledger.tables import EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
-from agentworld.ledger.writes import Closed
+from agentworld.ledger.writes import EpisodeClosed
 from agentworld.records.base import Digest
 from agentworld.records.episode import (
     CloseReason,
@@ -55,13 +55,15 @@ def is_erased(connection: Connection, name: str) -> bool:
     return bool(connection.scalar(select(EPISODES.c.erased).where(EPISODES.c.id == name)))
 
 
-def idle_episodes(connection: Connection, simulator: Digest | None, before: float) -> list[Closed]:
+def idle_episodes(
+    connection: Connection, simulator: Digest | None, before: float
+) -> list[EpisodeClosed]:
     """Open episodes of open runs without a step since `before`, as they are to be closed."""
     idle = is_of(simulator) & IS_OPEN & (func.coalesce(STEPS.c.at, EPISODES.c.at) < before)
     return _ends(connection, idle, "expired")
 
 
-def closings_of(connection: Connection, run: str) -> list[Closed]:
+def closings_of(connection: Connection, run: str) -> list[EpisodeClosed]:
     """Open episodes of a run, as they are to be closed."""
     return _ends(connection, EPISODES.c.run == run, "closed")
 
@@ -82,7 +84,7 @@ def read_opening(row: _Row, texts: Texts) -> EpisodeOpening | None:
 
 def _ends(
     connection: Connection, condition: ColumnElement[bool], reason: CloseReason
-) -> list[Closed]:
+) -> list[EpisodeClosed]:
     steps = STEPS.alias()
     newest = select(func.max(steps.c.number)).where(steps.c.episode == EPISODES.c.key)
     is_last = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number == newest.scalar_subquery())
@@ -96,18 +98,18 @@ def _ends(
     return [_end(row, reason) for row in connection.execute(open_)]
 
 
-def _end(row: _Row, reason: CloseReason) -> Closed:
+def _end(row: _Row, reason: CloseReason) -> EpisodeClosed:
     if row.number is not None:
-        return Closed(row.run, row.id, row.number, row.head, reason)
+        return EpisodeClosed(row.run, row.id, row.number, row.head, reason)
     head = first_head(row.id, row.simulator, row.run, row.num_copied, row.opening_digest)
-    return Closed(row.run, row.id, 0, head, reason)
+    return EpisodeClosed(row.run, row.id, 0, head, reason)
 
 
 def _reader(row: _Row, texts: Texts) -> _Reader:
-    return _nothing if row.erased else texts.read
+    return _check_erased if row.erased else texts.read
 
 
-def _nothing(data: bytes | None, digest: Digest) -> None:
+def _check_erased(data: bytes | None, digest: Digest) -> None:
     """What is left of an erased text; raises StoreError where somebody put one there."""
     if data is not None:
         raise StoreError(f"the text {digest} was erased and is there; remove it", retryable=False)

@@ -22,7 +22,7 @@ _TEXTS = (
 )
 
 
-def texts_elsewhere(connection: Connection, episode: str) -> set[Digest]:
+def texts_of_other_episodes(connection: Connection, episode: str) -> set[Digest]:
     """An episode's texts that are not in their rows: long ones, and erased ones."""
     key = _key(episode)
     return {
@@ -59,8 +59,8 @@ def declare_erasure(connection: Connection, episode: str, by: str, declare: Decl
     if connection.scalar(select(ATTESTATIONS.c.sequence).where(condition).limit(1)) is not None:
         return
     query = select(EPISODES.c.run, EPISODES.c.opening_digest, RUNS.c.simulator)
-    joined = query.join(RUNS, RUNS.c.id == EPISODES.c.run).where(EPISODES.c.id == episode)
-    run, opening, simulator = connection.execute(joined).one()
+    joined_query = query.join(RUNS, RUNS.c.id == EPISODES.c.run).where(EPISODES.c.id == episode)
+    run, opening, simulator = connection.execute(joined_query).one()
     at = now()
     erasure = Erasure(episode=episode, run=run, simulator=simulator, opening=opening, by=by, at=at)
     keep(connection, declare(erasure))

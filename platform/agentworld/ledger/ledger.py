@@ -12,8 +12,13 @@ from agentworld.ledger.adding import add, begin, close
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.counting import Counts
-from agentworld.ledger.database import Database, translated
-from agentworld.ledger.erasing import declare_erasure, erase_object, erase_rows, texts_elsewhere
+from agentworld.ledger.database import Database, translate_errors
+from agentworld.ledger.erasing import (
+    declare_erasure,
+    erase_object,
+    erase_rows,
+    texts_of_other_episodes,
+)
 from agentworld.ledger.logs import Logs
 from agentworld.ledger.migrate import migrate
 from agentworld.ledger.orphans import orphan_rows
@@ -22,7 +27,7 @@ from agentworld.ledger.runs import GarbledRun, Owner, count_run, find_owner, lis
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.ledger.tables import EPISODES, RUNS
 from agentworld.ledger.texts import Texts
-from agentworld.ledger.writes import Closed, Write, Writes
+from agentworld.ledger.writes import EpisodeClosed, Write, Writes
 from agentworld.records.base import Digest
 from agentworld.records.declaration import Declare
 from agentworld.records.episode import Episode, new_name
@@ -49,7 +54,7 @@ class Ledger:
         self.logs = Logs(self._database)
         self.counts = Counts(self._database)
         self.pages = Pages(self._database, self._texts)
-        with translated(url):
+        with translate_errors(url):
             migrate(self._database.engine)
 
     def open_run(
@@ -78,7 +83,7 @@ class Ledger:
         """Ends a run with what it made, and its episodes; the same again changes nothing."""
         record = self.run(run)
         if record.closing is None:
-            record = self._closed(run, closing)
+            record = self._get_closed(run, closing)
         if record.final_weights != closing.final_weights:
             raise Conflict(f"run {run} was closed with other weights, {record.final_weights}")
         if record.closing != closing:
@@ -175,7 +180,7 @@ class Ledger:
         """A run's episodes in the order in which they were opened, each read when asked for."""
         return map(self.episode, self.logs.episode_names(run))
 
-    def idle_episodes(self, simulator: Digest | None, before: float) -> list[Closed]:
+    def idle_episodes(self, simulator: Digest | None, before: float) -> list[EpisodeClosed]:
         """How to close what stood still since `before` (seconds since 1970), of one or of all."""
         with self._database.transaction() as connection:
             return episodes.idle_episodes(connection, simulator, before)
@@ -194,7 +199,7 @@ class Ledger:
         what was interrupted.
         """
         with self._database.transaction() as connection:
-            digests = texts_elsewhere(connection, episode)
+            digests = texts_of_other_episodes(connection, episode)
             if not episodes.is_erased(connection, episode):
                 self._texts.check_readable(digests)
         with self._database.transaction() as connection:
@@ -214,7 +219,7 @@ class Ledger:
         """Lets go of the database."""
         self._database.engine.dispose()
 
-    def _closed(self, run: str, closing: RunClosing) -> AgentRun:
+    def _get_closed(self, run: str, closing: RunClosing) -> AgentRun:
         try:
             with self._database.transaction() as connection:
                 close(connection, run, closing, self._texts)

@@ -76,7 +76,7 @@ class Logs:
                 )
         return lengths
 
-    def unsealed(self, simulator: Digest | None = None) -> list[str]:
+    def unsealed_runs(self, simulator: Digest | None = None) -> list[str]:
         """The runs of a simulator, or of all, whose logs are longer than their last checkpoint."""
         last = select(func.coalesce(func.max(CHECKPOINTS.c.length), 0)).where(
             CHECKPOINTS.c.run == RUNS.c.id

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, column, inspect, select, table
 
 from agentworld.errors import Conflict
-from agentworld.ledger.database import translated
+from agentworld.ledger.database import translate_errors
 from agentworld.ledger.tables import RUNS
 from agentworld.storage.address import redact
 
@@ -34,11 +34,11 @@ _VERSION = table("alembic_version", column("version_num"))
 def migrate(engine: Engine) -> None:
     """Makes or changes the tables; raises Conflict for a database that it does not know."""
     revisions = _revisions(_REVISIONS)
-    with translated(_url(engine)):
+    with translate_errors(_url(engine)):
         with engine.connect() as connection:
             if _revision(connection) == revisions.get_current_head():
                 return
-        with _ALEMBIC, _locked(engine) as connection:
+        with _ALEMBIC, _hold_lock(engine) as connection:
             _check(connection, revisions)
             config = Config(attributes={"connection": connection})
             config.set_main_option("script_location", _REVISIONS)
@@ -56,7 +56,7 @@ def _revisions(location: str) -> ScriptDirectory:
 
 
 @contextmanager
-def _locked(engine: Engine) -> Iterator[Connection]:
+def _hold_lock(engine: Engine) -> Iterator[Connection]:
     """A transaction that one migration at a time is in."""
     with engine.begin() as connection:
         connection.exec_driver_sql(_LOCKS[connection.dialect.name])

@@ -99,7 +99,7 @@ class Pages:
             .subquery()
         )
         columns = page.c["key", "id", "num_copied", "closed", "erased"]
-        counted = (
+        counts = (
             select(
                 *columns,
                 func.count(STEPS.c.number).label("num_steps"),
@@ -110,13 +110,13 @@ class Pages:
             .group_by(*columns)
             .subquery()
         )
-        *page_columns, last = counted.c
-        is_last = and_(STEPS.c.episode == counted.c.key, STEPS.c.number == last)
+        *page_columns, last = counts.c
+        is_last = and_(STEPS.c.episode == counts.c.key, STEPS.c.number == last)
         query = (
             select(*page_columns, STEPS.c.reward, *EPISODES.c["opening", "opening_digest"])
-            .select_from(counted.outerjoin(STEPS, is_last))
-            .join(EPISODES, EPISODES.c.key == counted.c.key)
-            .order_by(counted.c.key)
+            .select_from(counts.outerjoin(STEPS, is_last))
+            .join(EPISODES, EPISODES.c.key == counts.c.key)
+            .order_by(counts.c.key)
         )
         with self._database.transaction() as connection:
             rows = connection.execute(query).all()

@@ -54,7 +54,7 @@ def dropped_rows_error(table: FromClause, num_stored: int, num_rows: int) -> Sto
     )
 
 
-class Added(NamedTuple):
+class RunGrowth(NamedTuple):
     """How much longer a run becomes."""
 
     entries: int = 0
@@ -63,7 +63,7 @@ class Added(NamedTuple):
     """Answered ones."""
 
 
-def lengthen_run(connection: Connection, run: str, added: Added) -> tuple[int, Digest] | None:
+def lengthen_run(connection: Connection, run: str, added: RunGrowth) -> tuple[int, Digest] | None:
     """Adds to what an open run's row counts; returns its log's length, and its simulator."""
     statement = _LENGTHEN.format(_placeholder(connection))
     row = connection.exec_driver_sql(statement, (*added, run)).first()

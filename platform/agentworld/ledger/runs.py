@@ -57,8 +57,8 @@ def count_run(connection: Connection, run: str) -> AgentRun | None:
         .select_from(STEPS.join(EPISODES, EPISODES.c.key == STEPS.c.episode))
         .where(EPISODES.c.run == RUNS.c.id, STEPS.c.number > EPISODES.c.num_copied)
     )
-    counted = (episodes.scalar_subquery(), steps.scalar_subquery())
-    row = connection.execute(select(RUNS, *counted).where(RUNS.c.id == run)).first()
+    count_columns = (episodes.scalar_subquery(), steps.scalar_subquery())
+    row = connection.execute(select(RUNS, *count_columns).where(RUNS.c.id == run)).first()
     if row is None:
         return None
     *_, num_episodes, num_steps = row

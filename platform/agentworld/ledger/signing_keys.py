@@ -32,8 +32,10 @@ class SigningKeys:
         """Each time that a key signed, in order; the last one still does."""
         with self._database.transaction() as connection:
             history = _history(connection)
-        ended = [key.model_copy(update={"until": after.since}) for key, after in pairwise(history)]
-        return [*ended, *history[-1:]]
+        past_keys = [
+            key.model_copy(update={"until": after.since}) for key, after in pairwise(history)
+        ]
+        return [*past_keys, *history[-1:]]
 
 
 def _history(connection: Connection) -> list[SigningKey]:

@@ -11,7 +11,7 @@ from agentworld.records.episode import CloseReason, Episode, EpisodeStep
 from agentworld.records.log import LogEntry
 
 
-class Opened(NamedTuple):
+class EpisodeOpened(NamedTuple):
     """An episode begins, with the steps of the one that it forks if it does."""
 
     episode: Episode
@@ -29,7 +29,7 @@ class NewStep(NamedTuple):
     step: EpisodeStep
 
 
-class Closed(NamedTuple):
+class EpisodeClosed(NamedTuple):
     """An episode ends."""
 
     run: str
@@ -39,7 +39,7 @@ class Closed(NamedTuple):
     reason: CloseReason
 
 
-Write = Opened | NewStep | Closed
+Write = EpisodeOpened | NewStep | EpisodeClosed
 
 InRow = Callable[[str | None], bytes | None]
 """The bytes of a text for its row, or null where they are elsewhere."""
@@ -50,27 +50,27 @@ class Writes(NamedTuple):
 
     opened: list[Episode]
     own_steps: list[EpisodeStep]
-    closed: list[Closed]
+    closed: list[EpisodeClosed]
 
     @classmethod
     def of(cls, writes: Iterable[Write]) -> "Writes":
         """Sorts them; their order among their own kind stays."""
-        sorted_ = cls([], [], [])
+        batch = cls([], [], [])
         for write in writes:
             match write:
-                case Opened(episode):
-                    sorted_.opened.append(episode)
+                case EpisodeOpened(episode):
+                    batch.opened.append(episode)
                 case NewStep(_, step):
-                    sorted_.own_steps.append(step)
-                case Closed():
-                    sorted_.closed.append(write)
-        return sorted_
+                    batch.own_steps.append(step)
+                case EpisodeClosed():
+                    batch.closed.append(write)
+        return batch
 
     @property
     def steps(self) -> list[EpisodeStep]:
         """All new steps in the order of their log entry."""
-        copied = [step for episode in self.opened for step in episode.steps]
-        return copied + self.own_steps
+        copied_steps = [step for episode in self.opened for step in episode.steps]
+        return copied_steps + self.own_steps
 
     @property
     def texts(self) -> list[str | None]:

@@ -112,7 +112,7 @@ class RegisteredAgent(Record):
         return cls(ref=ref, artifact=agent.artifact, run=agent.run, edge_digest=agent.edge_digest)
 
     @classmethod
-    def tagged(cls, version: Version) -> Self | None:
+    def from_tags(cls, version: Version) -> Self | None:
         """As its tags tell it; null where somebody garbled them."""
         artifact, run, edge = (version.tags.get(name) for name in ("artifact", "run", "edge"))
         fields = {"ref": version.ref, "artifact": artifact, "run": run, "edge_digest": edge}
@@ -241,7 +241,7 @@ def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
     return NotFound(f"nothing is registered as {ref.name!r}; registered are {choices}")
 
 
-def parsed(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:
+def parse_record(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:
     """What was registered, as a registry kept it; raises EvidenceError for what is garbled."""
     try:
         return kind.model_validate_json(record)

@@ -46,8 +46,8 @@ def dataset_input(data_input: DataInput, profile: str | None = None) -> DatasetI
     return DatasetInput(dataset, [InputTag(_READERS, data_input.readers)])
 
 
-def _data_input(of: DatasetInput) -> DataInput:
-    dataset, tags = of.dataset, {tag.key: tag.value for tag in of.tags}
+def _data_input(mlflow_input: DatasetInput) -> DataInput:
+    dataset, tags = mlflow_input.dataset, {tag.key: tag.value for tag in mlflow_input.tags}
     profile = dataset.profile or ""
     unknown = "" if is_manifest(profile, dataset.name) else profile
     extra = [dataset.schema, unknown, *sorted(tags.keys() - {_READERS})]

@@ -23,10 +23,10 @@ from agentworld.lineage.base import (
     VersionRef,
     WorldModel,
     absent,
-    parsed,
+    parse_record,
 )
 from agentworld.lineage.inputs import Inputs
-from agentworld.lineage.mlflow_aliases import every, if_there
+from agentworld.lineage.mlflow_aliases import every, none_if_missing
 from agentworld.lineage.mlflow_datasets import MlflowDataSets, TaskRun
 from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.model_version import (
@@ -35,9 +35,9 @@ from agentworld.lineage.model_version import (
     is_ours,
     is_searchable,
     logged_model_of,
+    mlflow_tag,
     ref_of,
     same,
-    spelled,
     summary_of,
     where,
 )
@@ -65,8 +65,8 @@ class MlflowRegistry(MlflowDataSets):
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         server = Server(uri, patience_seconds)
-        for chatty in ("mlflow", "alembic"):
-            logging.getLogger(chatty).setLevel(logging.WARNING)
+        for name in ("mlflow", "alembic"):
+            logging.getLogger(name).setLevel(logging.WARNING)
         # It prints a traceback of what is told here in a sentence.
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
         client = server.ask(lambda: mlflow.MlflowClient(uri, uri))
@@ -90,17 +90,17 @@ class MlflowRegistry(MlflowDataSets):
         world_model: VersionRef | None = None,
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
-        served = logged_model_of(self._version(world_model)) if world_model else None
-        inputs = Inputs.of(entity.stages, served)
+        model_id = logged_model_of(self._version(world_model)) if world_model else None
+        inputs = Inputs.of(entity.stages, model_id)
         return self._register(name, entity, model, entity.checkpoint.metrics, inputs, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
-        return parsed(WorldModel, ref, self._record(ref, "world-model"))
+        return parse_record(WorldModel, ref, self._record(ref, "world-model"))
 
     def agent(self, ref: VersionRef) -> Agent:
         """What was registered under a name and a version."""
-        return parsed(Agent, ref, self._record(ref, "agent"))
+        return parse_record(Agent, ref, self._record(ref, "agent"))
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""
@@ -136,13 +136,13 @@ class MlflowRegistry(MlflowDataSets):
         version = self._version(ref)
         run: Run | None = None
         if version.run_id:  # MLflow cannot ask for what has no name
-            run = self._ask(lambda: if_there(lambda: self._client.get_run(version.run_id)))
+            run = self._ask(lambda: none_if_missing(lambda: self._client.get_run(version.run_id)))
         files = self._ask(lambda: self._client.list_artifacts(version.run_id)) if run else []
         model, number = logged_model_of(version), str(ref.version)
         snapshot = MlflowVersion(
             version=version,
             run=run,
-            model=self._ask(lambda: if_there(lambda: self._client.get_logged_model(model))),
+            model=self._ask(lambda: none_if_missing(lambda: self._client.get_logged_model(model))),
             files=self._ask(lambda: self._client.get_model_version_download_uri(ref.name, number)),
         )
         names = {file.path for file in files}
@@ -152,15 +152,15 @@ class MlflowRegistry(MlflowDataSets):
     def agents(self, limit: int) -> list[Version]:
         """So many registered agents at most, the newest first."""
         newest = ["creation_timestamp DESC", "version_number DESC"]
-        of = where("kind", "agent")
-        versions = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
+        condition = where("kind", "agent")
+        versions = self._ask(lambda: self._client.search_model_versions(condition, limit, newest))
         return read_each(versions, summary_of).records
 
     def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
         version = self._version(ref)
-        of = logged_model_of(version)
-        model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(of)))
+        model_id = logged_model_of(version)
+        model = self._ask(lambda: none_if_missing(lambda: self._client.get_logged_model(model_id)))
         location = model.artifact_location if model else None
         self._ask(lambda: download(version.source, location, target))
 
@@ -173,8 +173,8 @@ class MlflowRegistry(MlflowDataSets):
         inputs: Inputs,
         signature: str | None,
     ) -> VersionRef:
-        tags = {spelled(tag): value for tag, value in tags_of(entity).items()}
-        if ref := self._ask(lambda: self._registered(name, tags)):
+        tags = {mlflow_tag(tag): value for tag, value in tags_of(entity).items()}
+        if ref := self._ask(lambda: self._find_registered(name, tags)):
             return ref
         experiment = self._ask(self._experiment)
         run = self._ask(lambda: self._run(experiment, name, tags))
@@ -191,10 +191,13 @@ class MlflowRegistry(MlflowDataSets):
         self._ask(lambda: self._name(name))
         # Last, so that a version that can be found is whole.
         return self._ask(
-            lambda: self._registered(name, tags) or self._make(name, run_id, model_id, tags, inputs)
+            lambda: (
+                self._find_registered(name, tags)
+                or self._make(name, run_id, model_id, tags, inputs)
+            )
         )
 
-    def _registered(self, name: str, tags: dict[str, str]) -> VersionRef | None:
+    def _find_registered(self, name: str, tags: dict[str, str]) -> VersionRef | None:
         return next(iter(self._search(f"name = '{name}'", *same(tags, _SAME_VERSION))), None)
 
     def _run(self, experiment: str, name: str, tags: dict[str, str]) -> Run:
@@ -243,7 +246,7 @@ class MlflowRegistry(MlflowDataSets):
 
     def _record(self, ref: VersionRef, kind: str) -> str:
         version = self._version(ref)
-        if version.tags.get(spelled("kind")) != kind:
+        if version.tags.get(mlflow_tag("kind")) != kind:
             raise InputError(f"{ref} is no {kind.replace('-', ' ')}; name a version of one")
         return self._text(version, _RECORD)
 
@@ -258,7 +261,7 @@ class MlflowRegistry(MlflowDataSets):
         return self._ask(read)
 
     def _version(self, ref: VersionRef) -> ModelVersion:
-        version = self._ask(lambda: self._version_if_there(ref))
+        version = self._ask(lambda: self._find_version_or_none(ref))
         if version is None:
             others = self._ask(lambda: self._search(f"name = '{ref.name}'"))
             versions = [other.version for other in others]
@@ -266,8 +269,8 @@ class MlflowRegistry(MlflowDataSets):
             raise absent(ref, versions, [model.name for model in models])
         return version
 
-    def _version_if_there(self, ref: VersionRef) -> ModelVersion | None:
-        return if_there(lambda: self._client.get_model_version(ref.name, str(ref.version)))
+    def _find_version_or_none(self, ref: VersionRef) -> ModelVersion | None:
+        return none_if_missing(lambda: self._client.get_model_version(ref.name, str(ref.version)))
 
     def _search(self, *conditions: str) -> list[VersionRef]:
         search = self._client.search_model_versions

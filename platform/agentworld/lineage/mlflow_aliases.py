@@ -66,7 +66,7 @@ def _alias(row: tuple[str, str, str]) -> tuple[tuple[str, str], int]:
         return (name, alias), int(version)
 
 
-def if_there(get: Callable[[], _Entity]) -> _Entity | None:
+def none_if_missing(get: Callable[[], _Entity]) -> _Entity | None:
     """What is got, or null where it is not there."""
     try:
         return get()

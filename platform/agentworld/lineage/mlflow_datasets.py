@@ -14,7 +14,7 @@ from mlflow.entities import Metric, Param, Run
 from agentworld.lineage.data_input import prepared_input
 from agentworld.lineage.inputs import dataset_input
 from agentworld.lineage.mlflow_aliases import MlflowAliases
-from agentworld.lineage.model_version import same, spelled
+from agentworld.lineage.model_version import mlflow_tag, same
 from agentworld.lineage.server import Server
 from agentworld.records.dataset import DataSet
 from agentworld.records.leaves import json_leaves
@@ -44,9 +44,9 @@ class MlflowDataSets(MlflowAliases):
     def register_dataset(self, dataset: DataSet) -> str:
         """The id of its run, made now or before."""
         tags = {
-            spelled("kind"): "data-set",
-            spelled("data"): dataset.digest,
-            spelled("domains"): " ".join(dataset.domains),
+            mlflow_tag("kind"): "data-set",
+            mlflow_tag("data"): dataset.digest,
+            mlflow_tag("domains"): " ".join(dataset.domains),
         }
         experiment = self._ask(self._experiment)
         run = self._ask(lambda: self._run_of_dataset(experiment, tags))
@@ -69,13 +69,13 @@ class MlflowDataSets(MlflowAliases):
         runs = self._client.search_runs([experiment], condition, max_results=1)
         if runs:
             return runs[0]
-        name = f"data-set-{tags[spelled('data')].removeprefix('sha256:')[:12]}"
+        name = f"data-set-{tags[mlflow_tag('data')].removeprefix('sha256:')[:12]}"
         of_task = self._of_task("mlflow.parentRunId")
         return self._client.create_run(experiment, tags=tags | of_task, run_name=name)
 
     def _of_task(self, *tag_names: str) -> dict[str, str]:
         """Tags that name the task's run, where there is one."""
-        names = (spelled("kubeflow_run"), *tag_names)
+        names = (mlflow_tag("kubeflow_run"), *tag_names)
         return dict.fromkeys(names, self._task.run) if self._task else {}
 
     def _experiment(self) -> str:

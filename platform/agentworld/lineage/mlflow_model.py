@@ -10,7 +10,7 @@ from mlflow.store.artifact.artifact_repository_registry import get_artifact_repo
 from mlflow.utils.file_utils import local_file_uri_to_path
 
 from agentworld.errors import NotFound
-from agentworld.lineage.mlflow_aliases import if_there
+from agentworld.lineage.mlflow_aliases import none_if_missing
 from agentworld.lineage.mlflow_files import is_local
 from agentworld.lineage.server import Server
 from agentworld.records.base import digest_json
@@ -46,7 +46,7 @@ class MlflowModel:
 
     def _version(self) -> ModelVersion:
         get = self._client.get_model_version
-        version = self._server.ask(lambda: if_there(lambda: get(self._name, self._number)))
+        version = self._server.ask(lambda: none_if_missing(lambda: get(self._name, self._number)))
         if version is None:
             raise NotFound(f"the registry has no {self.address}; name a version that it has")
         return version

@@ -76,8 +76,8 @@ def summary_of(version: ModelVersion) -> Version:
             for name, value in version.tags.items()
             if name.startswith(_PREFIX)
         }
-        registered = datetime.fromtimestamp(version.creation_timestamp / 1000, UTC)
-        return Version(ref=ref_of(version), at=registered, tags=tags)
+        registered_at = datetime.fromtimestamp(version.creation_timestamp / 1000, UTC)
+        return Version(ref=ref_of(version), at=registered_at, tags=tags)
 
 
 def _reading(version: ModelVersion) -> AbstractContextManager[None]:
@@ -86,7 +86,7 @@ def _reading(version: ModelVersion) -> AbstractContextManager[None]:
 
 def check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) -> None:
     """Raises StoreError where a version that was just made lacks a part of what was written."""
-    stored_tags = {spelled(name): value for name, value in stored.version.tags.items()}
+    stored_tags = {mlflow_tag(name): value for name, value in stored.version.tags.items()}
     parts = {
         "a tag": tags.items() <= stored_tags.items(),
         "its run": stored.run == "present",
@@ -110,7 +110,7 @@ def logged_model_of(version: ModelVersion) -> str:
     return str(version.source).removeprefix("models:/")
 
 
-def spelled(name: str) -> str:
+def mlflow_tag(name: str) -> str:
     """A tag of ours as MLflow has it."""
     return f"{_PREFIX}{name}"
 
@@ -122,9 +122,9 @@ def is_searchable(value: str) -> bool:
 
 def where(tag: str, value: str) -> str:
     """The condition that a tag has this value."""
-    return f"tags.`{spelled(tag)}` = '{value}'"
+    return f"tags.`{mlflow_tag(tag)}` = '{value}'"
 
 
 def same(tags: dict[str, str], names: tuple[str, ...]) -> list[str]:
     """Conditions for what has the same values of these tags."""
-    return [where(name, tags[spelled(name)]) for name in names if spelled(name) in tags]
+    return [where(name, tags[mlflow_tag(name)]) for name in names if mlflow_tag(name) in tags]

@@ -69,7 +69,7 @@ class Server:
 
     def ask(self, work: Callable[[], _Answer]) -> _Answer:
         """What `work` answers; it may be done again after it was done. Raises StoreError."""
-        began, wait = None, _FIRST_WAIT_SECONDS
+        outage_start, wait = None, _FIRST_WAIT_SECONDS
         while True:
             try:
                 with _turn, _current(self._uri):
@@ -81,10 +81,12 @@ class Server:
                     raise self._refusal(error) from cause
                 if not _is_outage(error):
                     raise self._failure("failed", error, retryable=_is_transient(error)) from cause
-                began = began or self._warn_of_outage(error)
-                waited = time.monotonic() - began
-                if waited + wait > self._patience_seconds:
-                    raise self._failure(f"gave no answer in {waited:.0f} s", error) from cause
+                outage_start = outage_start or self._warn_of_outage(error)
+                waited_seconds = time.monotonic() - outage_start
+                if waited_seconds + wait > self._patience_seconds:
+                    raise self._failure(
+                        f"gave no answer in {waited_seconds:.0f} s", error
+                    ) from cause
             time.sleep(wait)
             wait = min(2 * wait, _MOST_WAIT_SECONDS)
 

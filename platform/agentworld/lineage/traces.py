@@ -16,7 +16,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError, StoreError
-from agentworld.lineage.mlflow_aliases import if_there
+from agentworld.lineage.mlflow_aliases import none_if_missing
 from agentworld.lineage.server import Server
 from agentworld.recipes.environment import from_environment
 
@@ -25,7 +25,7 @@ _OLDEST_FIRST = ["timestamp_ms ASC"]
 _MOST_NAMED = 20
 
 
-class Settings(BaseSettings):
+class TraceServerSettings(BaseSettings):
     """The server, from environment variables of these names."""
 
     model_config = SettingsConfigDict(env_ignore_empty=True, frozen=True)
@@ -42,7 +42,7 @@ def read_lines(address: str) -> Iterator[bytes]:
     does not know or take, StoreError where it gives no answer.
     """
     experiment, _, condition = address.partition("?filter=")
-    settings = from_environment(Settings)
+    settings = from_environment(TraceServerSettings)
     if not settings.mlflow_tracking_uri:
         raise InputError("no MLflow is named; set MLFLOW_TRACKING_URI to its address")
     traces = _Traces(settings, experiment)
@@ -57,7 +57,7 @@ def read_lines(address: str) -> Iterator[bytes]:
 class _Traces:
     """Those of one experiment."""
 
-    def __init__(self, settings: Settings, experiment: str) -> None:
+    def __init__(self, settings: TraceServerSettings, experiment: str) -> None:
         uri = settings.mlflow_tracking_uri
         self._server = Server(uri, settings.agentworld_mlflow_patience_seconds)
         self._client = self._server.ask(lambda: mlflow.MlflowClient(uri))
@@ -103,9 +103,9 @@ class _Traces:
         return self._server.ask(search)
 
     def _id_of(self, experiment: str) -> str:
-        entity = if_there(lambda: self._client.get_experiment_by_name(experiment))
+        entity = none_if_missing(lambda: self._client.get_experiment_by_name(experiment))
         if entity is None and experiment.isdecimal():
-            entity = if_there(lambda: self._client.get_experiment(experiment))
+            entity = none_if_missing(lambda: self._client.get_experiment(experiment))
         if entity is None:
             names = [
                 experiment.name

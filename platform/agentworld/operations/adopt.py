@@ -12,17 +12,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentworld.errors import Conflict, InputError
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.operations.attested import attested
+from agentworld.operations.attested import attest
 from agentworld.operations.ledger import existing_ledger
-from agentworld.operations.registering import registered
+from agentworld.operations.registering import register
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.serving import deployed_service
-from agentworld.operations.statements import hand_in
+from agentworld.operations.statements import submit
 from agentworld.records.agent_use import AgentName
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, model_files
 from agentworld.records.edge import Grade
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import CHECKPOINT, model_of
 from agentworld.runner.step import run_step
@@ -34,7 +34,7 @@ ADOPTED = "adopted.json"
 _NAME: TypeAdapter[str] = TypeAdapter(AgentName)
 
 
-class Adopted(Record):
+class AdoptionResult(Record):
     """What became of an outside trainer's weights."""
 
     version: VersionRef
@@ -57,9 +57,9 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
 
     Raises InputError for a folder that holds no model, and Conflict for a run that is open.
     """
-    parameters = _checked(Path(model), name)
-    closed = _run(run, Path(store))
-    if closed.closing is None:
+    parameters = _check_model(Path(model), name)
+    agent_run = _run(run, Path(store))
+    if agent_run.closing is None:
         raise Conflict(f"run {run} is open; close it with the weights that it made, then adopt")
     artifact = ArtifactManifest.of(Path(model)).digest
     checkpoint = Checkpoint(
@@ -67,27 +67,27 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         artifact=artifact,
         num_parameters=parameters,
         recipe={},
-        parents=(closed.opening.starting_weights,),
-        simulator=closed.simulator,
+        parents=(agent_run.opening.starting_weights,),
+        simulator=agent_run.simulator,
     )
 
-    def work(out: Path, tick: Tick) -> Digest:
-        _copy(Path(model), model_of(out), artifact, tick)
+    def work(out: Path, on_progress: OnProgress) -> Digest:
+        _copy(Path(model), model_of(out), artifact, on_progress)
         checkpoint.write(out / CHECKPOINT)
         registry = open_registry(Path(store))
-        edge = attested(name, checkpoint, closed, registry, Path(store))
+        edge = attest(name, checkpoint, agent_run, registry, Path(store))
         agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
-        version = registered(name, agent, model_of(out), registry, Path(store), out)
+        version = register(name, agent, model_of(out), registry, Path(store), out)
         verdict = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
-        Adopted(version=version, run=closed, **verdict).write(out / ADOPTED)
+        AdoptionResult(version=version, run=agent_run, **verdict).write(out / ADOPTED)
         return artifact
 
-    inputs = {"model": artifact, "run": closed.digest, "registry": registry_digest()}
+    inputs = {"model": artifact, "run": agent_run.digest, "registry": registry_digest()}
     folder = run_step(Path(store), "adopt", [_AdoptionRequest(name=name, run=run)], inputs, work)
-    return str(hand_in(folder, Path(store)))
+    return str(submit(folder, Path(store)))
 
 
-def _checked(model: Path, name: str) -> int:
+def _check_model(model: Path, name: str) -> int:
     """The number of its parameters."""
     try:
         _NAME.validate_python(name)
@@ -114,10 +114,10 @@ def _run(run: str, store: Path) -> AgentRun:
         return ledger.run(run)
 
 
-def _copy(model: Path, to: Path, artifact: Digest, tick: Tick) -> None:
+def _copy(model: Path, to: Path, artifact: Digest, on_progress: OnProgress) -> None:
     shutil.rmtree(to, ignore_errors=True)  # what a killed step had copied
     for name, path in model_files(model).items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, to / name)
-    if ArtifactManifest.of(to, tick).digest != artifact:
+    if ArtifactManifest.of(to, on_progress).digest != artifact:
         raise InputError(f"{model} changed while it was read; adopt it when nobody writes there")

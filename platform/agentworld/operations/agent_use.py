@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from agentworld.audit.questions.revalidation import Revalidation, Uses
+from agentworld.audit.questions.revalidation import AgentUses, Revalidation
 from agentworld.errors import InputError, StoreError
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
@@ -30,7 +30,7 @@ _MARK = "revalidate"
 _log = logging.getLogger(__name__)
 
 
-class _Use(Record):
+class _AgentUseName(Record):
     """Whose use an operator speaks of."""
 
     name: AgentName
@@ -50,7 +50,9 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
         )
     except ValidationError as error:
         raise InputError(f"{ref} cannot be used so; correct {first_problem(error)}") from error
-    agent_use = asyncio.run(_done(store, lambda at: at.start_agent_use(ref.name, alias, move)))
+    agent_use = asyncio.run(
+        _done(store, lambda backend: backend.start_agent_use(ref.name, alias, move))
+    )
     registry.set_alias(ref, alias)
     return agent_use
 
@@ -58,7 +60,9 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
 def unuse(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> AgentUse:
     """From now on no version of this name is in use so; raises NotFound where none ever was."""
     registry = _registry(name, alias, store)
-    agent_use = asyncio.run(_done(store, lambda at: at.end_agent_use(name, alias, by, reason)))
+    agent_use = asyncio.run(
+        _done(store, lambda backend: backend.end_agent_use(name, alias, by, reason))
+    )
     registry.remove_alias(name, alias)
     return agent_use
 
@@ -68,33 +72,37 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
     if not has_keys(store):
         return {}
     with closing(existing_ledger(store)) as ledger:
-        uses = Uses.read(ledger, open_evidence(store), store)
-        due = {used.agent: uses.revalidations(used) for used in uses.agent_uses}
+        uses = AgentUses.read(ledger, open_evidence(store), store)
+        due = {agent_use.agent: uses.revalidations(agent_use) for agent_use in uses.agent_uses}
     if uses.agent_uses:
         mirror(due, partial(open_registry, store))
-    moved = change.alias, change.at
-    pairs = ((agent, each) for agent, reasons in due.items() for each in reasons)
-    return {agent: each for agent, each in pairs if (each.alias, each.at) == moved}
+    move_key = change.alias, change.at
+    pairs = ((agent, revalidation) for agent, reasons in due.items() for revalidation in reasons)
+    return {
+        agent: revalidation
+        for agent, revalidation in pairs
+        if (revalidation.alias, revalidation.at) == move_key
+    }
 
 
-def mirror(due: Mapping[str, Sequence[Revalidation]], registry: Callable[[], Registry]) -> None:
+def mirror(due: Mapping[str, Sequence[Revalidation]], opener: Callable[[], Registry]) -> None:
     """Tags those versions in the registry, and no others; what is true is derived each time.
 
     A registry that is gone is told the next time, and holds nothing up.
     """
     try:
-        there = registry()
-        for version in there.versions(kind="agent"):
+        registry = opener()
+        for version in registry.versions(kind="agent"):
             reason = "; ".join(map(str, due.get(str(version.ref), ()))) or None
             if version.tags.get(_MARK) != reason:
-                there.mark(version.ref, _MARK, reason)
+                registry.mark(version.ref, _MARK, reason)
     except StoreError as error:
         _log.warning("the registry does not hear which agents are to be validated anew: %s", error)
 
 
 def _registry(name: str, alias: str, store: Path) -> Registry:
     try:
-        _Use(name=name, alias=alias)
+        _AgentUseName(name=name, alias=alias)
     except ValidationError as error:
         problem = first_problem(error)
         raise InputError(f"no {name!r} is in use as {alias!r}; correct {problem}") from error
@@ -102,7 +110,7 @@ def _registry(name: str, alias: str, store: Path) -> Registry:
     return open_registry(store)
 
 
-class _Desk(Protocol):
+class _AgentUseBackend(Protocol):
     """Raises a typed error for what a service refuses."""
 
     async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
@@ -114,7 +122,7 @@ class _Desk(Protocol):
         ...
 
 
-class _Here(NamedTuple):
+class _LocalBackend(NamedTuple):
     """A store's own signer of statements."""
 
     statement_signer: StatementSigner
@@ -126,7 +134,7 @@ class _Here(NamedTuple):
         return self.statement_signer.end_agent_use(name, alias, by, reason)
 
 
-async def _done(store: Path, work: Callable[[_Desk], Awaitable[AgentUse]]) -> AgentUse:
+async def _done(store: Path, work: Callable[[_AgentUseBackend], Awaitable[AgentUse]]) -> AgentUse:
     """By the service that is deployed, or by its own code here."""
     if operator := deployed_operator():
         try:
@@ -134,4 +142,4 @@ async def _done(store: Path, work: Callable[[_Desk], Awaitable[AgentUse]]) -> Ag
         finally:
             await operator.close()
     with closing(existing_ledger(store)) as ledger:
-        return await work(_Here(statement_signer_of(Stores.of(store), ledger)))
+        return await work(_LocalBackend(statement_signer_of(Stores.of(store), ledger)))

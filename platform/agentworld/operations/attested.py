@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import Registry
-from agentworld.operations.runs import desk
+from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.edge import Claim, SignedEdge
@@ -14,7 +14,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
-def attested(
+def attest(
     name: str, checkpoint: Checkpoint, run: AgentRun, registry: Registry, store: Path
 ) -> SignedEdge:
     """The edge from the run's simulator to the agent that is registered by this name."""
@@ -28,14 +28,14 @@ def attested(
         world_model=simulator.manifest.artifact,
         data=_data(simulator.manifest, registry),
     )
-    return asyncio.run(_signed(run, claim, simulator, store))
+    return asyncio.run(_request_edge(run, claim, simulator, store))
 
 
-async def _signed(
+async def _request_edge(
     run: AgentRun, claim: Claim, simulator: PinnedSimulator, store: Path
 ) -> SignedEdge:
-    async with desk(simulator, store) as at:
-        return await at.attest(run.id, claim)
+    async with run_backend(simulator, store) as backend:
+        return await backend.attest(run.id, claim)
 
 
 def _data(manifest: SimulatorManifest, registry: Registry) -> tuple[Digest, ...]:

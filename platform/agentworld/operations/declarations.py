@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agentworld.audit.checks.missing_rows import Missing, missing
+from agentworld.audit.checks.missing_rows import MissingRows, missing
 from agentworld.audit.checks.withdrawals import MissingVersions, missing_versions
 from agentworld.errors import InputError
 from agentworld.operations.audit_sources import open_sources
@@ -29,7 +29,7 @@ def erase_episode(episode: str, store: Path, by: str) -> None:
             ledger.erase_texts(episode, by, declare)
 
 
-def restored(store: Path, reason: str, by: str) -> Missing:
+def declare_restored(store: Path, reason: str, by: str) -> MissingRows:
     """What the evidence mirror holds and the ledger lacks; with a reason it is declared.
 
     Runs that lost entries cannot go on from then on. Without a reason nothing is written. Raises
@@ -43,12 +43,12 @@ def restored(store: Path, reason: str, by: str) -> Missing:
         statement_signer = statement_signer_of(Stores.of(store), ledger)
         statement_signer.ensure_genesis(restored=True)
         losses = missing(ledger, evidence.mirror, statement_signer.known_keys())
-        for lost in _declared(losses.declarations, reason, by):
-            statement_signer.declare(lost)
+        for loss in _declared(losses.declarations, reason, by):
+            statement_signer.declare(loss)
         return losses
 
 
-def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> MissingVersions:
+def declare_withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> MissingVersions:
     """What was registered and the registry has no more, all or these; declared with a reason.
 
     From then on nobody misses them. Without a reason nothing is written. Raises InputError for a
@@ -61,8 +61,8 @@ def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> Missi
         report = missing_versions(sources._replace(ledger=ledger, evidence=evidence), refs)
         if reason:
             statement_signer = statement_signer_of(Stores.of(store), ledger)
-            for each in _declared(report.withdrawals, reason, by):
-                statement_signer.declare(each)
+            for declaration in _declared(report.withdrawals, reason, by):
+                statement_signer.declare(declaration)
         return report
 
 

@@ -55,31 +55,31 @@ class HubModel:
                 files = self._download(endpoint, folder)
         except HFValidationError as error:
             raise InputError(
-                f"{self.address} names no model of a hub ({_why(error)}); write"
+                f"{self.address} names no model of a hub ({_reason(error)}); write"
                 " ORGANISATION/MODEL@COMMIT"
             ) from error
         except (RepositoryNotFoundError, RevisionNotFoundError, GatedRepoError) as error:
             raise InputError(
-                f"{redact(endpoint)} has no {self.address} ({_why(error)}); check name and commit,"
-                " and set HF_TOKEN where the model is not open to all"
+                f"{redact(endpoint)} has no {self.address} ({_reason(error)}); check name and"
+                " commit, and set HF_TOKEN where the model is not open to all"
             ) from error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, RuntimeError) as error:
             raise StoreError(
-                f"{self.address} cannot be fetched from {redact(endpoint)} ({_why(error)}); set"
+                f"{self.address} cannot be fetched from {redact(endpoint)} ({_reason(error)}); set"
                 " HF_ENDPOINT to a hub that is reached from here, or name a folder or"
                 " s3://BUCKET/FOLDER"
             ) from error
         except (ValueError, LookupError, TypeError) as error:
             raise StoreError(
                 f"{redact(endpoint)} does not answer as a hub when asked for {self.address}"
-                f" ({_why(error)}); set HF_ENDPOINT to the address of a hub"
+                f" ({_reason(error)}); set HF_ENDPOINT to the address of a hub"
             ) from error
         for file in files:
             self._check(file, folder / file.path)
 
     def _download(self, endpoint: str, folder: Path) -> list[RepoFile]:
         entries = HfApi(endpoint).list_repo_tree(self._name, recursive=True, revision=self._commit)
-        files = [each for each in entries if isinstance(each, RepoFile)]
+        files = [entry for entry in entries if isinstance(entry, RepoFile)]
         for file in files:
             path_in(folder, file.path, self.address)
         snapshot_download(
@@ -133,5 +133,5 @@ def _git_digest(path: Path) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return redact(" ".join(str(error.__cause__ or error).split()))[:200]

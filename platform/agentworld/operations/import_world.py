@@ -5,17 +5,19 @@ from pathlib import Path
 
 from agentworld.engine.adapter import adapter_arguments
 from agentworld.errors import InputError
-from agentworld.operations.pinning import frozen, pin_model, with_world
+from agentworld.operations.pinning import freeze_manifest, pin_model, with_world
 from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.storage.causal_lm import check_complete, with_generation_defaults
 from agentworld.storage.limited import ask
 from agentworld.storage.model_folder import check_safe
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
-def import_world(recipe: Recipe, store: Path, model: Path, tick: Tick) -> PinnedSimulator:
+def import_world(
+    recipe: Recipe, store: Path, model: Path, on_progress: OnProgress
+) -> PinnedSimulator:
     """A simulator of a folder with a causal LM, drawn as its maker says where the recipe does not.
 
     Raises InputError for a folder that cannot be served, before many gigabytes are read.
@@ -25,9 +27,9 @@ def import_world(recipe: Recipe, store: Path, model: Path, tick: Tick) -> Pinned
     adapter_arguments(recipe.engine.kind, model)
     sampling = with_generation_defaults(recipe.simulate.sampling, model)
     recipe = with_world(recipe, sampling=sampling)
-    frozen(ArtifactManifest(files={}), model, recipe)
+    freeze_manifest(ArtifactManifest(files={}), model, recipe)
     _check_loadable(model)
-    return pin_model(SimulatorStore(store).take_in(model, tick), model, recipe, store)
+    return pin_model(SimulatorStore(store).import_model(model, on_progress), model, recipe, store)
 
 
 def _check_loadable(model: Path) -> None:

@@ -18,7 +18,7 @@ from agentworld.records.base import Digest, digest_json
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 
 
-class Settings(BaseSettings):
+class ContainerSettings(BaseSettings):
     """What only whoever starts a container knows of it."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
@@ -29,7 +29,7 @@ class Settings(BaseSettings):
     """The engine's version in that image, if it is not installed in this one."""
 
 
-class Installed(NamedTuple):
+class InstalledEngine(NamedTuple):
     """An image, which says all, or the lock of an environment."""
 
     image: Digest | None
@@ -39,22 +39,22 @@ class Installed(NamedTuple):
         return f"image {self.image}" if self.image else f"lock {self.lock}"
 
 
-def installed(kind: EngineKind) -> Installed:
+def installed_engine(kind: EngineKind) -> InstalledEngine:
     """What an engine of this kind comes from; raises InputError for one that is not here, or an
     image without a digest.
     """
-    image = from_environment(Settings).engine_image
-    return Installed(image, None if image else lock_digest(kind))
+    image = from_environment(ContainerSettings).engine_image
+    return InstalledEngine(image, None if image else lock_digest(kind))
 
 
-def version_elsewhere(kind: EngineKind) -> str | None:
+def container_engine_version(kind: EngineKind) -> str | None:
     """Of an engine that is in its image alone; null for one that is installed here.
 
     Raises InputError where nobody says it.
     """
     if is_installed(kind):
         return None
-    version = from_environment(Settings).engine_version
+    version = from_environment(ContainerSettings).engine_version
     if not version:
         raise InputError(
             f"the engine {kind} is not installed here; set AGENTWORLD_ENGINE_VERSION to what its"
@@ -67,12 +67,12 @@ def check_installed(manifest: SimulatorManifest) -> None:
     """Raises InputError where engines of this place come from elsewhere than the pinned one."""
     if isinstance(manifest.engine, Endpoint):
         return
-    pinned = Installed(manifest.engine.image, manifest.engine.lock)
-    here = installed(manifest.engine.kind)
-    if pinned != here:
+    pinned = InstalledEngine(manifest.engine.image, manifest.engine.lock)
+    current = installed_engine(manifest.engine.kind)
+    if pinned != current:
         raise InputError(
-            f"the simulator's engine was pinned with {pinned} and here is {here}; serve it there,"
-            " or pin anew"
+            f"the simulator's engine was pinned with {pinned} and here is {current}; serve it"
+            " there, or pin anew"
         )
 
 

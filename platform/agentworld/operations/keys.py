@@ -25,16 +25,16 @@ class StoredKey(Record):
     signs: bool
 
 
-def keys_of(store: Path, whose: str) -> list[StoredKey]:
+def keys_of(store: Path, owner: str) -> list[StoredKey]:
     """Every key that is trusted; raises NotFound where there is none."""
-    folder = _folder(store, whose)
+    folder = _folder(store, owner)
     current = current_key(folder)
     return [StoredKey(key=key, signs=key == current) for key in load_trusted(folder)]
 
 
-def rotate_key(store: Path, whose: str) -> StoredKey:
+def rotate_key(store: Path, owner: str) -> StoredKey:
     """The new signer; raises NotFound where nobody ever signed."""
-    return StoredKey(key=rotate(_folder(store, whose)).public_key.keyid, signs=True)
+    return StoredKey(key=rotate(_folder(store, owner)).public_key.keyid, signs=True)
 
 
 def step_signer(store: Path) -> Signer:
@@ -55,5 +55,5 @@ def registering_signer(store: Path) -> Signer | None:
     return step_signer(store)
 
 
-def _folder(store: Path, whose: str) -> Path:
-    return Stores.keys_of(store) / whose
+def _folder(store: Path, owner: str) -> Path:
+    return Stores.keys_of(store) / owner

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agentworld.engine.programs import is_installed
 from agentworld.engine.server import serve
 from agentworld.errors import InputError
-from agentworld.operations.installed import installed, version_elsewhere
+from agentworld.operations.installed import container_engine_version, installed_engine
 from agentworld.pinning.manifest import pin
 from agentworld.pinning.seed_probe import prove_seeds
 from agentworld.recipes import Recipe
@@ -29,7 +29,7 @@ def pin_model(
     trained_on: Sequence[str] = (),
 ) -> PinnedSimulator:
     """A simulator of a model that was taken in; raises InputError for seeds that do not hold."""
-    manifest = frozen(artifact, model, recipe, trained_on)
+    manifest = freeze_manifest(artifact, model, recipe, trained_on)
     if manifest.sampling.seed_policy == "seeded":
         _prove_seeds(manifest, model, recipe, store)
     pinned = SimulatorStore(store).keep(manifest)
@@ -37,18 +37,18 @@ def pin_model(
     return pinned
 
 
-def frozen(
+def freeze_manifest(
     artifact: ArtifactManifest, model: Path, recipe: Recipe, trained_on: Sequence[str] = ()
 ) -> SimulatorManifest:
     """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
-    here = installed(recipe.engine.kind)
+    current = installed_engine(recipe.engine.kind)
     return pin(
         artifact,
         recipe.simulate,
         recipe.engine,
-        lock=here.lock,
-        image=here.image,
-        version=version_elsewhere(recipe.engine.kind),
+        lock=current.lock,
+        image=current.image,
+        version=container_engine_version(recipe.engine.kind),
         context_tokens=recipe.simulate.context_tokens or context_tokens(model),
         trained_on=trained_on,
     )
@@ -79,5 +79,5 @@ def _prove_seeds(manifest: SimulatorManifest, model: Path, recipe: Recipe, store
         sampling=manifest.sampling,
         context_tokens=manifest.context_tokens,
         log=store / "logs" / "seeds.log",
-    ) as served:
-        prove_seeds(manifest, served.connect, served.concurrency)
+    ) as client:
+        prove_seeds(manifest, client.connect, client.concurrency)

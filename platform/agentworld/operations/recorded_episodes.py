@@ -42,7 +42,7 @@ def read_lines(address: str) -> Iterator[bytes]:
             raise InputError(f"{address} is no store: {error}") from error
         lines = []
     for step in steps:
-        own = [each for each in signed if each.step == step.folder.name]
+        own = [statement for statement in signed if statement.step == step.folder.name]
         for line in _live(store, step, own):
             yield _to_bytes(line)
     yield from map(_to_bytes, lines)

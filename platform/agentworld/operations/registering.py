@@ -13,25 +13,25 @@ from agentworld.operations.ledger import trusted_steps
 from agentworld.operations.statements import sign
 from agentworld.records.base import now
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.step_statement import Registered
+from agentworld.records.step_statement import RegisteredVersion
 from agentworld.signing.registration import check_registration, sign_registration
 from agentworld.storage.datasets import prepared_dataset
 
 
-def registered(
-    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
+def register(
+    name: str, record: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
 ) -> VersionRef:
     """A version; unsigned where no key can be had. What is signed for the ledger goes to `out`."""
     signer = registering_signer(store)
-    signature = sign_registration(registration_of(name, what), signer) if signer else None
-    if isinstance(what, WorldModel):
-        ref = registry.register_world_model(name, what, model, signature=signature)
+    signature = sign_registration(registration_of(name, record), signer) if signer else None
+    if isinstance(record, WorldModel):
+        ref = registry.register_world_model(name, record, model, signature=signature)
     else:
-        world_model = _world_model_of(what, registry, store)
+        world_model = _world_model_of(record, registry, store)
         ref = registry.register_agent(
-            name, what, model, signature=signature, world_model=world_model
+            name, record, model, signature=signature, world_model=world_model
         )
-    if registration := _as_it_is(registry.stored(ref), store):
+    if registration := _to_registered(registry.stored(ref), store):
         sign(registration, store, out)
     return ref
 
@@ -51,7 +51,7 @@ def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef
     return next(iter(world_models_of(manifest, registry)), None)
 
 
-def _as_it_is(stored: StoredVersion, store: Path) -> Registered | None:
+def _to_registered(stored: StoredVersion, store: Path) -> RegisteredVersion | None:
     """Null for a version that was there before and that no step signed: it is not ours to sign."""
     ref, record = stored.version.ref, stored.record or ""
     try:
@@ -59,12 +59,12 @@ def _as_it_is(stored: StoredVersion, store: Path) -> Registered | None:
         check_registration(registration, stored.signature or "", trusted_steps(store))
     except EvidenceError:  # which the audit says
         return None
-    what = read_record(record)
-    return Registered(
+    origin = read_record(record)
+    return RegisteredVersion(
         registered_as=ref.name,
         version=ref.version,
         artifact=registration.artifact,
-        run=what.run if isinstance(what, Agent) else "",
+        run=origin.run if isinstance(origin, Agent) else "",
         record=registration.record,
         links=stored.links,
         at=now(),

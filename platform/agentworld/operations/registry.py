@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentworld.lineage.mlflow_model import MlflowModel
 
 
-class Settings(BaseSettings):
+class RegistrySettings(BaseSettings):
     """Addresses, from environment variables of these names."""
 
     model_config = SettingsConfigDict(env_ignore_empty=True, frozen=True)
@@ -36,15 +36,15 @@ class Settings(BaseSettings):
     """How long a registry may be down before a step fails."""
 
 
-def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegistry":
+def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "MlflowRegistry":
     """The registry that a store's versions are in; raises InputError and StoreError.
 
-    It may be down for what the environment says, and for `most_patience` seconds at most.
+    It may be down for what the environment says, and for `max_patience_seconds` at most.
     """
     from agentworld.lineage.mlflow import MlflowRegistry
     from agentworld.lineage.mlflow_datasets import TaskRun
 
-    settings = from_environment(Settings)
+    settings = from_environment(RegistrySettings)
     _check_configured(settings, store)
     if not settings.mlflow_tracking_uri:
         check_sqlite(_registry_file(store))
@@ -56,7 +56,7 @@ def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegist
         # A server keeps files where it was told to, and one with workspaces takes no other place.
         None if settings.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
         task=TaskRun(settings.mlflow_run_id, settings.mlflow_experiment_id) if is_task else None,
-        patience_seconds=min(settings.agentworld_mlflow_patience_seconds, most_patience),
+        patience_seconds=min(settings.agentworld_mlflow_patience_seconds, max_patience_seconds),
     )
 
 
@@ -65,14 +65,14 @@ def registered_model(store: Path, name: str, version: int) -> "MlflowModel":
     from agentworld.lineage.mlflow_model import MlflowModel
 
     check_store(store)
-    settings = from_environment(Settings)
+    settings = from_environment(RegistrySettings)
     patience_seconds = settings.agentworld_mlflow_patience_seconds
     return MlflowModel(_address(settings, store), name, version, patience_seconds)
 
 
 def registry_digest() -> Digest:
     """Names the registry: what is registered in one is not registered in another."""
-    settings = from_environment(Settings)
+    settings = from_environment(RegistrySettings)
     address = settings.mlflow_tracking_uri or "the store's own"
     return digest_json(
         [address, settings.mlflow_workspace] if settings.mlflow_workspace else address
@@ -83,13 +83,13 @@ def check_store(store: Path) -> None:
     """Raises NotFound where nothing was ever registered, before an empty database is made, and
     InputError for a bucket whose registry nobody names.
     """
-    settings = from_environment(Settings)
+    settings = from_environment(RegistrySettings)
     _check_configured(settings, store)
     if not settings.mlflow_tracking_uri and not _registry_file(store).is_file():
         raise NotFound(f"{store} holds no registry; run `agentworld demo` or name another store")
 
 
-def _check_configured(settings: Settings, store: Path) -> None:
+def _check_configured(settings: RegistrySettings, store: Path) -> None:
     copy = copy_of(store.resolve())
     if copy and not settings.mlflow_tracking_uri:
         raise InputError(
@@ -97,7 +97,7 @@ def _check_configured(settings: Settings, store: Path) -> None:
         )
 
 
-def _address(settings: Settings, store: Path) -> str:
+def _address(settings: RegistrySettings, store: Path) -> str:
     return settings.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}"
 
 

@@ -25,7 +25,7 @@ from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.stores import Stores
 
 
-class Desk(Protocol):
+class RunBackend(Protocol):
     """Raises a typed error for what a service refuses."""
 
     async def open(self, opening: RunOpening, name: str) -> AgentRun:
@@ -46,8 +46,8 @@ class Desk(Protocol):
 
 
 @asynccontextmanager
-async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
-    """The desk for runs in a simulator of this store."""
+async def run_backend(simulator: PinnedSimulator, store: Path) -> AsyncIterator[RunBackend]:
+    """Where runs are opened in a simulator of this store."""
     client = deployed_service(simulator.digest)
     if client:
         try:
@@ -87,7 +87,7 @@ class _AtService(NamedTuple):
 
 
 class _NotStarted:
-    """The engine of a desk, which nothing asks."""
+    """The engine of a local backend, which nothing asks."""
 
     async def complete(self, _request: CompletionRequest) -> NoReturn:
         raise EngineError("no engine was started where runs are opened", retryable=False)

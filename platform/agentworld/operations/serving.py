@@ -16,7 +16,7 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.runner.folders import MANIFEST
 from agentworld.runner.remote import fetch
-from agentworld.serving.local import LOCAL, Listening, LocalSimulator, serve_simulator
+from agentworld.serving.local import LOCAL, ListenOptions, LocalSimulator, serve_simulator
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld.storage.stores import Stores
 
@@ -29,12 +29,12 @@ def pinned_engine(manifest: SimulatorManifest) -> EngineRecipe:
 
 
 @contextmanager
-def served_at(
+def serve_locally(
     simulator: Path,
     engine: EngineRecipe,
     store: Path,
     logs: Path,
-    at: Listening = LOCAL,
+    listening: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """The simulator in this folder, at an address of its own."""
     # Absolute, because other processes read it.
@@ -42,12 +42,12 @@ def served_at(
     check_installed(pinned.manifest)
     fetch(pinned.model)
     manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
-    with serve_simulator(manifest, pinned.model, engine, stores, logs, at) as local:
+    with serve_simulator(manifest, pinned.model, engine, stores, logs, listening) as local:
         yield local
 
 
 @contextmanager
-def served(
+def serve_client(
     simulator: Path,
     engine: EngineRecipe,
     store: Path,
@@ -60,14 +60,16 @@ def served(
     """
     digest = PinnedSimulator.read(simulator).digest
     with (
-        served_at(simulator, engine, store, logs) as local,
-        _let_go(SimulatorClient(local.url, simulator=digest, trajectory=trajectory)) as client,
+        serve_locally(simulator, engine, store, logs) as local,
+        _closed_after(
+            SimulatorClient(local.url, simulator=digest, trajectory=trajectory)
+        ) as client,
     ):
         yield client
 
 
 @contextmanager
-def reached(
+def open_client(
     simulator: Digest,
     at_once: int,
     store: Path,
@@ -81,12 +83,12 @@ def reached(
     """
     client = deployed_service(simulator, trajectory)
     if client:
-        with _let_go(client):
+        with _closed_after(client):
             yield client
         return
     pinned = SimulatorStore(store).find(simulator)
     engine = pinned_engine(pinned.manifest).model_copy(update={"concurrency": at_once})
-    with served(pinned.folder, engine, store, logs, trajectory) as client:
+    with serve_client(pinned.folder, engine, store, logs, trajectory) as client:
         yield client
 
 
@@ -121,7 +123,7 @@ def _credential(settings: ClientSettings) -> Credential | None:
 
 
 @contextmanager
-def _let_go(client: SimulatorClient) -> Iterator[SimulatorClient]:
+def _closed_after(client: SimulatorClient) -> Iterator[SimulatorClient]:
     """The client's connections end with the block, in which no event loop runs."""
     try:
         yield client

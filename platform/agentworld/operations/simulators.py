@@ -118,13 +118,13 @@ def resolve_simulator(name: str, store: Path) -> PinnedSimulator:
     if name.startswith("sha256:"):  # an alias holds no colon
         return SimulatorStore(store).find(name)
     client = deployed_service()
-    there = "at AGENTWORLD_SERVICE_URL" if client else f"in {store}"
+    place = "at AGENTWORLD_SERVICE_URL" if client else f"in {store}"
     digest = asyncio.run(_meaning_at(client, name)) if client else _meanings(store).get(name)
     try:
         return SimulatorStore(store).find(digest or name)
     except NotFound as error:
         problem = f"{name!r} means {digest}" if digest else f"there is no alias {name!r}"
-        raise NotFound(f"{problem} {there}, and {error}") from error
+        raise NotFound(f"{problem} {place}, and {error}") from error
 
 
 def world_model_of(simulator: PinnedSimulator, store: Path) -> WorldModel | None:
@@ -151,7 +151,10 @@ def summaries(store: Path) -> list[SimulatorSummary]:
     """All simulators of a store."""
     meanings, registry = _meanings(store), _registry(store)
     simulators = SimulatorStore(store).all()
-    return [SimulatorSummary(**_summary_fields(each, meanings, registry)) for each in simulators]
+    return [
+        SimulatorSummary(**_summary_fields(simulator, meanings, registry))
+        for simulator in simulators
+    ]
 
 
 def sheet(simulator: PinnedSimulator, store: Path) -> SimulatorSheet:
@@ -202,9 +205,9 @@ def set_alias(
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
-        book = AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
+        signer = AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
         artifact = simulator.manifest.artifact
-        return book.move(alias, move, artifact, key or new_name(), dry_run=False)
+        return signer.move(alias, move, artifact, key or new_name(), dry_run=False)
 
 
 def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
@@ -228,7 +231,7 @@ def meaning(alias: str, store: Path) -> AliasChange | None:
 
 def _meanings(store: Path) -> dict[str, Digest]:
     newest = {change.alias: change for change in alias_history(store)}
-    return {alias: each.simulator for alias, each in newest.items() if not each.ended}
+    return {alias: change.simulator for alias, change in newest.items() if not change.ended}
 
 
 async def _meaning_at(client: SimulatorClient, alias: str) -> Digest | None:

@@ -14,9 +14,9 @@ from agentworld.errors import AgentworldError
 from agentworld.operations.keys import registering_signer
 from agentworld.operations.ledger import open_ledger, trusted_services, trusted_steps
 from agentworld.operations.serving import deployed_service
-from agentworld.records.step_statement import Registered, StepStatement, Validation
+from agentworld.records.step_statement import RegisteredVersion, StepStatement, Validation
 from agentworld.runner.remote import fetch
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.statements.steps import Files
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
@@ -27,15 +27,15 @@ _STATEMENT = "statement.json"
 _log = logging.getLogger(__name__)
 
 
-def sign(payload: Registered | Validation, store: Path, out: Path) -> None:
+def sign(payload: RegisteredVersion | Validation, store: Path, out: Path) -> None:
     """Into the folder of the step that says it; nothing where no key can be had."""
     if signer := registering_signer(store):
-        envelope = attested(payload, signer).envelope.decode()
+        envelope = attest(payload, signer).envelope.decode()
         statement = StepStatement.model_validate({"kind": payload.kind, "envelope": envelope})
         statement.write(out / _STATEMENT)
 
 
-def hand_in(folder: Path, store: Path) -> Path:
+def submit(folder: Path, store: Path) -> Path:
     """Has kept what a finished step signed, now or before; its folder again.
 
     What nobody takes is told as unsigned, and no reason for a step to fail: the log says why.
@@ -43,15 +43,15 @@ def hand_in(folder: Path, store: Path) -> Path:
     path = fetch(folder / _STATEMENT)
     if path.is_file():
         try:
-            _hand_in(StepStatement.read(path), store)
+            _submit(StepStatement.read(path), store)
         except AgentworldError as error:
             _log.warning("what %s signed is not kept with the ledger: %s", folder, error)
     return folder
 
 
-def _hand_in(statement: StepStatement, store: Path) -> None:
+def _submit(statement: StepStatement, store: Path) -> None:
     if client := deployed_service():
-        asyncio.run(_handed_in(client, statement))
+        asyncio.run(_send(client, statement))
     elif copy_of(store.resolve()) is None or "ledger_url" in Stores.from_environment():
         _keep(statement, store)
 
@@ -63,7 +63,7 @@ def _keep(statement: StepStatement, store: Path) -> None:
         Files(ledger.attestations, mirror, *keys).add(statement)
 
 
-async def _handed_in(client: SimulatorClient, statement: StepStatement) -> None:
+async def _send(client: SimulatorClient, statement: StepStatement) -> None:
     try:
         await client.file(statement)
     finally:

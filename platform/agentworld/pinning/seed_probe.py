@@ -134,10 +134,10 @@ async def _ask(engine: Engine, manifest: SimulatorManifest, question: _Question)
 
 def _difference(questions: Sequence[_Question], rounds: Sequence[_Round]) -> str | None:
     for before, after in pairwise(rounds):
-        for question, one, other in zip(questions, before.answers, after.answers, strict=False):
-            if one != other:
+        for question, answer, other in zip(questions, before.answers, after.answers, strict=False):
+            if answer != other:
                 return (
-                    f"asked {before.name}, seed {question.seed} gave {_describe(one)}, and asked"
+                    f"asked {before.name}, seed {question.seed} gave {_describe(answer)}, and asked"
                     f" {after.name} {_describe(other)}"
                 )
     if all(answer.ending != "stop" for answer in rounds[0].answers):

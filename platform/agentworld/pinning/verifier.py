@@ -20,7 +20,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.fetch import fetch_files
 
 
-class Settings(BaseSettings):
+class VerifierSettings(BaseSettings):
     """As AGENTWORLD_MANIFEST and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
@@ -35,25 +35,27 @@ class Settings(BaseSettings):
     """The file to write the engine's arguments into, once every file is verified."""
 
 
-def verify(settings: Settings) -> None:
+def verify(settings: VerifierSettings) -> None:
     """Raises InputError naming the first file that is not the pinned one."""
-    began = time.monotonic()
+    start = time.monotonic()
     manifest = SimulatorManifest.read(settings.manifest)
     if settings.weights_url:
         fetch_files(settings.weights_url, manifest.files, settings.model_folder)
-    fetched = time.monotonic()
+    fetch_end = time.monotonic()
     check_files(manifest, settings.model_folder)
-    adapted = adapter_arguments("vllm", settings.model_folder, manifest.digest)
-    arguments = adapted or ("--served-model-name", manifest.digest)
+    adapter = adapter_arguments("vllm", settings.model_folder, manifest.digest)
+    arguments = adapter or ("--served-model-name", manifest.digest)
     write_whole(settings.engine_arguments, " ".join(arguments).encode())
-    durations = f"fetched in {fetched - began:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
+    durations = (
+        f"fetched in {fetch_end - start:.2f} s, checked in {time.monotonic() - fetch_end:.2f} s"
+    )
     sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {durations}\n")
 
 
 def main() -> int:
     """Exit status 2 and one sentence, which becomes the Simulator's condition."""
     try:
-        verify(from_environment(Settings))
+        verify(from_environment(VerifierSettings))
     except AgentworldError as error:
         sys.stderr.write(f"{error}\n")
         return 2

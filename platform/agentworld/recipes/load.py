@@ -33,8 +33,8 @@ def recipe_path(name: str) -> Path:
     """The file of a recipe: a path, or the name of a shipped recipe such as `demo`."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else _SHIPPED / f"{name}.yaml"
     if not path.is_file():
-        shipped = ", ".join(shipped_recipes())
-        raise InputError(f"there is no recipe {name!r}; give a YAML file or one of: {shipped}")
+        names = ", ".join(shipped_recipes())
+        raise InputError(f"there is no recipe {name!r}; give a YAML file or one of: {names}")
     return path
 
 
@@ -49,7 +49,7 @@ def load_yaml(kind: type[_Tree], path: Path, noun: str) -> _Tree:
     """
     record, problems = _validate(kind, path, noun)
     if problems or record is None:
-        raise InvalidFile([_sentence(each, path, noun) for each in problems])
+        raise InvalidFile([_sentence(problem, path, noun) for problem in problems])
     return record
 
 
@@ -69,8 +69,8 @@ def _validate(kind: type[_Tree], path: Path, noun: str) -> tuple[_Tree | None, l
 
 
 def _sentence(problem: Problem, path: Path, noun: str) -> str:
-    where = f"line {problem.line} of the {noun}" if problem.line else f"the {noun}"
-    return f"{where} {path} is wrong at {problem.field}: {problem.message}"
+    location = f"line {problem.line} of the {noun}" if problem.line else f"the {noun}"
+    return f"{location} {path} is wrong at {problem.field}: {problem.message}"
 
 
 def _read(path: Path, noun: str) -> Document:

@@ -33,7 +33,7 @@ def all_problems(kind: type[BaseModel], error: ValidationError, root: Node | Non
     """Everything that pydantic found wrong in a document."""
     if error.error_count() > _MOST_PROBLEMS:
         return [Problem(None, "the whole", first_problem(error))]
-    return [_to_problem(kind, each, root) for each in error.errors(include_url=False)]
+    return [_to_problem(kind, details, root) for details in error.errors(include_url=False)]
 
 
 def repeated_keys(root: Node) -> list[Problem]:
@@ -59,10 +59,10 @@ def repeated_keys(root: Node) -> list[Problem]:
 
 def _to_problem(kind: type[BaseModel], problem: ErrorDetails, root: Node | None) -> Problem:
     line, node = _find(root, problem["loc"]) if root else (None, None)
-    return Problem(line, *_described(kind, problem, node))
+    return Problem(line, *_describe(kind, problem, node))
 
 
-def _described(kind: type[BaseModel], problem: ErrorDetails, node: Node | None) -> tuple[str, str]:
+def _describe(kind: type[BaseModel], problem: ErrorDetails, node: Node | None) -> tuple[str, str]:
     message = problem["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
     value = _as_written(problem["input"], node)
     field, complaint = describe_problem({**problem, "msg": message, "input": value})
@@ -97,8 +97,8 @@ def _suggestion(kind: type[BaseModel], path: Path) -> str:
 
 
 def _nearest_value(value: object, problem: ErrorDetails) -> str:
-    allowed = re.findall(r"'([^']*)'", str(problem.get("ctx", {}).get("expected", "")))
-    near = get_close_matches(str(value), allowed, 1, _SIMILAR)
+    allowed_values = re.findall(r"'([^']*)'", str(problem.get("ctx", {}).get("expected", "")))
+    near = get_close_matches(str(value), allowed_values, 1, _SIMILAR)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -125,5 +125,5 @@ def _children(node: Node) -> list[tuple[str | int, int, Node]]:
             if isinstance(key, ScalarNode)
         ]
     if isinstance(node, SequenceNode):
-        return [(i, each.start_mark.line + 1, each) for i, each in enumerate(node.value)]
+        return [(i, child.start_mark.line + 1, child) for i, child in enumerate(node.value)]
     return []

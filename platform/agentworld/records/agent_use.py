@@ -13,13 +13,13 @@ AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-
 _RESERVED = re.compile(r"latest|v\d+")
 
 
-def _unreserved(alias: str) -> str:
+def _check_unreserved(alias: str) -> str:
     if _RESERVED.fullmatch(alias):
         raise ValueError(f"{alias!r} means something else to a registry; name it otherwise")
     return alias
 
 
-AgentAlias = Annotated[Label, AfterValidator(_unreserved)]
+AgentAlias = Annotated[Label, AfterValidator(_check_unreserved)]
 """What an agent is in use as: `production`, a shop, a robot."""
 
 

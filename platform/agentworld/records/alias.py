@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from agentworld.records.base import Digest, Name, Record, ShortText
-from agentworld.records.gate import Gate, Judged
+from agentworld.records.gate import Gate, GateResult
 
 
 class Canary(Record):
@@ -57,7 +57,7 @@ class AliasChange(Record):
     at: Name
     canary: Canary | None = None
     report: Digest | None = None
-    gate: tuple[Judged, ...] = ()
+    gate: tuple[GateResult, ...] = ()
     """As it was judged by the report."""
     override: Name | None = None
     ended: bool = False
@@ -69,7 +69,7 @@ class AliasChange(Record):
         return None if self.ended else Meaning(self.simulator, self.canary)
 
 
-class Use(Record):
+class SimulatorUse(Record):
     """Who needs a simulator now."""
 
     open_runs: int

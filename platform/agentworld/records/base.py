@@ -229,11 +229,11 @@ class Complaint(NamedTuple):
 
 def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> Complaint:
     """One thing that pydantic found wrong, as words (see above)."""
-    where = redact(".".join(map(str, problem["loc"]))[:_MOST_OF_SENTENCE]) or "the whole"
-    field = where[:_MOST_OF_VALUE]
+    location = redact(".".join(map(str, problem["loc"]))[:_MOST_OF_SENTENCE]) or "the whole"
+    field = location[:_MOST_OF_VALUE]
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return Complaint(field, problem["msg"])
-    label = f"{where}: "
+    label = f"{location}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]
     return Complaint(field, f"{problem['msg']} (got {value!r})")
 

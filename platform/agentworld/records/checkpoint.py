@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, JsonObject, Record, digest_file
-from agentworld.records.progress import Count, Tick, no_tick
+from agentworld.records.progress import OnProgress, ProgressCounter, ignore_progress
 
 _MOST_AT_ONCE = 8
 """Files that are read beside each other: one for each processor, or a store that is far away."""
@@ -30,17 +30,17 @@ class ArtifactManifest(Record):
     files: dict[str, Digest]
 
     @classmethod
-    def of(cls, folder: Path, tick: Tick = no_tick) -> "ArtifactManifest":
+    def of(cls, folder: Path, on_progress: OnProgress = ignore_progress) -> "ArtifactManifest":
         """Reads a folder: weights, tokenizer, chat template, generation defaults and the rest."""
         files = model_files(folder)
-        count = Count(tick, sum(path.stat().st_size for path in files.values()))
+        counter = ProgressCounter(on_progress, sum(path.stat().st_size for path in files.values()))
         with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
-            digests = pool.map(lambda path: digest_file(path, count.add), files.values())
+            digests = pool.map(lambda path: digest_file(path, counter.add), files.values())
             return cls(files=dict(zip(files, digests, strict=True)))
 
-    def verify(self, folder: Path, tick: Tick = no_tick) -> None:
+    def verify(self, folder: Path, on_progress: OnProgress = ignore_progress) -> None:
         """Raises InputError naming the first file that is missing, extra or different."""
-        files = ArtifactManifest.of(folder, tick).files
+        files = ArtifactManifest.of(folder, on_progress).files
         for name in sorted(self.files.keys() | files.keys()):
             if self.files.get(name) != files.get(name):
                 raise InputError(

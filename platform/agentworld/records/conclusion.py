@@ -18,7 +18,7 @@ class Conclusion(Record):
     pipeline: str
     recipe: str
     state: Literal["succeeded", "refused", "failed"]
-    began: datetime | None
+    started: datetime | None
     """When its first step did; null where that never began."""
     ended: datetime
     step: str = ""

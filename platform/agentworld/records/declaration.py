@@ -61,7 +61,7 @@ Declare = Callable[[Declaration], Attestation]
 """Signs one; whoever keeps the attestation makes the declaration count."""
 
 
-class InFolder(Declaration):
+class SubjectDeclaration(Declaration):
     """Of a version or an artifact."""
 
     folder: ClassVar[str]
@@ -181,7 +181,7 @@ class Genesis(Declaration):
         return self.digest
 
 
-class Withdrawal(InFolder):
+class Withdrawal(SubjectDeclaration):
     """People took a registered version away: it is not missed any more."""
 
     kind: ClassVar[AttestationKind] = "withdrawal"

@@ -51,7 +51,7 @@ _REFUSED_ARGUMENTS = {
 }
 
 
-def _checked(environment: dict[str, str]) -> dict[str, str]:
+def _check(environment: dict[str, str]) -> dict[str, str]:
     for name in environment:
         if problem := _problem(name):
             raise PydanticCustomError("environment", "{problem}", {"problem": problem})
@@ -66,7 +66,7 @@ def _problem(name: str) -> str | None:
     return f"{name} {_REFUSED[name]}; leave it out" if name in _REFUSED else None
 
 
-EngineEnvironment = Annotated[dict[str, Name], AfterValidator(_checked)]
+EngineEnvironment = Annotated[dict[str, Name], AfterValidator(_check)]
 """Values by names."""
 
 

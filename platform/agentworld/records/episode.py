@@ -131,7 +131,7 @@ class EpisodeStep(NamedTuple):
             return None
         return "limit" if self.truncated else "done"
 
-    def linked(self, before: Digest) -> "EpisodeStep":
+    def link(self, before: Digest) -> "EpisodeStep":
         """This step with the head that follows `before`."""
         return EpisodeStep(*self[:-1], self.head_after(before))
 

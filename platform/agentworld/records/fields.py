@@ -82,7 +82,7 @@ def _value_type(annotation: object) -> object:
     arguments = get_args(annotation)
     if get_origin(annotation) in _MAPPINGS:
         return arguments[1]
-    return next((each for each in map(_value_type, arguments) if each), None)
+    return next((value_type for value_type in map(_value_type, arguments) if value_type), None)
 
 
 def type_words(field: FieldInfo) -> str:
@@ -95,15 +95,15 @@ def _describe(
 ) -> Iterator[FieldDescription]:
     words = all_field_words(kind)
     for name, field in kind.model_fields.items():
-        where = f"{prefix}{name}"
+        path = f"{prefix}{name}"
         default = getattr(defaults, name, None)
         section = _record_of(field.annotation)
         if section and get_origin(field.annotation) is not tuple:
-            nested = default if isinstance(default, BaseModel) else section.model_construct()
-            yield from _describe(section, f"{where}.", nested)
+            nested_record = default if isinstance(default, BaseModel) else section.model_construct()
+            yield from _describe(section, f"{path}.", nested_record)
             continue
         yield FieldDescription(
-            name=where,
+            name=path,
             type=type_words(field),
             required=field.is_required() and default is None,
             default=_to_json(default),
@@ -111,14 +111,14 @@ def _describe(
             meaning=words.get(name, ""),
         )
         if section:
-            yield from _describe(section, f"{where}[].", None)
+            yield from _describe(section, f"{path}[].", None)
 
 
 def all_field_words(kind: type[BaseModel]) -> dict[str, str]:
     """The docstrings under all of a record's fields, those of its bases too."""
-    bases = [each for each in reversed(kind.__mro__) if issubclass(each, BaseModel)]
-    mine = [each for each in bases if each.__module__.startswith("agentworld")]
-    return {name: text for base in mine for name, text in field_words(base).items()}
+    bases = [base for base in reversed(kind.__mro__) if issubclass(base, BaseModel)]
+    own_bases = [base for base in bases if base.__module__.startswith("agentworld")]
+    return {name: text for base in own_bases for name, text in field_words(base).items()}
 
 
 def _record_of(annotation: object) -> type[BaseModel] | None:
@@ -127,7 +127,7 @@ def _record_of(annotation: object) -> type[BaseModel] | None:
     if get_origin(annotation) in _MAPPINGS:
         return None
     records = map(_record_of, get_args(annotation))
-    return next((each for each in records if each), None)
+    return next((record for record in records if record), None)
 
 
 def _type_words(annotation: object) -> str:
@@ -135,10 +135,10 @@ def _type_words(annotation: object) -> str:
     if origin is Annotated:
         return _type_words(arguments[0])
     if origin in (Union, UnionType):
-        words = [_type_words(each) for each in arguments if each is not NoneType]
+        words = [_type_words(argument) for argument in arguments if argument is not NoneType]
         return " or ".join(words + ["null"] * (NoneType in arguments))
     if origin is Literal:
-        return " or ".join(f"`{each}`" for each in arguments)
+        return " or ".join(f"`{argument}`" for argument in arguments)
     if origin is tuple:
         if Ellipsis not in arguments:
             return f"list of {len(arguments)}: {', '.join(map(_type_words, arguments))}"
@@ -152,20 +152,20 @@ def _type_words(annotation: object) -> str:
 
 def _bounds(field: FieldInfo) -> str:
     metadata: list[Any] = [*field.metadata]
-    for each in get_args(field.annotation):
-        metadata += getattr(each, "__metadata__", ())
+    for argument in get_args(field.annotation):
+        metadata += getattr(argument, "__metadata__", ())
     bounds = [
-        f"{sign} {getattr(each, attribute):g}"
+        f"{sign} {getattr(constraint, attribute):g}"
         for kind, attribute, sign in _BOUNDS
-        for each in metadata
-        if isinstance(each, kind)
+        for constraint in metadata
+        if isinstance(constraint, kind)
     ]
     return f", {', '.join(bounds)}" if bounds else ""
 
 
 def _to_json(value: object) -> JsonValue:
     if isinstance(value, tuple):
-        return [_to_json(each) for each in value]
+        return [_to_json(item) for item in value]
     return cast("JsonValue", value)
 
 

@@ -55,14 +55,14 @@ def open_regular(path: Path, most_bytes: int | None = None) -> BinaryIO:
 def read_regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """All of a file; raises OSError, also for one of more than `most_bytes`."""
     with open_regular(path, most_bytes) as file:
-        return _bounded(path, file.read(most_bytes + 1), most_bytes)
+        return _check_size(path, file.read(most_bytes + 1), most_bytes)
 
 
 def read_lines(path: Path, most_bytes: int = MOST_BYTES) -> Iterator[bytes]:
     """A file's lines with their ends; raises OSError, also for one of more than `most_bytes`."""
     with open_regular(path) as file:
         while line := file.readline(most_bytes + 1):
-            yield _bounded(path, line, most_bytes)
+            yield _check_size(path, line, most_bytes)
 
 
 def check_regular(*paths: Path) -> None:
@@ -122,7 +122,7 @@ def _check(path: Path, metadata: os.stat_result) -> None:
         raise NotRegular(errno.EINVAL, f"it is {kind} and no regular file", str(path))
 
 
-def _bounded(path: Path, data: bytes, most_bytes: int) -> bytes:
+def _check_size(path: Path, data: bytes, most_bytes: int) -> bytes:
     if len(data) > most_bytes:
         raise _too_large(path, most_bytes)
     return data

@@ -29,12 +29,12 @@ class Gate(Record):
                 " figure and a number"
             ) from error
 
-    def judged(self, figures: Mapping[str, float]) -> "Judged":
+    def judge(self, figures: Mapping[str, float]) -> "GateResult":
         """This gate with what a report told."""
-        return Judged(metric=self.metric, least=self.least, value=figures.get(self.metric))
+        return GateResult(metric=self.metric, least=self.least, value=figures.get(self.metric))
 
 
-class Judged(Gate):
+class GateResult(Gate):
     """A gate, and what the report showed."""
 
     value: float | None = None
@@ -58,4 +58,4 @@ class GateVerdict(Outcome):
     """What was asked of a world model, what was found and what follows."""
 
     report: Digest
-    gate: tuple[Judged, ...]
+    gate: tuple[GateResult, ...]

@@ -79,13 +79,13 @@ def episode_opened(episode: Episode) -> Fields:
     """The head names all that the episode starts with; the control text also by itself, and how
     many steps came with a fork, where one did.
     """
-    copied: Fields = {"num_copied": episode.num_copied} if episode.num_copied else {}
+    copied_fields: Fields = {"num_copied": episode.num_copied} if episode.num_copied else {}
     return {
         "kind": "episode-opened",
         "episode": episode.id,
         "head": episode.first_head,
         "control": episode.opened_with.control,
-        **copied,
+        **copied_fields,
     }
 
 

@@ -14,7 +14,7 @@ _VALUE = re.compile(r" \(got .*\Z", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:,\d{3})*")
 
 
-class Quarantined(Record):
+class QuarantinedRecord(Record):
     """Where a record stands, and why it is no episode."""
 
     file: Sentence
@@ -29,7 +29,7 @@ class Quarantined(Record):
         return _NUMBER.sub("N", _VALUE.sub("", self.problem))[:_MOST_LETTERS]
 
 
-def count_reason(counts: Counter[str], record: Quarantined) -> None:
+def count_reason(counts: Counter[str], record: QuarantinedRecord) -> None:
     """Adds a record to the counts of reasons, of which hostile records may have no end."""
     reason = record.reason
     counts[reason if reason in counts or len(counts) < _MOST_REASONS else OTHER] += 1

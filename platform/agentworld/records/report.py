@@ -120,19 +120,19 @@ class WorldModelReport(Record):
         """What the report is about."""
         return set(self.artifacts.values())
 
-    def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
+    def figures(self, digests: Set[Digest]) -> dict[str, Estimate]:
         """What it found of one of its subjects, as `exact_match` or `by_tag.history`."""
-        score = self._score(of)
+        score = self._score(digests)
         return figures_of_record(score) if score else {}
 
-    def validation(self, of: Set[Digest]) -> Validation | None:
+    def validation(self, digests: Set[Digest]) -> Validation | None:
         """What it says of one of its subjects; null where it is about none of these."""
-        score = self._score(of)
+        score = self._score(digests)
         return _validation(self.rule, score.answers, score.leads) if score else None
 
-    def _score(self, of: Set[Digest]) -> WorldModelScore | None:
-        of_stages = [score for name, score in self.stages.items() if self.artifacts.get(name) in of]
-        return of_stages[-1] if of_stages else None
+    def _score(self, digests: Set[Digest]) -> WorldModelScore | None:
+        scores = [self.stages[name] for name in self.stages if self.artifacts.get(name) in digests]
+        return scores[-1] if scores else None
 
 
 class AgentScore(Record):
@@ -186,11 +186,11 @@ class AgentReport(Record):
         """What the report is about."""
         return {self.simulator}
 
-    def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
+    def figures(self, digests: Set[Digest]) -> dict[str, Estimate]:
         """What it found of its subject, as `live_gain` or `trained.live`."""
-        return figures_of_record(self) if self.simulator in of else {}
+        return figures_of_record(self) if self.simulator in digests else {}
 
-    def validation(self, of: Set[Digest]) -> None:
+    def validation(self, digests: Set[Digest]) -> None:
         """Nothing: it is about an agent, and compares no answer with a live one."""
 
 
@@ -242,14 +242,14 @@ class ServedReport(Record):
         """What the report is about."""
         return {self.simulator}
 
-    def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
+    def figures(self, digests: Set[Digest]) -> dict[str, Estimate]:
         """What it found of its subject, as `free_running.exact_match` or `change`."""
-        return figures_of_record(self) if self.simulator in of else {}
+        return figures_of_record(self) if self.simulator in digests else {}
 
-    def validation(self, of: Set[Digest]) -> Validation | None:
+    def validation(self, digests: Set[Digest]) -> Validation | None:
         """What it says of its subject."""
         score = self.free_running
-        is_subject = self.simulator in of
+        is_subject = self.simulator in digests
         return _validation(self.rule, score.answers, score.leads) if is_subject else None
 
 
@@ -278,8 +278,8 @@ def _validation(
     rule: ValidationRule, answers: Answers | None, leads: Mapping[str, Figures]
 ) -> Validation:
     """A baseline that was not compared in the rule's metric is left out."""
-    compared = {name: figures.of(rule.metric) for name, figures in leads.items()}
-    lows = {name: estimate.low for name, estimate in compared.items() if estimate}
+    leads_by_name = {name: figures.of(rule.metric) for name, figures in leads.items()}
+    lows = {name: estimate.low for name, estimate in leads_by_name.items() if estimate}
     return Validation(rule=rule, answers=answers or Answers(num=0), leads=lows)
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from agentworld.records.agent_use import AgentName
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
-from agentworld.records.declaration import InFolder, LedgerColumns
+from agentworld.records.declaration import LedgerColumns, SubjectDeclaration
 from agentworld.records.report import AgentReport
 
 StepStatementKind = Literal["registration", "validation"]
@@ -37,7 +37,7 @@ class Links(Record):
     """Models that the run names as its inputs."""
 
 
-class SaidOnce(InFolder):
+class IdempotentDeclaration(SubjectDeclaration):
     """Of those that say the same the first stays."""
 
     @property
@@ -46,7 +46,7 @@ class SaidOnce(InFolder):
         """What those that say the same have in common."""
 
 
-class Registered(SaidOnce):
+class RegisteredVersion(IdempotentDeclaration):
     """A version of the registry, as whoever registered it left it there."""
 
     kind: ClassVar[AttestationKind] = "registration"
@@ -81,7 +81,7 @@ class Registered(SaidOnce):
         return self.artifact
 
 
-class Validation(SaidOnce):
+class Validation(IdempotentDeclaration):
     """What an agent was seen to do in the live environment, beside a simulator."""
 
     kind: ClassVar[AttestationKind] = "validation"
@@ -110,7 +110,7 @@ class Validation(SaidOnce):
         return self.artifact
 
 
-STEP_STATEMENTS: dict[AttestationKind, type[Registered] | type[Validation]] = {
-    "registration": Registered,
+STEP_STATEMENTS: dict[AttestationKind, type[RegisteredVersion] | type[Validation]] = {
+    "registration": RegisteredVersion,
     "validation": Validation,
 }

@@ -37,10 +37,10 @@ def domain_name(manifest: SimulatorManifest, opening: EpisodeOpening) -> str:
 def step_messages(step: EpisodeStep) -> list[Message]:
     """A step as the engine reads it in later ones; raises Conflict where retention erased it."""
     if step.action is None or step.observation is None:
-        raise erased(step)
+        raise erased_conflict(step)
     return exchange(step.action, step.observation)
 
 
-def erased(step: EpisodeStep) -> Conflict:
+def erased_conflict(step: EpisodeStep) -> Conflict:
     """The error of a step whose texts are needed and were erased."""
     return Conflict(f"step {step.number} of episode {step.episode} was erased by retention")

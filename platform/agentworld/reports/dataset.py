@@ -180,10 +180,12 @@ def bucket(digits: int) -> str:
     return str(high) if digits <= 1 else f"{low:,} to {high:,}"
 
 
-def _counts(title: str, unit: str, of: Mapping[str, int], *, is_sorted: bool = False) -> Counts:
+def _counts(title: str, unit: str, counts: Mapping[str, int], *, is_sorted: bool = False) -> Counts:
     """The most frequent first, where the rows have no order of their own."""
-    most = max(of.values(), default=0) or 1
-    rows = [Count(label, count, count / most) for label, count in of.items() if count or is_sorted]
+    most = max(counts.values(), default=0) or 1
+    rows = [
+        Count(label, count, count / most) for label, count in counts.items() if count or is_sorted
+    ]
     if not is_sorted:
         rows.sort(key=lambda row: (-row.num, row.label))
     return Counts(title, unit, rows[:_MOST_ROWS], max(0, len(rows) - _MOST_ROWS))

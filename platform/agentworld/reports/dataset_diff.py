@@ -37,15 +37,15 @@ class DataSetDifference(Record):
 
 def diff_datasets(first: StoredDataSet, second: StoredDataSet) -> DataSetDifference:
     """By their manifests and the digests in their pools; raises InputError for a broken pool."""
-    one, other = dict(_facts(first.dataset)), dict(_facts(second.dataset))
+    first_facts, second_facts = dict(_facts(first.dataset)), dict(_facts(second.dataset))
     own, others = first.trajectories(), second.trajectories()
     return DataSetDifference(
         first=first.digest,
         second=second.digest,
         differences=tuple(
-            Difference(what=what, first=one.get(what), second=other.get(what))
-            for what in {**one, **other}
-            if one.get(what) != other.get(what)
+            Difference(what=name, first=first_facts.get(name), second=second_facts.get(name))
+            for name in {**first_facts, **second_facts}
+            if first_facts.get(name) != second_facts.get(name)
         ),
         num_only_first=len(own - others),
         num_only_second=len(others - own),

@@ -49,12 +49,12 @@ def write_page(
     path: Path, folders: Mapping[str, Path], summary: Summary, after_gate: Sequence[str]
 ) -> Path:
     """Writes the report of a job that ended well; a gate that refused skipped some steps."""
-    refused = summary.gate.verdict == "refused"
+    is_refused = summary.gate.verdict == "refused"
     page = render_page(
         summary,
         WorldModelReport.read(folders["evaluate"] / REPORT),
-        None if refused else AgentReport.read(folders["validate"] / REPORT),
-        None if refused else AgentChain.read(folders["audit"] / CHAIN),
+        None if is_refused else AgentReport.read(folders["validate"] / REPORT),
+        None if is_refused else AgentChain.read(folders["audit"] / CHAIN),
         after_gate,
     )
     write_whole(path, page.encode())

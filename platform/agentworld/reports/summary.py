@@ -94,15 +94,15 @@ def summarise(recipe: str, folders: Mapping[str, Path], peak_memory_gib: float) 
     """The figures of a job that ended well, from the folders of its finished steps."""
     receipts = {step: read_receipt(folder) for step, folder in folders.items()}
     peaks = (receipt.peak_memory_gib for receipt in receipts.values())
-    decided = verdict_of(folders["gate"])
-    passed = decided.verdict == "passed"
+    verdict = verdict_of(folders["gate"])
+    is_passed = verdict.verdict == "passed"
     return Summary(
         recipe=recipe,
         commit=commit(),
         world_model=_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)),
-        gate=Outcome(verdict=decided.verdict, reason=decided.reason),
-        agent=_agent(folders) if passed else None,
-        simulator={"digest": receipts["simulate"].output} if passed else None,
+        gate=Outcome(verdict=verdict.verdict, reason=verdict.reason),
+        agent=_agent(folders) if is_passed else None,
+        simulator={"digest": receipts["simulate"].output} if is_passed else None,
         seconds={step: receipt.seconds for step, receipt in receipts.items()},
         peak_memory_gib=max(peak_memory_gib, *peaks),
     )
@@ -116,12 +116,12 @@ def _world_model(report: WorldModelReport) -> WorldModelFigures:
 
 def _agent(folders: Mapping[str, Path]) -> AgentFigures:
     report = AgentReport.read(folders["validate"] / REPORT)
-    trained = TrainedAgent.read(folders["register_agent"] / AGENT)
+    agent = TrainedAgent.read(folders["register_agent"] / AGENT)
     return AgentFigures(
         base=Success.of(report.base) if report.base else None,
         imitated=Success.of(report.imitated),
         trained=Success.of(report.trained),
         live_gain=report.live_gain.mean,
         live_gain_interval=(report.live_gain.low, report.live_gain.high),
-        live_steps_in_training=trained.live_steps,
+        live_steps_in_training=agent.live_steps,
     )

@@ -19,7 +19,7 @@ def visible(text: str) -> str:
     """In one line."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
 def visible_lines(text: str) -> str:
@@ -37,7 +37,7 @@ def preview(text: str, length: int = PREVIEW_LENGTH) -> Markup:
     marked so.
     """
     # Escaped first: HTML means nothing by what is unusual.
-    return Markup(_UNUSUAL.sub(_marked, str(escape(text[:length]))))
+    return Markup(_UNUSUAL.sub(_mark, str(escape(text[:length]))))
 
 
 def num_omitted(text: str, length: int = PREVIEW_LENGTH) -> int:
@@ -45,7 +45,7 @@ def num_omitted(text: str, length: int = PREVIEW_LENGTH) -> int:
     return max(0, len(text) - length)
 
 
-def _marked(match: re.Match[str]) -> str:
+def _mark(match: re.Match[str]) -> str:
     """Each run of what cannot be seen is one element."""
     runs = groupby(match[0], str.isprintable)
     return "".join(
@@ -55,5 +55,5 @@ def _marked(match: re.Match[str]) -> str:
 
 
 @lru_cache(4_096)
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()

@@ -33,15 +33,15 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
     A domain is loaded by its name, so that no import leads to it. Its environments count where the
     step can open any. Raises InputError for a domain that is not there.
     """
-    added = _added_packages()  # asked once, for it reads what is installed
-    reached: dict[str, Path | None] = {}
-    _reach(f"{_PACKAGE.name}.steps.{step}", reached, added)
+    packages = _added_packages()  # asked once, for it reads what is installed
+    files: dict[str, Path | None] = {}
+    _reach(f"{_PACKAGE.name}.steps.{step}", files, packages)
     kinds = domain_modules(domains)
-    if _LIVE in reached.values():
+    if _LIVE in files.values():
         kinds += live_domain_modules(domains)
     for module in kinds:
-        _reach(module, reached, added)
-    modules = set(filter(None, reached.values()))
+        _reach(module, files, packages)
+    modules = set(filter(None, files.values()))
     folders = {file.parent for file in modules if (file.parent / "__init__.py").is_file()}
     texts = {text for folder in folders for text in folder.iterdir() if text.suffix in _PROSE}
     return _digest_of(modules | texts)
@@ -70,27 +70,27 @@ def commit() -> str:
 
 
 def _reached_from(module: str) -> set[Path]:
-    reached: dict[str, Path | None] = {}
-    _reach(module, reached, _added_packages())
-    return set(filter(None, reached.values()))
+    files: dict[str, Path | None] = {}
+    _reach(module, files, _added_packages())
+    return set(filter(None, files.values()))
 
 
-def _reach(module: str, reached: dict[str, Path | None], added: Set[str]) -> None:
+def _reach(module: str, files: dict[str, Path | None], packages: Set[str]) -> None:
     """Adds the file of a module and of all that it imports, by their names; null of others'."""
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in reached:
+        if name in files:
             continue
-        file = reached[name] = _file_of(name, added)
+        file = files[name] = _file_of(name, packages)
         if file and file != _OWN:
             waiting += _imports_of(file, name)
 
 
-def _file_of(module: str, added: Set[str]) -> Path | None:
+def _file_of(module: str, packages: Set[str]) -> Path | None:
     """The file of a module of ours, or of a package that adds a domain; null of any other."""
     package, *rest = module.split(".")
-    top = _top_of(package, added)
+    top = _top_of(package, packages)
     if top is None or top.is_file():
         return top if top and not rest else None
     path = top.joinpath(*rest)
@@ -98,11 +98,11 @@ def _file_of(module: str, added: Set[str]) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _top_of(package: str, added: Set[str]) -> Path | None:
+def _top_of(package: str, packages: Set[str]) -> Path | None:
     """The folder of a package, or the file of a module that is in none."""
     if package == _PACKAGE.name:
         return _PACKAGE
-    spec = find_spec(package) if package in added else None
+    spec = find_spec(package) if package in packages else None
     if spec and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations)))
     return Path(spec.origin) if spec and spec.origin else None
@@ -116,8 +116,8 @@ def _name_of(path: Path) -> str:
     """Where a file lies in its package, wherever that is installed."""
     if path.is_relative_to(_PACKAGE):
         return path.relative_to(_PACKAGE).as_posix()
-    added = _added_packages()
-    tops = ((package, _top_of(package, added)) for package in sorted(added))
+    packages = _added_packages()
+    tops = ((package, _top_of(package, packages)) for package in sorted(packages))
     names = (
         f"{package}/{path.relative_to(top).as_posix()}"
         for package, top in tops

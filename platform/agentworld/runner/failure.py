@@ -12,20 +12,20 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FREE_BYTES = 64 << 10  # less than this holds no result of any step
 
 
-def translated(error: Exception, store: Path) -> Exception:
+def translate(error: Exception, store: Path) -> Exception:
     """The error as the user should meet it: a full disk hides behind many others."""
-    if is_full(store) or _says_full(error):
+    if is_full(store) or _reports_full_disk(error):
         return StoreError(full_sentence(store))
     return error
 
 
 @contextmanager
 def translate_errors(store: Path) -> Iterator[None]:
-    """Raises what the block raises, `translated`."""
+    """Raises what the block raises, as `translate` words it."""
     try:
         yield
     except Exception as error:
-        translation = translated(error, store)
+        translation = translate(error, store)
         if translation is error:
             raise
         raise translation from error
@@ -48,7 +48,7 @@ def is_full(store: Path) -> bool:
     return shutil.disk_usage(nearest).free < _FREE_BYTES
 
 
-def _says_full(error: BaseException | None) -> bool:
+def _reports_full_disk(error: BaseException | None) -> bool:
     """Libraries in other languages report a full disk in words alone."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:

@@ -57,7 +57,7 @@ def checkpoint_of(folder: Path) -> Checkpoint:
     return Checkpoint.read(folder / CHECKPOINT)
 
 
-def once(folder: Path, train: Callable[[], Checkpoint]) -> Checkpoint:
+def reuse_or_train(folder: Path, train: Callable[[], Checkpoint]) -> Checkpoint:
     """A training's result; a killed step does not repeat a training that was finished."""
     return checkpoint_of(folder) if (folder / CHECKPOINT).is_file() else train()
 

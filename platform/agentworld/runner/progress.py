@@ -9,7 +9,7 @@ from typing import Literal
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Record
-from agentworld.records.progress import Tick, no_tick
+from agentworld.records.progress import OnProgress, ignore_progress
 from agentworld.runner.remote import keep, prune
 
 State = Literal["running", "reused", "finished", "failed", "skipped"]
@@ -33,13 +33,13 @@ class StepProgress(Record):
     """What is wrong and what to do."""
 
 
-_watcher: ContextVar[Tick] = ContextVar("watcher", default=no_tick)
+_watcher: ContextVar[OnProgress] = ContextVar("watcher", default=ignore_progress)
 
 
 @contextmanager
-def watched_by(tick: Tick) -> Iterator[None]:
-    """Steps of this process that are done in the block say how far they are to a tick too."""
-    token = _watcher.set(tick)
+def watched_by(on_progress: OnProgress) -> Iterator[None]:
+    """Steps of this process that are done in the block report their progress here too."""
+    token = _watcher.set(on_progress)
     try:
         yield
     finally:
@@ -59,7 +59,7 @@ class ProgressFile:
         self._write(self._last)
         keep(self._path)
 
-    def tick(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int) -> None:
         """Says how far the work is."""
         if time.monotonic() - self._last_write >= _SECONDS_BETWEEN_WRITES:
             self._write(self._last.model_copy(update={"done": done, "total": total}))
@@ -67,16 +67,16 @@ class ProgressFile:
 
     def finish(self, state: Literal["reused", "finished"], folder: Path, seconds: float) -> None:
         """Says that the step's folder is there."""
-        ended = {"state": state, "folder": str(folder), "seconds": seconds}
-        self._write(self._last.model_copy(update=ended))
+        fields = {"state": state, "folder": str(folder), "seconds": seconds}
+        self._write(self._last.model_copy(update=fields))
         keep(self._path)
 
     def fail(self, failure: str, sentence: str) -> None:
         """Says what went wrong, if the disk lets it, or the bucket."""
         # The failure may be a full disk; whoever watches then finds the disk full itself.
         with suppress(OSError, StoreError):
-            ended = {"state": "failed", "failure": failure, "sentence": sentence}
-            self._write(self._last.model_copy(update=ended))
+            fields = {"state": "failed", "failure": failure, "sentence": sentence}
+            self._write(self._last.model_copy(update=fields))
             keep(self._path)
 
     def _write(self, progress: StepProgress) -> None:

@@ -39,7 +39,7 @@ _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 
 
-class Settings(BaseSettings):
+class WorkingCopySettings(BaseSettings):
     """As AGENTWORLD_SCRATCH and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
@@ -56,7 +56,7 @@ class Settings(BaseSettings):
     """The private key that signs the logs of simulators that a step serves, as PEM."""
 
 
-def anywhere(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
     """Lets a step's `store` be a URL too, and its folders and its answer be URLs in it."""
     signature = inspect.signature(step)
 
@@ -65,7 +65,7 @@ def anywhere(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
         bound = signature.bind(*arguments, **options)
         bound.apply_defaults()
         store = bound.arguments["store"]
-        copy = _opened(store) if is_bucket(store) else copy_of(Path(store))
+        copy = _open_copy(store) if is_bucket(store) else copy_of(Path(store))
         if copy is None:
             return step(*arguments, **options)
         _refresh(copy)
@@ -77,24 +77,24 @@ def anywhere(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
     return called
 
 
-def located(store: str) -> Path:
+def local_store(store: str) -> Path:
     """The folder of a store, or of the working copy of one in a bucket, with its records."""
     if not is_bucket(store):
         return Path(store)
-    copy = _opened(store)
+    copy = _open_copy(store)
     _refresh(copy)
     return copy.root
 
 
-def located_path(name: str, store: str) -> str:
+def local_path(name: str, store: str) -> str:
     """The path of what is in a store's bucket; a file is brought. Any other word as it is."""
-    return str(_to_local(_opened(store), name)) if is_bucket(store) else name
+    return str(_to_local(_open_copy(store), name)) if is_bucket(store) else name
 
 
 def fetch(path: Path) -> Path:
     """The same path, with all that the bucket has there by now, if it is in a working copy."""
     if copy := copy_of(path):
-        copy.bring(path)
+        copy.download(path)
     return path
 
 
@@ -110,25 +110,25 @@ def is_kept(path: Path) -> bool:
     """
     copy = copy_of(path)
     if copy:
-        copy.bring(path)
+        copy.download(path)
     return path.exists() and (copy is None or copy.has(path))
 
 
 def fetch_all(folder: Path, *reads: Path) -> None:
     """What there is of a step's own folder already, and the folders that it reads."""
     if copy := copy_of(folder):
-        copy.bring(*reads, folder)
+        copy.download(*reads, folder)
 
 
 @contextmanager
-def leased(folder: Path, busy: str) -> Iterator[Lease | None]:
+def hold_lease(folder: Path, busy: str) -> Iterator[Lease | None]:
     """A step's folder is this machine's alone, where it is a copy of one in a bucket.
 
     Raises StoreError where another machine works in it.
     """
     if copy := copy_of(folder):
-        seconds = from_environment(Settings).lease_seconds
-        lease = Lease(copy.there(f"{folder}.lease"), busy, seconds)
+        seconds = from_environment(WorkingCopySettings).lease_seconds
+        lease = Lease(copy.to_address(f"{folder}.lease"), busy, seconds)
         with lease.hold():
             yield lease
     else:
@@ -148,7 +148,9 @@ def sync_while(
         yield
         return
     fetch_all(folder, *reads)
-    with _CheckpointSync(copy, lease, folder, progress, from_environment(Settings).keep_seconds):
+    with _CheckpointSync(
+        copy, lease, folder, progress, from_environment(WorkingCopySettings).keep_seconds
+    ):
         yield
     lease.check()
     copy.put(folder)
@@ -207,8 +209,8 @@ def _resumable(folder: Path) -> list[Path]:
     return [*paths, *sealed_checkpoints(folder / CHECKPOINTS)]
 
 
-def _opened(store: str) -> WorkingCopy:
-    settings = from_environment(Settings)
+def _open_copy(store: str) -> WorkingCopy:
+    settings = from_environment(WorkingCopySettings)
     copy = open_copy(store, settings.scratch)
     for name, key in ((STEP_KEYS, settings.step_key), (SIMULATOR_KEYS, settings.simulator_key)):
         if pem := key.get_secret_value():
@@ -218,25 +220,25 @@ def _opened(store: str) -> WorkingCopy:
 
 def _refresh(copy: WorkingCopy) -> None:
     """Brings the records that there are by now."""
-    copy.bring(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
+    copy.download(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
 
 
 def _to_local(copy: WorkingCopy, value: object) -> object:
     """A file in the bucket, as a recipe's, is brought."""
     if type(value) is tuple:  # of arguments, and no record
         return tuple(_to_local(copy, item) for item in value)
-    if not isinstance(value, str) or copy.here(value) == value:
+    if not isinstance(value, str) or copy.to_path(value) == value:
         return value
-    path = Path(copy.here(value))
+    path = Path(copy.to_path(value))
     if path.suffix:
-        copy.bring(path)
+        copy.download(path)
     return str(path)
 
 
 def _to_remote(copy: WorkingCopy, answer: _Answer) -> _Answer:
     """What a step answers: a folder, or several values of which some are folders."""
     if isinstance(answer, str):
-        return type(answer)(copy.there(answer))
+        return type(answer)(copy.to_address(answer))
     if isinstance(answer, tuple) and hasattr(answer, "_make"):
         return cast("_Answer", answer._make(_to_remote(copy, item) for item in answer))
     return answer

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.runner.declaration import Step
-from agentworld.runner.remote import anywhere
+from agentworld.runner.remote import on_store
 from agentworld.runner.step import folder_of, output_of, run_step
 from agentworld.runner.task import Plan, Planner, Task
 
 
-class _Planned(NamedTuple):
+class _StepPlan(NamedTuple):
     """A step that is about to be done: its plan, and what its result depends on."""
 
     store: Path
@@ -22,35 +22,41 @@ class _Planned(NamedTuple):
     reads: Sequence[Path]
 
 
-@anywhere
+@on_store
 def run_planned(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> str:
     """The folder that a step answers; raises InputError for arguments that are not its own.
 
     The store may be a URL, and each of the arguments a folder in it.
     """
-    at = _planned(step, planner, recipe, store, arguments)
+    step_plan = _plan(step, planner, recipe, store, arguments)
     folder = run_step(
-        at.store,
+        step_plan.store,
         step.name,
-        at.recipe,
-        at.inputs,
-        at.plan.work,
-        check=at.plan.check,
-        reads=at.reads,
-        domains=at.plan.domains,
+        step_plan.recipe,
+        step_plan.inputs,
+        step_plan.plan.work,
+        check=step_plan.plan.check,
+        reads=step_plan.reads,
+        domains=step_plan.plan.domains,
     )
-    return str(at.plan.answer(folder))
+    return str(step_plan.plan.answer(folder))
 
 
 def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> Path:
     """The folder that the step fills with these arguments, finished or not."""
-    at = _planned(step, planner, recipe, store, arguments)
-    return folder_of(at.store, step.name, at.recipe, at.inputs, domains=at.plan.domains)
+    step_plan = _plan(step, planner, recipe, store, arguments)
+    return folder_of(
+        step_plan.store,
+        step.name,
+        step_plan.recipe,
+        step_plan.inputs,
+        domains=step_plan.plan.domains,
+    )
 
 
-def _planned(
+def _plan(
     step: Step, planner: Planner, recipe: str, store: str, arguments: Sequence[str]
-) -> _Planned:
+) -> _StepPlan:
     settings = load_recipe(recipe_path(recipe))
     values = step.bind((recipe, store, *arguments))
     paths = {
@@ -68,4 +74,4 @@ def _planned(
         if step_input.reads_files and step_input.name in folders
     ]
     inputs = {**digests, **plan.inputs}
-    return _Planned(task.store, plan, step.recipe(task.recipe), inputs, reads)
+    return _StepPlan(task.store, plan, step.recipe(task.recipe), inputs, reads)

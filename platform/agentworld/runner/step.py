@@ -13,13 +13,13 @@ from typing import TypedDict
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 from agentworld.records.base import Digest, Record, digest_json
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.step import StepReceipt
 from agentworld.runner.code import code_digest
 from agentworld.runner.failure import sentence_of, translate_errors
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import ProgressFile, progress_path
-from agentworld.runner.remote import fetch_all, is_kept, keep, leased, prune, sync_while
+from agentworld.runner.remote import fetch_all, hold_lease, is_kept, keep, prune, sync_while
 from agentworld.runner.task import Work
 from agentworld.runner.watch import Watch
 from agentworld.storage.lease import Lease
@@ -49,8 +49,8 @@ def run_step(
     `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
     else works on it is left alone.
     """
-    covered = _covered(step, recipe, inputs, domains)
-    key = digest_json(covered)
+    key_fields = _cover(step, recipe, inputs, domains)
+    key = digest_json(key_fields)
     folder = _folder(store, step, key)
     if not from_environment(Ranks).is_first:
         return _work_along(folder, work, reads)
@@ -62,7 +62,7 @@ def run_step(
             return folder
         if check:
             check()
-        started = time.monotonic()
+        start = time.monotonic()
         with _exclusive_lease(folder, step) as lease:
             if _is_reused(folder, progress):  # by whom it waited for
                 return folder
@@ -72,10 +72,10 @@ def run_step(
                 Watch(store / DRIVER_LOCK) as watch,
                 sync_while(folder, progress_file, lease, reads),
             ):
-                output = work(folder, progress.tick)
-            seconds = time.monotonic() - started
+                output = work(folder, progress.update)
+            seconds = time.monotonic() - start
             StepReceipt(
-                **covered,
+                **key_fields,
                 key=key,
                 output=output,
                 seconds=seconds,
@@ -96,7 +96,7 @@ def folder_of(
     domains: Collection[str] = (),
 ) -> Path:
     """The folder that `run_step` fills, finished or not."""
-    return _folder(store, step, digest_json(_covered(step, recipe, inputs, domains)))
+    return _folder(store, step, digest_json(_cover(step, recipe, inputs, domains)))
 
 
 def _is_reused(folder: Path, progress: ProgressFile) -> bool:
@@ -111,7 +111,7 @@ def _work_along(folder: Path, work: Work, reads: Sequence[Path]) -> Path:
     if not (folder / RECEIPT).exists():
         folder.mkdir(parents=True, exist_ok=True)
         fetch_all(folder, *reads)
-        work(folder, no_tick)
+        work(folder, ignore_progress)
     return folder
 
 
@@ -120,16 +120,16 @@ def output_of(folder: str) -> Digest:
     return read_receipt(Path(folder)).output
 
 
-class _Covered(TypedDict):
+class _KeyFields(TypedDict):
     step: str
     recipe: Digest
     inputs: dict[str, Digest]
     code: Digest
 
 
-def _covered(
+def _cover(
     step: str, recipe: Sequence[Record], inputs: dict[str, Digest], domains: Collection[str]
-) -> _Covered:
+) -> _KeyFields:
     parts = digest_json([part.model_dump(mode="json") for part in recipe])
     code = code_digest(step, tuple(sorted(set(domains))))
     return {"step": step, "recipe": parts, "inputs": inputs, "code": code}
@@ -144,7 +144,7 @@ def _exclusive_lease(folder: Path, step: str) -> Iterator[Lease | None]:
     folder.mkdir(parents=True, exist_ok=True)
     busy = f"another process works on {step} in {folder}; wait for it, or end it"
     lock = folder.with_name(folder.name + ".lock")
-    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS), leased(folder, busy) as lease:
+    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS), hold_lease(folder, busy) as lease:
         yield lease
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 
-Work = Callable[[Path, Tick], Digest]
+Work = Callable[[Path, OnProgress], Digest]
 """Fills a folder and names what it made."""
 
 

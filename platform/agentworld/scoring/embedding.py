@@ -26,11 +26,11 @@ class EmbeddingReward:
             ) from error
         self._max_tokens = self._count_positions()
         # The truth of a group of attempts is the same text for each of them.
-        self._embed_again = lru_cache(maxsize=1024)(self._embed)
+        self._embed_cached = lru_cache(maxsize=1024)(self._embed)
 
     def distance(self, predicted: str, truth: str) -> float:
         """1 - cosine: 0 for equal texts, at most 2."""
-        return 1.0 - float(self._embed_again(predicted) @ self._embed_again(truth))
+        return 1.0 - float(self._embed_cached(predicted) @ self._embed_cached(truth))
 
     def is_hit(self, predicted: str, truth: str) -> bool:
         """Nearer than tau_d."""

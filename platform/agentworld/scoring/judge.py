@@ -63,10 +63,10 @@ def _question(predicted: str, truth: str, messages: Sequence[Message]) -> str:
         "Prediction": predicted,
         "Truth": truth,
     }
-    return "\n\n".join(f"## {name}\n{_fenced(text)}" for name, text in parts.items())
+    return "\n\n".join(f"## {name}\n{_fence(text)}" for name, text in parts.items())
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     """In a fence longer than any that the text holds."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -62,8 +62,8 @@ class Rewarder:
     ) -> Iterator[_Part]:
         recipe = self._recipe
         if recipe.rubric_weight:
-            scored = self._score_rubric(domain, predicted, truth, messages)
-            yield _Part(scored.reward, recipe.rubric_weight)
+            score = self._score_rubric(domain, predicted, truth, messages)
+            yield _Part(score.reward, recipe.rubric_weight)
         # Without a verdict of the rule the other parts take its weight.
         verdict = verdict_of(domain, predicted, truth)
         if recipe.rule_weight and verdict is not None:

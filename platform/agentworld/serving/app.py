@@ -51,14 +51,14 @@ def create_app(
     runs = Runs(episode_store, simulators, log_signer)
 
     @asynccontextmanager
-    async def working(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with (
             repeating(runs.seal, seal_seconds),
             repeating(lambda: episode_store.expire(idle_seconds), idle_seconds / 10),
-            AsyncExitStack() as working_protocols,
+            AsyncExitStack() as stack,
         ):
             for protocol in opened:
-                await working_protocols.enter_async_context(protocol.working())
+                await stack.enter_async_context(protocol.lifespan())
             yield
         try:
             await episode_store.close()
@@ -70,7 +70,7 @@ def create_app(
             episode_store.ledger.close()
 
     app = FastAPI(
-        title="agentworld simulator", version=__version__, lifespan=working, openapi_url=None
+        title="agentworld simulator", version=__version__, lifespan=lifespan, openapi_url=None
     )
     quota = Quota(access, episode_store.owners)
     app.state.app_state = AppState(simulators, episode_store, runs, access, quota)

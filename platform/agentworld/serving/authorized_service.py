@@ -12,7 +12,7 @@ from starlette.types import Scope
 from agentworld.access import Access, Caller
 from agentworld.domains.tools import Toolbox
 from agentworld.errors import InputError, NotFound
-from agentworld.http.naming import Answering
+from agentworld.http.naming import AnsweringSimulator
 from agentworld.http.schemas import Request
 from agentworld.ledger.runs import Owner
 from agentworld.records.base import Digest
@@ -55,7 +55,7 @@ class AuthorizedService:
     def __init__(self, scope: Scope, protocol: str = "http") -> None:
         self._app_state: AppState = scope["app"].state.app_state
         self.caller: Caller = scope["caller"]
-        self._answering = Answering.of(scope)
+        self._answering = AnsweringSimulator.of(scope)
         self._protocol = protocol
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:
@@ -125,14 +125,14 @@ class AuthorizedService:
 
     async def step(self, episode: str, request: Request) -> StepResult:
         """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
-        at = self._find_episode_service(episode) or await self._load_episode_service(episode)
-        step = await self._take(at.service, episode, request)
-        return session.to_step_result(at.service.digest, at.run, step)
+        target = self._find_episode_service(episode) or await self._load_episode_service(episode)
+        step = await self._take(target.service, episode, request)
+        return session.to_step_result(target.service.digest, target.run, step)
 
     async def take(self, episode: str, request: Request) -> EpisodeStep:
         """The same, and what it cost."""
-        at = self._find_episode_service(episode) or await self._load_episode_service(episode)
-        return await self._take(at.service, episode, request)
+        target = self._find_episode_service(episode) or await self._load_episode_service(episode)
+        return await self._take(target.service, episode, request)
 
     def check_allowed(self) -> None:
         """Raises AccessError where the tenant has used what it may for now."""
@@ -172,10 +172,10 @@ class AuthorizedService:
         await self._simulator(await self._check_sees_episode(episode))
         return await self._app_state.episode_store.episode(episode)
 
-    async def settled(self, episode: str) -> Episode:
+    async def wait_settled(self, episode: str) -> Episode:
         """The same, once no step of it is under way on this replica."""
         await self._simulator(await self._check_sees_episode(episode))
-        return await self._app_state.episode_store.settled(episode)
+        return await self._app_state.episode_store.wait_settled(episode)
 
     async def load_open(self, episode: str, *, reload: bool = False) -> OpenEpisode:
         """The same as this replica goes on with it: nothing is read of one that it holds, unless
@@ -199,7 +199,7 @@ class AuthorizedService:
         allowed = self._app_state.quota.step(self.caller.tenant)
         step, timings = await service.step(episode, request)
         if timings:
-            service.counts.stepped(self._protocol, timings, step.usage)
+            service.counts.count_step(self._protocol, timings, step.usage)
         if timings and allowed:
             num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
             allowed.charge(step.usage.input_tokens + step.usage.output_tokens, num_bytes)

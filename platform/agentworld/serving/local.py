@@ -14,7 +14,7 @@ from agentworld.access.directory import Directory
 from agentworld.engine.accelerators import of_this_machine
 from agentworld.engine.process import LOOPBACK, Server, check_free, free_port, running
 from agentworld.engine.server import ServedEngine, serve
-from agentworld.engine.supervised import SupervisedEngine, supervised
+from agentworld.engine.supervised import SupervisedEngine, supervise
 from agentworld.pinning.manifest import check_engine, check_files
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.simulator import Endpoint, SimulatorManifest
@@ -24,7 +24,7 @@ _READY_SECONDS = 300.0
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class Listening(NamedTuple):
+class ListenOptions(NamedTuple):
     """Who is let in, and where."""
 
     access: str = "local"
@@ -45,7 +45,7 @@ class Listening(NamedTuple):
         return self.access if self.access == "local" else str(Path(self.access).resolve())
 
 
-LOCAL = Listening()
+LOCAL = ListenOptions()
 """For this machine alone."""
 
 
@@ -73,7 +73,7 @@ def serve_simulator(
     engine: EngineRecipe,
     stores: Stores,
     log_folder: Path,
-    at: Listening = LOCAL,
+    listening: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """A pinned simulator that answers while the block runs.
 
@@ -83,13 +83,16 @@ def serve_simulator(
     only bounds what is asked at once.
     """
     manifest = SimulatorManifest.read(manifest_path)
-    at.check()
-    with _engine(manifest, model_folder, engine, log_folder / "engine.log") as started:
-        port, command = at.port or free_port(), [sys.executable, "-m", "agentworld.serving.main"]
+    listening.check()
+    with _engine(manifest, model_folder, engine, log_folder / "engine.log") as local_engine:
+        port, command = (
+            listening.port or free_port(),
+            [sys.executable, "-m", "agentworld.serving.main"],
+        )
         environment = {
-            **(_addresses(started, model_folder) if started else {}),
+            **(_addresses(local_engine, model_folder) if local_engine else {}),
             "AGENTWORLD_ENGINE_CONCURRENCY": str(engine.concurrency),
-            "AGENTWORLD_ACCESS": at.resolved_access,
+            "AGENTWORLD_ACCESS": listening.resolved_access,
             "AGENTWORLD_HOST": LOOPBACK,
             "AGENTWORLD_PORT": str(port),
             # The service runs the very code that starts it, installed or not.
@@ -103,7 +106,7 @@ def serve_simulator(
         log = log_folder / "simulator.log"
         with running("the simulator service", command, environment, port, log) as service:
             service.wait_until_ready("/health", _READY_SECONDS)
-            yield LocalSimulator(service.url, service, started)
+            yield LocalSimulator(service.url, service, local_engine)
 
 
 def _addresses(engine: SupervisedEngine, model_folder: Path) -> dict[str, str]:
@@ -140,5 +143,5 @@ def _engine(
         ) as served:
             yield served
 
-    with supervised(start) as engine:
+    with supervise(start) as engine:
         yield engine

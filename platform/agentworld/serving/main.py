@@ -38,7 +38,7 @@ from agentworld.storage.objects import ObjectStore
 from agentworld.storage.stores import Stores
 
 
-class Settings(Stores):
+class ServiceSettings(Stores):
     """All that a service is told, as AGENTWORLD_MANIFEST and so on."""
 
     manifest: Path | None = None
@@ -81,7 +81,7 @@ class Settings(Stores):
     """The port to listen on."""
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: ServiceSettings) -> None:
     """Verifies the one simulator, if it is one, and listens until it is told to stop."""
     if bool(settings.manifest) == bool(settings.namespace):
         raise InputError(
@@ -91,7 +91,7 @@ def serve(settings: Settings) -> None:
     read_tokens = read_secret if settings.namespace else ensure_secret
     tokens = RunTokens(read_tokens(settings.keys / RUN_TOKENS))
     access = access_of(tokens, settings.access, settings.host)
-    manifest = _verified(settings.manifest, settings) if settings.manifest else None
+    manifest = _verify(settings.manifest, settings) if settings.manifest else None
     simulator = manifest.digest if manifest else None
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
     spans = Spans(TracingSettings())
@@ -110,10 +110,10 @@ def serve(settings: Settings) -> None:
         protocols=settings.protocols,
     )
     guard = guard_of(app.state.app_state, Limits(connections=most_connections()))
-    listen(spans.joined(app), guard, settings.host, settings.port)
+    listen(spans.join_trace(app), guard, settings.host, settings.port)
 
 
-def _verified(path: Path, settings: Settings) -> SimulatorManifest:
+def _verify(path: Path, settings: ServiceSettings) -> SimulatorManifest:
     """The one simulator, once its files and its promise of seeds were checked."""
     manifest, num_engines = SimulatorManifest.read(path), 1
     if not isinstance(manifest.engine, Endpoint):
@@ -130,7 +130,7 @@ def _verified(path: Path, settings: Settings) -> SimulatorManifest:
 
 
 def _catalog(
-    settings: Settings, manifest: SimulatorManifest | None, ledger: Ledger, spans: Spans
+    settings: ServiceSettings, manifest: SimulatorManifest | None, ledger: Ledger, spans: Spans
 ) -> Catalog:
     def connect(manifest: SimulatorManifest) -> ConnectedSimulator:
         engines, model = _engines(settings, manifest)
@@ -143,7 +143,7 @@ def _catalog(
     return ClusterSimulators(read, ObjectStore(settings.objects_url), connect)
 
 
-def _engines(settings: Settings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:
+def _engines(settings: ServiceSettings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:
     """What answers for a simulator, and the model's name there.
 
     It is somebody's endpoint, or engines of ours: those at known addresses, or those of a cluster.
@@ -175,7 +175,7 @@ def _engines(settings: Settings, manifest: SimulatorManifest) -> tuple[EnginePoo
 
 def main() -> int:
     """Serves until it is told to stop."""
-    return exit_status(lambda: serve(from_environment(Settings)))
+    return exit_status(lambda: serve(from_environment(ServiceSettings)))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class Runs:
 
         An alias is resolved here and never again: what is stored names the digest.
         """
-        run = await self._opened(opening, name, tenant) if name else None
+        run = await self._find_open(opening, name, tenant) if name else None
         if run:
             return run
         name = name or new_name()  # before it is known which simulator: a canary goes by it
@@ -57,10 +57,10 @@ class Runs:
         record = await self.get(run)
         self._log_signer.check_closing(record, closing)
         num_open = await asyncio.to_thread(self._ledger.counts.num_open_episodes, run=run)
-        closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
+        closed_run = await asyncio.to_thread(self._ledger.close_run, run, closing)
         self._episode_store.metrics.of(record.simulator).end("closed", num_open)
         await asyncio.to_thread(self._log_signer.seal, run)
-        return closed
+        return closed_run
 
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
         """Which simulator made an agent, as far as it can be told; signed, and kept."""
@@ -91,7 +91,7 @@ class Runs:
         finally:  # a log that forked keeps nothing else from being copied
             await asyncio.to_thread(self.statement_signer.copy_missing)
 
-    async def _opened(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
+    async def _find_open(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
         """The run that was opened so under this name, whatever its alias means by now."""
         with suppress(NotFound, Conflict):  # what else has this name is not told of
             run = await self.get(name)

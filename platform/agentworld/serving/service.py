@@ -25,7 +25,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.rendering.episode import domain_name, episode_messages
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.observing import Observer
-from agentworld.serving.episodes.session import Observed
+from agentworld.serving.episodes.session import StepObservation
 from agentworld.serving.episodes.store import EpisodeStore, OpenEpisode
 from agentworld.serving.telemetry.counts import Timings
 from agentworld.serving.telemetry.metrics import States
@@ -86,7 +86,7 @@ class SimulatorService:
                 raise
         else:
             self._keep(episode, record)
-        return session.opened(episode)
+        return session.to_reset_result(episode)
 
     async def step(self, name: str, request: Request) -> StepAnswer:
         """Answers a step once; a step that fails is not recorded and may be tried again."""
@@ -115,23 +115,23 @@ class SimulatorService:
     async def _answer(self, episode: OpenEpisode, request: Request) -> StepAnswer:
         arrived_at = time.perf_counter()
         async with episode.lock:
-            waited = time.perf_counter() - arrived_at
-            if step := session.recorded(episode, request):
+            waited_seconds = time.perf_counter() - arrived_at
+            if step := session.find_recorded(episode, request):
                 return StepAnswer(step, None)
-            observed = await self._observe(episode, request.action)
-            step = session.next_step(episode, request.action, observed)
+            observation = await self._observe(episode, request.action)
+            step = session.next_step(episode, request.action, observation)
             observed_at = time.perf_counter()
             await self._episode_store.record(episode, step)
         now = time.perf_counter()
         engine_seconds = step.usage.engine_seconds or None
-        queued = waited + observed.queued_seconds
+        queued_seconds = waited_seconds + observation.queued_seconds
         return StepAnswer(
-            step, Timings(queued, engine_seconds, now - observed_at, now - arrived_at)
+            step, Timings(queued_seconds, engine_seconds, now - observed_at, now - arrived_at)
         )
 
-    async def _observe(self, episode: OpenEpisode, action: str) -> Observed:
+    async def _observe(self, episode: OpenEpisode, action: str) -> StepObservation:
         if episode.opening.replay:
-            return session.replayed(episode, action)
+            return session.replay_step(episode, action)
         messages = [*episode.history, Message(role="user", content=action)]
         seed = session.seed(self.manifest, episode.opening, len(episode.steps) + 1)
         return await self._observer.observe(messages, seed, episode.id)
@@ -158,17 +158,17 @@ class SimulatorService:
     ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
         """The new episode, and the record that it repeats."""
         environment: dict[str, object] = {"accelerators": self._accelerators()}
-        at = opening.fork or opening.replay
-        if at is None:
+        position = opening.fork or opening.replay
+        if position is None:
             environment["domain"] = domain_name(self.manifest, opening)
             return Episode.new(name, self.digest, opening.model_copy(update=environment)), ()
-        source = await self._episode(at.episode)
-        opening = session.continued(opening, source, at)
+        source = await self._episode(position.episode)
+        opening = session.continue_opening(opening, source, position)
         if opening.fork:  # what is repeated was computed where it was recorded
             opening = opening.model_copy(update=environment)
-        record = source.steps[: at.step]
+        record = source.steps[: position.step]
         episode = Episode.new(name, self.digest, opening)
-        return (episode, record) if opening.replay else (session.forked(episode, record), ())
+        return (episode, record) if opening.replay else (session.copy_steps(episode, record), ())
 
     async def _is_recorded(self, episode: Episode) -> bool:
         """Whether it is there already, with the same start, wherever its engine ran then."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from agentworld.access import Access
 from agentworld.access.checked import CheckedAccess, LocalAccess
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.access.run_token import RunTokens
 from agentworld.errors import InputError
 from agentworld.http.protection import Guard, Limits
@@ -35,7 +35,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def access_of(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> Access:
     """Who may come; raises InputError where nobody would be asked and others could reach it."""
     if access != "local":
-        return CheckedAccess(Reloaded(access), tokens)
+        return CheckedAccess(ReloadedAccess(access), tokens)
     if host not in _LOOPBACK:
         raise InputError(
             f"access is `local`, which asks nobody who they are, and the host is {host};"

@@ -15,7 +15,7 @@ from agentworld.signing.statement import Statement, Subject
 _Declaration = TypeVar("_Declaration", bound=Declaration)
 
 
-def attested(declaration: Declaration, signer: Signer) -> Attestation:
+def attest(declaration: Declaration, signer: Signer) -> Attestation:
     """A declaration, signed, as the ledger and the evidence mirror keep it."""
     columns = declaration.columns
     envelope = sign(_statement(declaration), signer)
@@ -51,7 +51,7 @@ def check_attested(
     return declaration
 
 
-def withdrawn(attestations: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
+def find_withdrawn(attestations: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
     """What was signed of versions that people took away, by the withdrawals that verify."""
     digests = set()
     for attestation in attestations:

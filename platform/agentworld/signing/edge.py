@@ -20,7 +20,7 @@ from agentworld.signing.statement import Statement, Subject
 PREDICATE_TYPE = "urn:agentworld:edge:v1"
 
 
-class Observed(NamedTuple):
+class RunEvidence(NamedTuple):
     """What the ledger holds of the run that an agent is said to come from."""
 
     run: AgentRun
@@ -32,7 +32,7 @@ class Observed(NamedTuple):
     """Where runs in other simulators were closed with the same weights."""
 
 
-def join(claim: Claim, evidence: Observed, at: str) -> Edge:
+def join(claim: Claim, evidence: RunEvidence, at: str) -> Edge:
     """The edge with its grade; what contradicts or is missing is a reason and never an error."""
     run, checkpoint = evidence.run, evidence.checkpoint
     reasons = (*_of_claim(claim, run), *_of_record(evidence), *evidence.problems)
@@ -88,7 +88,7 @@ def _of_claim(claim: Claim, run: AgentRun) -> Iterator[str]:
         yield f"the run was opened for {run.opening.purpose}"
 
 
-def _of_record(evidence: Observed) -> Iterator[str]:
+def _of_record(evidence: RunEvidence) -> Iterator[str]:
     checkpoint = evidence.checkpoint
     if checkpoint is None or checkpoint.length < evidence.run.log_length:
         yield "the end of the run's log is not signed"

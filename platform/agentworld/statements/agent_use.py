@@ -26,7 +26,7 @@ class AgentUseSigner(LedgerGenesis):
         for _, edge in edges:
             fields = {"name": name, "alias": alias, "simulator": edge.simulator}
             proposal = AgentUse(number=1, at=now(), **fields, **move.model_dump())
-            return self._recorded(proposal)
+            return self._record(proposal)
         raise NotFound(
             f"nobody signed which simulator made {move.artifact} as {name} in run {move.run};"
             " register it anew"
@@ -38,9 +38,9 @@ class AgentUseSigner(LedgerGenesis):
         if not agent_uses:
             raise NotFound(f"no {name} was ever in use as {alias!r}; name another one")
         ending = {"by": by, "reason": reason, "at": now(), "ended": True}
-        return self._recorded(agent_uses[-1][1].model_copy(update=ending))
+        return self._record(agent_uses[-1][1].model_copy(update=ending))
 
-    def _recorded(self, proposal: AgentUse) -> AgentUse:
+    def _record(self, proposal: AgentUse) -> AgentUse:
         """The newest of its name and alias, if that means the same; else the next one."""
         self.ensure_genesis()
         name, alias = proposal.name, proposal.alias

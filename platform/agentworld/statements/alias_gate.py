@@ -5,18 +5,20 @@ from collections.abc import Sequence, Set
 from agentworld.errors import Conflict
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
-from agentworld.records.gate import Gate, Judged
+from agentworld.records.gate import Gate, GateResult
 from agentworld.records.report import Report
 
 
-def judged(gate: Sequence[Gate], report: Report | None, of: Set[Digest]) -> tuple[Judged, ...]:
+def judge(
+    gate: Sequence[Gate], report: Report | None, digests: Set[Digest]
+) -> tuple[GateResult, ...]:
     """Each clause of a gate with what the report found of these subjects."""
-    figures = report.figures(of) if report else {}
+    figures = report.figures(digests) if report else {}
     means = {name: estimate.mean for name, estimate in figures.items() if estimate.num}
-    return tuple(clause.judged(means) for clause in gate)
+    return tuple(clause.judge(means) for clause in gate)
 
 
-def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Judged]) -> None:
+def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[GateResult]) -> None:
     """Raises Conflict naming the first figure that keeps the name where it is."""
     failed = next((verdict for verdict in verdicts if not verdict.passed), None)
     if failed is None or move.override:
@@ -37,9 +39,9 @@ def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Ju
     )
 
 
-def check_about(move: AliasMove, report: Report, of: Set[Digest]) -> None:
+def check_about(move: AliasMove, report: Report, digests: Set[Digest]) -> None:
     """Raises Conflict for an evaluation of something else, whatever the override says."""
-    if not report.subjects & of:
+    if not report.subjects & digests:
         raise Conflict(
             f"the report {move.report} is no evaluation of {move.simulator} or of its weights; name"
             " one that is"

@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger import Ledger
-from agentworld.ledger.aliases import checked
-from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.ledger.aliases import check_alias
+from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
 from agentworld.records.base import Digest
 from agentworld.records.report import Report, parse_report
-from agentworld.statements.alias_gate import check_about, check_may_move, judged
+from agentworld.statements.alias_gate import check_about, check_may_move, judge
 from agentworld.statements.signer import StatementSigner
 
 _DRY = "not recorded"
@@ -28,9 +28,9 @@ class AliasMoveSigner(NamedTuple):
         `artifact` is of the simulator's weights, where they are known: most evaluations are
         about those.
         """
-        of = {move.simulator} | ({artifact} if artifact else set())
-        report = self._report(move, of)
-        verdicts = judged(move.gate, report, of)
+        digests = {move.simulator} | ({artifact} if artifact else set())
+        report = self._report(move, digests)
+        verdicts = judge(move.gate, report, digests)
         check_may_move(move, report, verdicts)
         failed = any(not verdict.passed for verdict in verdicts)
         terms = {
@@ -40,7 +40,7 @@ class AliasMoveSigner(NamedTuple):
             "override": move.override if failed or not move.gate else None,
         }
         if dry_run:
-            fields = {"alias": checked(alias), "simulator": move.simulator, "set_by": move.by}
+            fields = {"alias": check_alias(alias), "simulator": move.simulator, "set_by": move.by}
             return AliasChange.model_validate(fields | terms | {"at": _DRY})
         with self.statement_signer.declaring("alias", alias) as declare:
             arguments: dict[str, Any] = {"key": key, "declare": declare, **terms}
@@ -61,14 +61,14 @@ class AliasMoveSigner(NamedTuple):
             raise NotFound(f"there is no alias {alias!r}; set it, or name another one")
         return changes
 
-    def use(self, simulator: Digest) -> Use:
+    def use(self, simulator: Digest) -> SimulatorUse:
         """How many runs and episodes are open with a simulator."""
-        return Use(
+        return SimulatorUse(
             open_runs=self.ledger.counts.num_open_runs(simulator=simulator),
             open_episodes=self.ledger.counts.num_open_episodes(simulator=simulator),
         )
 
-    def _report(self, move: AliasMove, of: set[Digest]) -> Report | None:
+    def _report(self, move: AliasMove, digests: set[Digest]) -> Report | None:
         if move.report is None:
             return None
         objects = self.ledger.objects
@@ -83,5 +83,5 @@ class AliasMoveSigner(NamedTuple):
             ) from error
         except InputError as error:
             raise Conflict(f"{move.report} cannot be read: {error}") from error
-        check_about(move, report, of)
+        check_about(move, report, digests)
         return report

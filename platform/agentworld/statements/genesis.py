@@ -14,7 +14,7 @@ from agentworld.records.attestation import Attestation
 from agentworld.records.base import now
 from agentworld.records.declaration import DECLARATIONS, GENESIS, Genesis
 from agentworld.records.step_statement import STEP_STATEMENTS
-from agentworld.signing.declaration import attested, check_attested, verify_declared
+from agentworld.signing.declaration import attest, check_attested, verify_declared
 from agentworld.signing.envelope import verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.storage.objects import WriteOnce
@@ -73,7 +73,7 @@ class LedgerGenesis:
             changes = self._ledger.aliases.history()
             erased = self._ledger.erased_episodes()
             genesis = Genesis(changes=tuple(changes), erased=tuple(erased), at=now())
-            return attested(genesis, self._signer())
+            return attest(genesis, self._signer())
         genesis = verify_declared(envelope, Genesis, self.known_keys())
         return Attestation(GENESIS, genesis.kind, *genesis.columns, envelope)
 

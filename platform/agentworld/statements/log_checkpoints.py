@@ -51,7 +51,7 @@ class LogCheckpointSigner:
         self._mirror = mirror
         self._trusted = trusted
         self._step_keys = step_keys
-        self._read: dict[str, _Read] = {}
+        self._read: dict[str, _LogState] = {}
         self._turn = Lock()
         self.statement_signer = StatementSigner(
             ledger,
@@ -75,7 +75,7 @@ class LogCheckpointSigner:
 
     def seal_all(self) -> int:
         """Signs every log that grew since it was signed last; returns how many."""
-        runs = self._ledger.logs.unsealed(self._simulator)
+        runs = self._ledger.logs.unsealed_runs(self._simulator)
         problems = []
         for run in runs:
             try:
@@ -95,16 +95,16 @@ class LogCheckpointSigner:
         """
         self.statement_signer.check_own()
         checkpoint = self._checkpoint(run)
-        envelope = self._copied(checkpoint)
+        envelope = self._copy(checkpoint)
         with suppress(Conflict):  # another replica was faster, with the same copy
             self._ledger.logs.add_checkpoint(run, checkpoint.length, envelope)
 
     def seal_end(self, run: str) -> None:
         """Signs a log that has not been to its end; one that has is not read again."""
-        if run in self._ledger.logs.unsealed(self._ledger.owner(run).simulator):
+        if run in self._ledger.logs.unsealed_runs(self._ledger.owner(run).simulator):
             self.seal(run)
 
-    def _copied(self, checkpoint: RunCheckpoint) -> bytes:
+    def _copy(self, checkpoint: RunCheckpoint) -> bytes:
         """What the evidence mirror holds of this length: ours, or the same by another key."""
         name = checkpoint_name(checkpoint.run, checkpoint.length)
         envelope = sign_checkpoint(checkpoint, _read(self._signer))
@@ -117,7 +117,7 @@ class LogCheckpointSigner:
 
     def _checkpoint(self, run: str) -> RunCheckpoint:
         with self._turn:
-            tree, traffic = self._read.setdefault(run, _Read(MerkleTree(), TrafficCount()))
+            tree, traffic = self._read.setdefault(run, _LogState(MerkleTree(), TrafficCount()))
             for entry in self._ledger.logs.entries(run, after=len(tree)):
                 tree.append(entry.body)
                 traffic.add(entry.readable_fields)
@@ -130,7 +130,7 @@ class LogCheckpointSigner:
             )
 
 
-class _Read(NamedTuple):
+class _LogState(NamedTuple):
     """What was read of a log so far."""
 
     tree: MerkleTree

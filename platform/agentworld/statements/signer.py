@@ -16,8 +16,8 @@ from agentworld.records.log import opening_problem
 from agentworld.records.run import AgentRun
 from agentworld.records.step_statement import StepStatement
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
-from agentworld.signing.declaration import attested
-from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
+from agentworld.signing.declaration import attest
+from agentworld.signing.edge import RunEvidence, contradictions, join, sign_edge, verify_edge
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.agent_use import AgentUseSigner
 from agentworld.statements.steps import Files
@@ -30,13 +30,13 @@ EDGES = "agent-edges"
 class StatementSigner(AgentUseSigner):
     """Of one ledger. Calls block; several replicas may sign the same, which is kept once."""
 
-    _copied = 0
+    _last_copied = 0
     """The place to which every copy was made."""
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
         """What can be said of a claim by now; the same again is signed once."""
         self.ensure_genesis()
-        edge = join(claim, self._observed(run, claim), now())
+        edge = join(claim, self._observe(run, claim), now())
         attestation = self._find_same(edge)
         if attestation is None:
             envelope = sign_edge(edge, self._signer())
@@ -63,7 +63,7 @@ class StatementSigner(AgentUseSigner):
         Told once more, what is there already gets the copy that it lacks.
         """
         self.ensure_genesis()
-        yield lambda declaration: attested(declaration, self._signer())
+        yield lambda declaration: attest(declaration, self._signer())
         attestations = self._ledger.attestations.find(kind, subject=subject)
         # One is copied without a look at its folder: a run may have thousands of erasures.
         folders = (
@@ -84,13 +84,13 @@ class StatementSigner(AgentUseSigner):
         Of what it looked through it asks no second time.
         """
         self.ensure_genesis()
-        attestations, sequence = self._ledger.attestations.after(self._copied)
+        attestations, sequence = self._ledger.attestations.after(self._last_copied)
         folders = {attestation.name.rpartition("/")[0] for attestation in attestations}
         if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
             folders = {attestation.name.partition("/")[0] for attestation in attestations}
         if problems := self._copy(attestations, folders):
             raise EvidenceError("; ".join(problems))
-        self._copied = sequence
+        self._last_copied = sequence
 
     def _find_same(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""
@@ -99,7 +99,7 @@ class StatementSigner(AgentUseSigner):
             return attestation if earlier.model_copy(update={"at": edge.at}) == edge else None
         return None
 
-    def _observed(self, run: AgentRun, claim: Claim) -> Observed:
+    def _observe(self, run: AgentRun, claim: Claim) -> RunEvidence:
         first = self._ledger.logs.first_entry(run.id)
         checks = opening_problem(run, first), closing_problem(run, self._step_keys())
         problems = [problem for problem in checks if problem]
@@ -109,7 +109,7 @@ class StatementSigner(AgentUseSigner):
         except (EvidenceError, NotFound) as error:
             problems.append(f"the newest checkpoint does not verify: {error}")
         same = self._ledger.runs(final_weights=claim.artifact)
-        return Observed(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
+        return RunEvidence(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
 
     def _newest(self, run: AgentRun) -> RunCheckpoint | None:
         """The newest checkpoint, which both stores hold; null where nothing was signed yet."""

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from agentworld.errors import Conflict, EvidenceError, InputError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.step_statement import STEP_STATEMENTS, SaidOnce, StepStatement
-from agentworld.signing.declaration import check_attested, verify_declared, withdrawn
+from agentworld.records.step_statement import STEP_STATEMENTS, IdempotentDeclaration, StepStatement
+from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
 from agentworld.signing.keys import TrustedKeys
 from agentworld.statements.genesis import check_own
 from agentworld.storage.objects import WriteOnce
@@ -41,12 +41,14 @@ class Files(NamedTuple):
         self.mirror.put(attestation.name, attestation.envelope)
         return attestation.name
 
-    def _find_same(self, record: SaidOnce) -> Attestation | None:
+    def _find_same(self, record: IdempotentDeclaration) -> Attestation | None:
         """The first that says the same and counts."""
-        of = record.columns.subject
+        subject = record.columns.subject
         # First: a withdrawal is of one that is there.
-        attestations = self.attestations.find(record.kind, subject=of)
-        withdrawals = withdrawn(self.attestations.find("withdrawal", subject=of), self.trusted)
+        attestations = self.attestations.find(record.kind, subject=subject)
+        withdrawals = find_withdrawn(
+            self.attestations.find("withdrawal", subject=subject), self.trusted
+        )
         for attestation in attestations:
             with suppress(EvidenceError):  # which the audit says
                 earlier = check_attested(attestation, type(record), self.step_keys)

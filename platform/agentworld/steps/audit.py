@@ -7,7 +7,7 @@ from agentworld.client.credential import ClientSettings
 from agentworld.errors import InputError, StoreError
 from agentworld.operations.audit_sources import open_sources
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.folders import AGENT, CHAIN, TrainedAgent
 from agentworld.runner.task import Plan, Task
 from agentworld.storage.address import redact
@@ -20,7 +20,7 @@ def plan(task: Task) -> Plan:
     """Writes the chain of the version."""
     version = TrainedAgent.read(task.folders["registered"] / AGENT).version
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         chain = audit_agent(version, open_sources(task.store), verify=True)
         if problems := (*chain.breaks, *chain.incomplete):
             raise StoreError(f"the chain of {version} is not whole: {'; '.join(problems)}")

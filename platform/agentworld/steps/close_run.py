@@ -5,9 +5,9 @@ from pathlib import Path
 
 from agentworld.operations.keys import step_signer
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.runs import desk
+from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun, RunClosing
 from agentworld.runner.folders import PRACTICE, RUN, Practice
 from agentworld.runner.task import Plan, Task
@@ -20,21 +20,21 @@ def plan(task: Task) -> Plan:
     weights = task.digests["agent"]
     run = Practice.read(task.folders["agent"] / PRACTICE).run
 
-    def work(out: Path, _: Tick) -> Digest:
-        closed = asyncio.run(_closed(run, weights, task.store))
-        closed.write(out / RUN)
-        return closed.digest
+    def work(out: Path, _: OnProgress) -> Digest:
+        closed_run = asyncio.run(_close(run, weights, task.store))
+        closed_run.write(out / RUN)
+        return closed_run.digest
 
     return Plan(work, {"run": run.digest, "ledger": ledger_digest()})
 
 
-async def _closed(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
+async def _close(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
     signer = step_signer(store)
     run_weights = RunWeights(run=run.id, simulator=run.simulator, weights=weights)
     closing = RunClosing(final_weights=weights, signature=sign_weights(run_weights, signer))
-    async with desk(SimulatorStore(store).find(run.simulator), store) as at:
-        current = await at.get(run.id)
+    async with run_backend(SimulatorStore(store).find(run.simulator), store) as backend:
+        current = await backend.get(run.id)
         # Signed by a key that was rotated since, it is closed all the same.
         if current.final_weights == weights:
             return current
-        return await at.close(run.id, closing)
+        return await backend.close(run.id, closing)

@@ -8,7 +8,7 @@ from agentworld.data.imported import import_trajectories, open_recordings
 from agentworld.data.importers.base import module_of
 from agentworld.domains.live import live_domain
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.code import module_digest
 from agentworld.runner.task import Plan, Task
 from agentworld.storage.source import digest_of
@@ -20,7 +20,7 @@ def plan(task: Task) -> Plan:
     if part.trajectories is None:
         domain = collected_domain(part)
         return Plan(
-            lambda out, tick: collect(part, out, tick),
+            lambda out, on_progress: collect(part, out, on_progress),
             check=live_domain(domain).check_available,
             domains=[domain],
         )
@@ -28,7 +28,7 @@ def plan(task: Task) -> Plan:
     content = digest_of(part.trajectories)
     importer = module_digest(module_of(open_recordings(part).form))
 
-    def work(out: Path, tick: Tick) -> Digest:
-        return import_trajectories(part, content, out, tick)
+    def work(out: Path, on_progress: OnProgress) -> Digest:
+        return import_trajectories(part, content, out, on_progress)
 
     return Plan(work, {"trajectories": content, "importer": importer})

@@ -18,9 +18,9 @@ from agentworld.records.conclusion import Conclusion
 from agentworld.runner.failure import translate_errors
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import StepProgress, read_progress
-from agentworld.runner.remote import anywhere, keep
+from agentworld.runner.remote import keep, on_store
 from agentworld.steps.table import steps_of
-from agentworld.storage.working_copy import there
+from agentworld.storage.working_copy import address_of
 
 _JOBS = "jobs"
 _SUCCEEDED = "SUCCEEDED"
@@ -50,7 +50,7 @@ class _End(NamedTuple):
     sentence: str = ""
 
 
-@anywhere
+@on_store
 def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -> str:
     """The file of the record, which is written once for a job; says it in a line, too.
 
@@ -61,70 +61,74 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
     path = Path(store) / _JOBS / f"{job}.json"
     if not path.is_file():
         reports = _read_reports(Path(store), pipeline, status)
-        began = _began(reports, pipeline)
-        ended = Conclusion(
+        start = _start_time(reports, pipeline)
+        record = Conclusion(
             job=job,
             pipeline=pipeline,
-            recipe=there(recipe),
-            began=None if began is None else datetime.fromtimestamp(began, UTC),
+            recipe=address_of(recipe),
+            started=None if start is None else datetime.fromtimestamp(start, UTC),
             ended=datetime.now(UTC),
             **_end(Path(store), reports, status)._asdict(),
         )
         with translate_errors(Path(store)):
-            ended.write(path)
+            record.write(path)
         keep(path)
     conclusion = Conclusion.read(path)
-    why = (
+    reason = (
         f" at {conclusion.step or 'some step'}: {conclusion.sentence}"
         if conclusion.sentence
         else ""
     )
-    sys.stdout.write(f"{conclusion.pipeline} {conclusion.state}{why}\n")
+    sys.stdout.write(f"{conclusion.pipeline} {conclusion.state}{reason}\n")
     return str(path)
 
 
 def conclusions(store: Path) -> list[Conclusion]:
     """How the runs of a store ended, the newest first."""
     records = (Conclusion.read(path) for path in (store / _JOBS).glob("*.json"))
-    return sorted(records, key=lambda each: each.ended, reverse=True)
+    return sorted(records, key=lambda conclusion: conclusion.ended, reverse=True)
 
 
 def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgress]:
     """What the steps of this run said last, in their order."""
-    last = next((each for each in conclusions(store) if each.pipeline == pipeline), None)
-    recorded = [each for step in steps_of(pipeline) if (each := read_progress(store, step))]
-    reports = [each for each in recorded if not last or each.started >= last.ended.timestamp()]
-    began = _began(reports, pipeline)
-    if began is None:
+    last = next(
+        (conclusion for conclusion in conclusions(store) if conclusion.pipeline == pipeline), None
+    )
+    all_reports = [report for step in steps_of(pipeline) if (report := read_progress(store, step))]
+    reports = [
+        report for report in all_reports if not last or report.started >= last.ended.timestamp()
+    ]
+    start = _start_time(reports, pipeline)
+    if start is None:
         return reports
     if status.state == _SUCCEEDED:
         # Its second step began after its first; a first that began later is another pipeline's.
-        return reports[1:] if reports[1:] and reports[1].started < began else reports
-    return [each for each in reports if each.started >= began]
+        return reports[1:] if reports[1:] and reports[1].started < start else reports
+    return [report for report in reports if report.started >= start]
 
 
-def _began(reports: Sequence[StepProgress], pipeline: str) -> float | None:
+def _start_time(reports: Sequence[StepProgress], pipeline: str) -> float | None:
     return reports[0].started if reports and reports[0].step == steps_of(pipeline)[0] else None
 
 
 def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
     if status.state == _SUCCEEDED:
-        return _refused(store, reports) or _End("succeeded")
+        return _find_refusal(store, reports) or _End("succeeded")
     message = status.error_message or f"Kubeflow says {status.state}, and no more"
-    for each in reports:
-        if each.state == "failed":
-            return _End("failed", each.step, each.failure, each.sentence)
-    for each in reports:
-        if each.state == "running":
-            return _End("failed", each.step, "", f"its process ended without a word; {message}")
+    for report in reports:
+        if report.state == "failed":
+            return _End("failed", report.step, report.failure, report.sentence)
+    for report in reports:
+        if report.state == "running":
+            return _End("failed", report.step, "", f"its process ended without a word; {message}")
     return _End("failed", sentence=message)
 
 
-def _refused(store: Path, reports: Sequence[StepProgress]) -> _End | None:
-    for each in reports:
-        if each.step == "gate" and each.state in _DONE:
+def _find_refusal(store: Path, reports: Sequence[StepProgress]) -> _End | None:
+    for report in reports:
+        if report.step == "gate" and report.state in _DONE:
             # Another pod may have had its copy of a bucket elsewhere.
-            decided = verdict_of(store / "steps" / each.step / Path(each.folder).name)
-            if decided.verdict == "refused":
-                return _End("refused", each.step, "", decided.reason)
+            verdict = verdict_of(store / "steps" / report.step / Path(report.folder).name)
+            if verdict.verdict == "refused":
+                return _End("refused", report.step, "", verdict.reason)
     return None

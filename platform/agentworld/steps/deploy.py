@@ -9,7 +9,7 @@ from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.simulators import MoveConditions, set_alias
 from agentworld.records.base import Digest, Record
 from agentworld.records.gate import Gate
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import DEPLOYED
 from agentworld.runner.task import Plan, Task
@@ -20,7 +20,7 @@ from agentworld.storage.stores import Stores
 _BY = "pipeline"
 
 
-class Naming(NamedTuple):
+class AliasTarget(NamedTuple):
     """What a name shall mean."""
 
     alias: str
@@ -31,7 +31,7 @@ class Naming(NamedTuple):
     """Told again with it, it is moved once, and never back."""
 
 
-class Deployed(Record):
+class DeployResult(Record):
     """What the step made."""
 
     alias: str
@@ -41,22 +41,22 @@ class Deployed(Record):
     """What the report had to show."""
 
 
-Serve = Callable[[Naming], None]
+Serve = Callable[[AliasTarget], None]
 """Has the simulator served, and makes the name mean it."""
 
 
 def plan(task: Task) -> Plan:
     """Writes what the recipe's alias means, in this store."""
 
-    def here(naming: Naming) -> None:
+    def set_in_store(naming: AliasTarget) -> None:
         digest = naming.simulator.digest
         set_alias(naming.alias, digest, task.store, _BY, naming.conditions, naming.key)
 
-    return plan_by(here, {"ledger": ledger_digest()}, task)
+    return plan_by(set_in_store, {"ledger": ledger_digest()}, task)
 
 
-def plan_by(serve: Serve, where: dict[str, Digest], task: Task) -> Plan:
-    """The same wherever it is served; `where` names the place among what the step reads.
+def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
+    """The same wherever it is served; `place` names it among what the step reads.
 
     Raises InputError where the recipe has a gate and no evaluation is attached.
     """
@@ -65,18 +65,18 @@ def plan_by(serve: Serve, where: dict[str, Digest], task: Task) -> Plan:
     report = pinned.world_report
     conditions = _conditions_of(settings.gate, pinned, report)
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         if report:  # where who judges the move looks it up
             ObjectStore(Stores.objects_url_of(task.store)).put(report.canonical)
         alias = settings.deploy.alias
-        serve(Naming(alias, pinned, conditions, key=f"deploy-{out.name}"))
-        deployed = Deployed(
+        serve(AliasTarget(alias, pinned, conditions, key=f"deploy-{out.name}"))
+        result = DeployResult(
             alias=alias, simulator=pinned.digest, report=conditions.report, gate=conditions.gate
         )
-        deployed.write(out / DEPLOYED)
-        return deployed.digest
+        result.write(out / DEPLOYED)
+        return result.digest
 
-    inputs = {"simulator": pinned.digest, **where}
+    inputs = {"simulator": pinned.digest, **place}
     if report:
         inputs["report"] = report.digest
     return Plan(work, inputs)
@@ -99,8 +99,8 @@ def _conditions_of(
     own = simulator.digest, simulator.manifest.artifact
     *_, stage = (name for name, artifact in report.artifacts.items() if artifact in own)
     thresholds = tuple(
-        Gate(metric=each.metric.removeprefix(f"{stage}."), least=each.least)
-        for each in gate
-        if each.metric.startswith(f"{stage}.")
+        Gate(metric=threshold.metric.removeprefix(f"{stage}."), least=threshold.least)
+        for threshold in gate
+        if threshold.metric.startswith(f"{stage}.")
     )
     return MoveConditions(gate=thresholds, report=report.digest)

@@ -15,7 +15,7 @@ from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick, side_by_side
+from agentworld.records.progress import OnProgress, concurrent_parts
 from agentworld.records.report import Estimate, WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
@@ -35,27 +35,27 @@ def plan(task: Task) -> Plan:
     settings, data = task.recipe, task.folders["data"]
     stages = stage_folders(task)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         samples = list(_samples(data, "held_out"))
         scorers = _baselines(data, samples, settings)
         names = [*scorers]
         for stage, folder in stages.items():
             is_last = stage == [*stages][-1]
             scorers[stage] = _stage_scorer(stage, folder, samples, settings, out, is_last=is_last)
-        scored = _run_all(scorers, settings.evaluate.at_once, out, tick)
-        baselines = {name: scored[name] for name in names}
-        by_stage = {stage: scored[stage] for stage in stages}
+        worlds = _run_all(scorers, settings.evaluate.at_once, out, on_progress)
+        baselines = {name: worlds[name] for name in names}
+        by_stage = {stage: worlds[stage] for stage in stages}
         comparison = Comparison(samples, settings.evaluate)
         report = WorldModelReport(
             data=task.digests["data"],
-            stages=_compared(by_stage, baselines, comparison),
+            stages=_compare(by_stage, baselines, comparison),
             artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
-            baselines={name: each.score for name, each in baselines.items()},
+            baselines={name: world.score for name, world in baselines.items()},
             absent=absent_metrics(
-                settings.evaluate, *(each.score.metrics for each in by_stage.values())
+                settings.evaluate, *(world.score.metrics for world in by_stage.values())
             ),
             rule=settings.evaluate.validated,
-            **_differences(scored, comparison),
+            **_differences(worlds, comparison),
         )
         report.write(out / REPORT)
         return report.digest
@@ -64,7 +64,7 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs, domains=read_dataset(data).domains)
 
 
-def _compared(
+def _compare(
     stages: dict[str, ScoredWorld], baselines: dict[str, ScoredWorld], by: Comparison
 ) -> dict[str, WorldModelScore]:
     """The stages' scores with their leads, and what each gained over the one before it."""
@@ -78,34 +78,34 @@ def _compared(
     return scores
 
 
-def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
+def _differences(worlds: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
     """What RL gained, and by how much the best of the stages after CPT leads, or CPT alone."""
-    stages = [scored[name] for name in ("sft", "rl") if name in scored] or [scored["cpt"]]
-    best = max(stages, key=lambda each: each.score.exact_match.mean)
-    baselines = [each for name, each in scored.items() if name not in STAGES]
+    stages = [worlds[name] for name in ("sft", "rl") if name in worlds] or [worlds["cpt"]]
+    best = max(stages, key=lambda world: world.score.exact_match.mean)
+    baselines = [world for name, world in worlds.items() if name not in STAGES]
     differences = {"lead": by.smallest_lead(best, baselines)}
-    if {"sft", "rl"} <= scored.keys():
-        differences["rl_gain"] = by.gain(scored["rl"], scored["sft"])
+    if {"sft", "rl"} <= worlds.keys():
+        differences["rl_gain"] = by.gain(worlds["rl"], worlds["sft"])
     return differences
 
 
-_Scorer = Callable[[Tick], ScoredWorld]
+_Scorer = Callable[[OnProgress], ScoredWorld]
 
 
 def _run_all(
-    scorers: dict[str, _Scorer], at_once: int, out: Path, tick: Tick
+    scorers: dict[str, _Scorer], at_once: int, out: Path, on_progress: OnProgress
 ) -> dict[str, ScoredWorld]:
     """Every score; those that a killed step had finished are read."""
-    ticks = side_by_side(tick, len(scorers))
+    parts = concurrent_parts(on_progress, len(scorers))
 
-    def run(name: str, part: Tick) -> ScoredWorld:
+    def run(name: str, part: OnProgress) -> ScoredWorld:
         path = out / f"{name}.json"
         if not path.is_file():
             scorers[name](part).write(path)
         return ScoredWorld.read(path)
 
     with ThreadPoolExecutor(at_once) as threads:
-        return dict(zip(scorers, threads.map(run, scorers, ticks), strict=True))
+        return dict(zip(scorers, threads.map(run, scorers, parts), strict=True))
 
 
 def _stage_scorer(
@@ -119,15 +119,15 @@ def _stage_scorer(
 ) -> _Scorer:
     """Serves the stage's model while it is scored, as the simulator will serve the last one."""
 
-    def score(tick: Tick) -> ScoredWorld:
+    def score(on_progress: OnProgress) -> ScoredWorld:
         with serve(
             model_of(folder).resolve(),
             recipe.engine,
             sampling=recipe.simulate.sampling,
             context_tokens=context_tokens_of(folder),
             log=out / "logs" / f"{stage}.log",
-        ) as served:
-            return _score(served.connect(), samples, recipe, tick, free_running=is_last)
+        ) as engine:
+            return _score(engine.connect(), samples, recipe, on_progress, free_running=is_last)
 
     return score
 
@@ -136,16 +136,18 @@ def _score(
     engine: Engine,
     samples: Sequence[Sample],
     recipe: Recipe,
-    tick: Tick,
+    on_progress: OnProgress,
     *,
     free_running: bool = False,
 ) -> ScoredWorld:
-    rolled = {} if free_running else {"num_free_running": 0}
-    part = recipe.evaluate.model_copy(update=rolled)
+    update = {} if free_running else {"num_free_running": 0}
+    part = recipe.evaluate.model_copy(update=update)
 
     async def ask() -> ScoredWorld:
         try:
-            return await evaluate_world(engine, samples, part, tick, recipe.simulate.sampling)
+            return await evaluate_world(
+                engine, samples, part, on_progress, recipe.simulate.sampling
+            )
         finally:
             await engine.close()
 
@@ -166,10 +168,10 @@ BASELINES: dict[str, Callable[[Path], Engine]] = {
 
 
 def _baselines(data: Path, samples: Sequence[Sample], recipe: Recipe) -> dict[str, _Scorer]:
-    def scorer(opened: Callable[[Path], Engine]) -> _Scorer:
-        return lambda tick: _score(opened(data), samples, recipe, tick)
+    def scorer(open_engine: Callable[[Path], Engine]) -> _Scorer:
+        return lambda on_progress: _score(open_engine(data), samples, recipe, on_progress)
 
-    return {name: scorer(opened) for name, opened in BASELINES.items()}
+    return {name: scorer(open_engine) for name, open_engine in BASELINES.items()}
 
 
 def _samples(data: Path, pool: Pool) -> Iterator[Sample]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from agentworld.errors import InputError
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate, GateVerdict
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.reports.metrics import metrics_of, parts_of
 from agentworld.runner.folders import REPORT, VERDICT
@@ -19,31 +19,31 @@ def plan(task: Task) -> Plan:
     Its work raises InputError where the report has no such figure.
     """
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         report = WorldModelReport.read(task.folders["report"] / REPORT)
-        decided = _decided(task.recipe.gate, report)
-        decided.write(out / VERDICT)
-        return decided.digest
+        verdict = _decide(task.recipe.gate, report)
+        verdict.write(out / VERDICT)
+        return verdict.digest
 
     return Plan(work)
 
 
-def _decided(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
+def _decide(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
     figures = metrics_of(report)
-    judged = tuple(each.judged(figures) for each in gate)
-    for each in judged:
-        if each.value is None:
-            raise InputError(_unknown(each.metric, figures))
-    missed = [
-        f"{each.metric} is {each.value:g}, which is under {each.least:g}"
-        for each in judged
-        if not each.passed
+    results = tuple(threshold.judge(figures) for threshold in gate)
+    for threshold in results:
+        if threshold.value is None:
+            raise InputError(_unknown(threshold.metric, figures))
+    failures = [
+        f"{threshold.metric} is {threshold.value:g}, which is under {threshold.least:g}"
+        for threshold in results
+        if not threshold.passed
     ]
     return GateVerdict(
-        verdict="refused" if missed else "passed",
-        reason="; ".join(missed),
+        verdict="refused" if failures else "passed",
+        reason="; ".join(failures),
         report=report.digest,
-        gate=judged,
+        gate=results,
     )
 
 

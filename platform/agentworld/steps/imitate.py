@@ -7,8 +7,8 @@ from agentworld.errors import InputError
 from agentworld.operations.simulators import resolve_simulator, world_model_of
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
-from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, once
+from agentworld.records.progress import OnProgress
+from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, reuse_or_train
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import fetch
 from agentworld.runner.task import Plan, Task
@@ -41,16 +41,18 @@ def plan(task: Task) -> Plan:
     # Here and not only where the agent learns by it, which is hours later.
     check_rates("agent.rl", settings.agent.rl, from_scratch=from_scratch)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
             from agentworld.train import imitation
         SelectedSimulator(simulator=pinned.digest).write(out / SELECTED_SIMULATOR)
 
         def train() -> Checkpoint:
             parent = Parent(fetch(pinned.model), from_scratch=from_scratch)
-            return imitation.run(settings.agent, task.folders["collected"], parent, out, tick)
+            return imitation.run(
+                settings.agent, task.folders["collected"], parent, out, on_progress
+            )
 
         with no_environment():
-            return once(out, train).artifact
+            return reuse_or_train(out, train).artifact
 
     return Plan(work, {"simulator": pinned.digest})

@@ -14,21 +14,21 @@ from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
 from agentworld.data.explore import collected_domain, explore
 from agentworld.data.filters import TrajectoryFilter
-from agentworld.data.redaction import redacted
+from agentworld.data.redaction import redact_trajectories
 from agentworld.data.samples import make_sample
 from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
 from agentworld.evaluate.absent import absent_metrics
 from agentworld.evaluate.judging import Judge
 from agentworld.evaluate.metrics import open_metrics
-from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
+from agentworld.evaluate.served import ReplayedEpisode, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.serving import reached
+from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import attach, resolve_simulator
 from agentworld.recipes import Recipe
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_file, digest_json
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.records.sample import Sample
@@ -59,7 +59,7 @@ class _Measurement(NamedTuple):
     out: Path
 
     @property
-    def acted(self) -> Digest:
+    def live_digest(self) -> Digest:
         """Of the live episodes: nothing else acts, so that they stand where weights do."""
         return digest_file(self.out / LIVE)
 
@@ -87,13 +87,13 @@ def plan(task: Task) -> Plan:
     nightly = settings.nightly
     open_metrics(nightly.metrics, None)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         if not (out / REPORT).is_file():
             judge = Judge(nightly.metrics, nightly.embedding_model)
-            night = _Measurement(job, pinned, settings, judge, home, out)
-            samples = _live(night)
-            replayed = _replayed(night, samples, tick)
-            _report(night, samples, replayed).write(out / REPORT)
+            measurement = _Measurement(job, pinned, settings, judge, home, out)
+            samples = _live(measurement)
+            replays = _replay_all(measurement, samples, on_progress)
+            _report(measurement, samples, replays).write(out / REPORT)
         report = ServedReport.read(out / REPORT)
         attach(pinned, report, home)
         return report.digest
@@ -108,103 +108,110 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs, live_domain(domain).check_available, domains=[domain])
 
 
-def _live(night: _Measurement) -> list[Sample]:
+def _live(measurement: _Measurement) -> list[Sample]:
     """Held-out episodes as a data set would hold them, without secrets where it has none."""
-    path, recipe = night.out / LIVE, night.recipe
+    path, recipe = measurement.out / LIVE, measurement.recipe
     if not path.is_file():
-        seed = int(digest_json(night.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
+        seed = int(digest_json(measurement.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
     passed = TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path))
-    trajectories = list(redacted(passed, Counter()) if recipe.prepare.redact else passed)
+    trajectories = list(redact_trajectories(passed, Counter()) if recipe.prepare.redact else passed)
     if not trajectories:
         raise InputError(
             f"no live episode has the {recipe.prepare.min_turns} turns of prepare.min_turns; raise"
             " nightly.num_episodes"
         )
     return [
-        make_sample(recipe.prepare, each.trajectory, each.digest, "held_out")
-        for each in trajectories
+        make_sample(recipe.prepare, entry.trajectory, entry.digest, "held_out")
+        for entry in trajectories
     ]
 
 
-def _replayed(night: _Measurement, samples: Sequence[Sample], tick: Tick) -> list[Replayed]:
+def _replay_all(
+    measurement: _Measurement, samples: Sequence[Sample], on_progress: OnProgress
+) -> list[ReplayedEpisode]:
     """Every episode; those that a killed step had replayed are read."""
-    folder = night.out / _REPLAYED
-    replays = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
-    missing = {number: each for number, each in enumerate(samples) if number not in replays}
-    if missing or has_run_name(night.out):
-        remaining_tick = share_of(tick, len(replays) / len(samples), 1)
-        at_once = night.recipe.engine.concurrency
-        with reached(night.pinned.digest, at_once, night.store, night.out / "logs") as client:
-            replays |= asyncio.run(_replay(night, client, missing, remaining_tick))
+    folder = measurement.out / _REPLAYED
+    replays = {int(path.stem): ReplayedEpisode.read(path) for path in folder.glob("[0-9]*.json")}
+    missing = {number: sample for number, sample in enumerate(samples) if number not in replays}
+    if missing or has_run_name(measurement.out):
+        on_remaining = share_of(on_progress, len(replays) / len(samples), 1)
+        at_once = measurement.recipe.engine.concurrency
+        with open_client(
+            measurement.pinned.digest, at_once, measurement.store, measurement.out / "logs"
+        ) as client:
+            replays |= asyncio.run(_replay(measurement, client, missing, on_remaining))
     return [replays[number] for number in range(len(samples))]
 
 
 async def _replay(
-    night: _Measurement, client: SimulatorClient, samples: Mapping[int, Sample], tick: Tick
-) -> dict[int, Replayed]:
+    measurement: _Measurement,
+    client: SimulatorClient,
+    samples: Mapping[int, Sample],
+    on_progress: OnProgress,
+) -> dict[int, ReplayedEpisode]:
     """One run of these episodes; an episode without any verdict is not kept for a later try.
 
     The run's name is kept while the run is open.
     """
-    folder = Disk(night.out / _REPLAYED)
-    turnstile = asyncio.Semaphore(night.recipe.nightly.concurrency)
+    folder = Disk(measurement.out / _REPLAYED)
+    slots = asyncio.Semaphore(measurement.recipe.nightly.concurrency)
     done = 0
 
-    async def one(run: str, number: int, sample: Sample) -> Replayed:
+    async def replay_sample(run: str, number: int, sample: Sample) -> ReplayedEpisode:
         nonlocal done
-        async with turnstile:
-            episode = await replay(night.judge, client, run, sample)
+        async with slots:
+            episode = await replay(measurement.judge, client, run, sample)
         if episode.is_judged:
             await asyncio.to_thread(folder.write, f"{number:05d}.json", episode.canonical)
         done += 1
-        tick(done, len(samples))
+        on_progress(done, len(samples))
         return episode
 
     try:
-        run = await _opened(night, client)
+        run = await _open_run(measurement, client)
         if run.closing and samples:  # killed right after it was closed: the others have a new one
-            forget_run_name(night.out)
-            run = await _opened(night, client)
-        episodes = await asyncio.gather(*(one(run.id, *each) for each in samples.items()))
+            forget_run_name(measurement.out)
+            run = await _open_run(measurement, client)
+        episodes = await asyncio.gather(*(replay_sample(run.id, *item) for item in samples.items()))
         if not run.closing:
-            await client.close_run(night.acted)
-        forget_run_name(night.out)
+            await client.close_run(measurement.live_digest)
+        forget_run_name(measurement.out)
     finally:
         await client.close()
     return dict(zip(samples, episodes, strict=True))
 
 
-async def _opened(night: _Measurement, client: SimulatorClient) -> AgentRun:
+async def _open_run(measurement: _Measurement, client: SimulatorClient) -> AgentRun:
     """A new run, or the one that a killed step had opened."""
     opening = RunOpening(
         agent="nightly",
-        starting_weights=night.acted,
+        starting_weights=measurement.live_digest,
         purpose="evaluation",
-        simulator=night.pinned.digest,
+        simulator=measurement.pinned.digest,
     )
-    return await client.open_run(opening, run_name(night.out))
+    return await client.open_run(opening, run_name(measurement.out))
 
 
 def _report(
-    night: _Measurement, samples: Sequence[Sample], replayed: Sequence[Replayed]
+    measurement: _Measurement, samples: Sequence[Sample], replays: Sequence[ReplayedEpisode]
 ) -> ServedReport:
-    nightly = night.recipe.nightly
-    score = free_running_score(night.judge, samples, replayed, nightly)
-    registered = night.pinned.world_report
-    before = registered.figures(registered.subjects).get("free_running") if registered else None
+    nightly = measurement.recipe.nightly
+    score = free_running_score(measurement.judge, samples, replays, nightly)
+    report = measurement.pinned.world_report
+    before = report.figures(report.subjects).get("free_running") if report else None
     change = score.exact_match.less(before) if before else None
     return ServedReport(
-        simulator=night.pinned.digest,
-        job=night.job,
+        simulator=measurement.pinned.digest,
+        job=measurement.job,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        trajectories=night.acted,
+        trajectories=measurement.live_digest,
         num_episodes=len(samples),
         free_running=score,
-        latency=latency(replayed),
-        before=registered.digest if registered and before else None,
+        latency=latency(replays),
+        before=report.digest if report and before else None,
         change=change,
         drifted=change is not None and change.high < 0,
         absent=absent_metrics(nightly, score.metrics),

@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.runs import desk
+from agentworld.operations.runs import run_backend
 from agentworld.operations.simulators import domain_of_agent
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.runner.code import code_digest
 from agentworld.runner.folders import RUN, SELECTED_SIMULATOR, SelectedSimulator
@@ -26,8 +26,8 @@ def plan(task: Task) -> Plan:
         simulator=digest,
     )
 
-    def work(out: Path, _: Tick) -> Digest:
-        run = asyncio.run(_opened(simulator, task.store, opening, run_name(out)))
+    def work(out: Path, _: OnProgress) -> Digest:
+        run = asyncio.run(_open(simulator, task.store, opening, run_name(out)))
         run.write(out / RUN)
         return run.digest
 
@@ -40,8 +40,8 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs)
 
 
-async def _opened(
+async def _open(
     simulator: PinnedSimulator, store: Path, opening: RunOpening, name: str
 ) -> AgentRun:
-    async with desk(simulator, store) as at:
-        return await at.open(opening, name)
+    async with run_backend(simulator, store) as backend:
+        return await backend.open(opening, name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agentworld.data.prepare import prepare
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.task import Plan, Task
 from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import domains_in
@@ -13,10 +13,10 @@ from agentworld.storage.trajectories import domains_in
 def plan(task: Task) -> Plan:
     """Benchmarks count by their content and not by where they are."""
     recipe, collected = task.recipe.prepare, task.folders["collected"]
-    benchmarks = [digest_of(each) for each in recipe.benchmarks]
-    inputs = {f"benchmark {number}": each for number, each in enumerate(benchmarks)}
+    benchmarks = [digest_of(benchmark) for benchmark in recipe.benchmarks]
+    inputs = {f"benchmark {number}": digest for number, digest in enumerate(benchmarks)}
 
-    def work(out: Path, tick: Tick) -> Digest:
-        return prepare(recipe, collected, out, tick, benchmarks=benchmarks).digest
+    def work(out: Path, on_progress: OnProgress) -> Digest:
+        return prepare(recipe, collected, out, on_progress, benchmarks=benchmarks).digest
 
     return Plan(work, inputs, domains=domains_in(collected))

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from agentworld.lineage.base import WorldModel
-from agentworld.operations.registering import register_data, registered
+from agentworld.operations.registering import register, register_data
 from agentworld.operations.registry import open_registry, registry_digest
-from agentworld.operations.statements import hand_in
+from agentworld.operations.statements import submit
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.reports.metrics import registered_metrics_of
 from agentworld.runner.folders import REPORT, VERSION, checkpoint_of, model_of
@@ -25,17 +25,17 @@ def plan(task: Task) -> Plan:
     metrics = registered_metrics_of(evaluation)
     what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics)
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         registry = open_registry(task.store)
         register_data(stages, registry, task.store)
-        registered(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)
+        register(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)
         return what.artifact
 
     return Plan(
         work,
         inputs={"registry": registry_digest()},
         reads=[last],
-        answer=lambda folder: hand_in(folder, task.store),
+        answer=lambda folder: submit(folder, task.store),
     )
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from agentworld.errors import InputError
 from agentworld.lineage.base import Agent
-from agentworld.operations.attested import attested
-from agentworld.operations.registering import registered
+from agentworld.operations.attested import attest
+from agentworld.operations.registering import register
 from agentworld.operations.registry import open_registry, registry_digest
-from agentworld.operations.statements import hand_in
+from agentworld.operations.statements import submit
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import AgentReport
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import (
@@ -32,23 +32,25 @@ def plan(task: Task) -> Plan:
     Raises InputError where the run made, or the validation tried, another agent.
     """
     name, store, weights = task.recipe.agent.name, task.store, task.digests["agent"]
-    agent, closed, validation = (task.folders[each] for each in ("agent", "closed", "validation"))
-    run = AgentRun.read(closed / RUN)
+    agent, run_folder, validation = (
+        task.folders[step] for step in ("agent", "closed", "validation")
+    )
+    run = AgentRun.read(run_folder / RUN)
     if run.final_weights != weights:
-        raise InputError(f"{closed} is of a run that made {run.final_weights}, not {weights}")
+        raise InputError(f"{run_folder} is of a run that made {run.final_weights}, not {weights}")
     if read_receipt(validation).inputs.get("agent") != weights:
         raise InputError(f"{validation} validated another agent than {agent}; validate this one")
 
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         report = AgentReport.read(validation / REPORT).digest
         registry, checkpoint = open_registry(store), checkpoint_of(agent)
-        edge = attested(name, checkpoint, run, registry, store)
+        edge = attest(name, checkpoint, run, registry, store)
         record = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
-        version = registered(name, record, model_of(agent), registry, store, out)
+        version = register(name, record, model_of(agent), registry, store, out)
         practice = Practice.read(agent / PRACTICE)
         result = TrainedAgent(version=version, run=run, live_steps=practice.live_steps)
         result.write(out / AGENT)
         return weights
 
     inputs = {"registry": registry_digest()}
-    return Plan(work, inputs, answer=lambda folder: hand_in(folder, store))
+    return Plan(work, inputs, answer=lambda folder: submit(folder, store))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged, content_of
@@ -21,10 +21,10 @@ def plan(task: Task) -> Plan:
     parent = start.parent
     inputs = {**start.inputs, **content_of("reward_model", recipe.reward.folder)}
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
             from agentworld.train import world_rl
-        checkpoint = world_rl.run(recipe, data, parent(), out, tick)
+        checkpoint = world_rl.run(recipe, data, parent(), out, on_progress)
         check_unchanged(checkpoint, inputs)
         return checkpoint.artifact
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged
@@ -16,11 +16,11 @@ def plan(task: Task) -> Plan:
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
     check_rates("sft", recipe.sft, from_scratch=start.from_scratch)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
             from agentworld.train import next_token
         parent = start.parent() if start.parent else None
-        checkpoint = next_token.run(recipe.sft, recipe.model, data, parent, out, tick)
+        checkpoint = next_token.run(recipe.sft, recipe.model, data, parent, out, on_progress)
         check_unchanged(checkpoint, start.inputs)
         return checkpoint.artifact
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from agentworld.engine.programs import is_installed
 from agentworld.errors import InputError
 from agentworld.lineage.base import VersionRef, WorldModel
-from agentworld.operations.installed import installed
+from agentworld.operations.installed import installed_engine
 from agentworld.operations.pinning import pin_model
 from agentworld.operations.probe import probe
 from agentworld.operations.registry import open_registry
-from agentworld.operations.serving import served
+from agentworld.operations.serving import serve_client
 from agentworld.operations.simulators import attach
 from agentworld.records.base import Digest, digest_json
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import REPORT, VERSION, model_of
 from agentworld.runner.step import output_of
@@ -31,28 +31,28 @@ def plan(task: Task) -> Plan:
     settings, store = task.recipe, task.store
     ref = _ref_of(task.texts["version"])
     registry = open_registry(store)
-    registered = registry.world_model(ref)
+    world_model = registry.world_model(ref)
     simulators = SimulatorStore(store)
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         registry.fetch(ref, model_of(out))
-        artifact = simulators.take_in(model_of(out), tick)
-        if artifact.digest != registered.artifact:
+        artifact = simulators.import_model(model_of(out), on_progress)
+        if artifact.digest != world_model.artifact:
             raise InputError(f"the files of {ref} are not those that were registered; restore them")
-        simulator = pin_model(artifact, model_of(out), settings, store, registered.domains)
+        simulator = pin_model(artifact, model_of(out), settings, store, world_model.domains)
         shutil.rmtree(model_of(out))
-        _attach_report(simulator, registered, store)
+        _attach_report(simulator, world_model, store)
         if is_installed(settings.engine.kind):  # else the step deploy asks, where the engine is
-            with served(simulator.folder, settings.engine, store, out / "logs") as client:
+            with serve_client(simulator.folder, settings.engine, store, out / "logs") as client:
                 asyncio.run(probe(client, artifact.digest))
         return simulator.digest
 
-    here = digest_json(installed(settings.engine.kind))
-    inputs = {"version": registered.artifact, "installed": here}
+    current = digest_json(installed_engine(settings.engine.kind))
+    inputs = {"version": world_model.artifact, "installed": current}
     return Plan(
         work,
         inputs,
-        domains=settings.simulate.domains or registered.domains,
+        domains=settings.simulate.domains or world_model.domains,
         answer=lambda folder: simulators.find(output_of(str(folder))).folder,
     )
 
@@ -63,9 +63,9 @@ def _ref_of(version: str) -> VersionRef:
     return VersionRef.read(path) if path.is_file() else VersionRef.parse(version)
 
 
-def _attach_report(simulator: PinnedSimulator, registered: WorldModel, store: Path) -> None:
+def _attach_report(simulator: PinnedSimulator, world_model: WorldModel, store: Path) -> None:
     """The evaluation that the version was registered with, where this store has it."""
-    step = step_that_made(store, "evaluate", registered.report)
+    step = step_that_made(store, "evaluate", world_model.report)
     report = WorldModelReport.read(step.folder / REPORT) if step else None
-    if report and registered.artifact in report.subjects:
+    if report and world_model.artifact in report.subjects:
         attach(simulator, report, store)

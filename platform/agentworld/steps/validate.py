@@ -25,12 +25,12 @@ from agentworld.evaluate.agent import (
 )
 from agentworld.evaluate.live import LiveWorld
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.serving import reached
+from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import domain_of_agent, resolve_simulator
-from agentworld.operations.statements import hand_in, sign
+from agentworld.operations.statements import sign, submit
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest, digest_file, now
-from agentworld.records.progress import Tick, one_after_another, share_of
+from agentworld.records.progress import OnProgress, sequential_parts, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Sampling
@@ -75,7 +75,7 @@ class _Agent(NamedTuple):
     policy: Policy
 
 
-class _Served(NamedTuple):
+class _Setup(NamedTuple):
     """All that a validation asks."""
 
     simulator: SimulatorClient
@@ -98,17 +98,17 @@ def plan(task: Task) -> Plan:
         _TRAINED: _Weights(task.digests["agent"], model_of(agent)),
     }
 
-    def work(out: Path, tick: Tick) -> Digest:
+    def work(out: Path, on_progress: OnProgress) -> Digest:
         live = LiveWorld(domain)
-        with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
+        with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as trajectory_log:
             at_once = settings.engine.concurrency
-            world = reached(digest, at_once, store, out / "logs", acted)
+            world = open_client(digest, at_once, store, out / "logs", trajectory_log)
             with _all_served(world, agents, settings, out / "logs") as setup:
                 worlds = _Worlds(setup.simulator, live)
-                ticks = one_after_another(tick, len(setup.agents))
+                parts = sequential_parts(on_progress, len(setup.agents))
                 episodes_of = {
-                    each.name: _try(each, worlds, domain, settings, out, part)
-                    for each, part in zip(setup.agents, ticks, strict=True)
+                    served_agent.name: _try(served_agent, worlds, domain, settings, out, part)
+                    for served_agent, part in zip(setup.agents, parts, strict=True)
                 }
         part = settings.validation
         report = AgentReport(
@@ -130,7 +130,7 @@ def plan(task: Task) -> Plan:
         inputs,
         live_domain(domain).check_available,
         [domain],
-        lambda folder: hand_in(folder, store),
+        lambda folder: submit(folder, store),
     )
 
 
@@ -166,19 +166,19 @@ def _all_served(
     weights: Mapping[str, _Weights],
     recipe: Recipe,
     logs: Path,
-) -> Iterator[_Served]:
+) -> Iterator[_Setup]:
     """Starts the simulator and all agents' engines side by side."""
     # A server ends with the thread that started it, so that the threads outlive all of them.
-    with ThreadPoolExecutor() as threads, ExitStack() as started:
-        simulator = threads.submit(started.enter_context, world)
+    with ThreadPoolExecutor() as threads, ExitStack() as stack:
+        simulator = threads.submit(stack.enter_context, world)
         agents = [
-            threads.submit(started.enter_context, _served_agent(name, each, recipe, logs))
-            for name, each in weights.items()
+            threads.submit(stack.enter_context, _served_agent(name, agent_weights, recipe, logs))
+            for name, agent_weights in weights.items()
         ]
         # None is still starting when the failure of one ends them all.
         wait(agents)
         wait([simulator])
-        yield _Served(simulator.result(), [agent.result() for agent in agents])
+        yield _Setup(simulator.result(), [agent.result() for agent in agents])
 
 
 @contextmanager
@@ -206,7 +206,7 @@ class _Worlds(NamedTuple):
 
 
 def _try(
-    agent: _Agent, worlds: _Worlds, domain: str, recipe: Recipe, out: Path, tick: Tick
+    agent: _Agent, worlds: _Worlds, domain: str, recipe: Recipe, out: Path, on_progress: OnProgress
 ) -> _Episodes:
     """Lets an agent do the same tasks in both worlds."""
     task_of = partial(live_domain(domain).task, held_out=True)
@@ -218,14 +218,14 @@ def _try(
         simulator=worlds.simulated.simulator,
     )
 
-    async def play(world: World, part: Tick) -> list[EpisodeResult]:
+    async def play(world: World, part: OnProgress) -> list[EpisodeResult]:
         return await play_all(agent.policy, domain_of(domain), world, tasks, part)
 
     async def play_in_both() -> _Episodes:
         await worlds.simulated.open_run(opening)
-        simulated = await play(worlds.simulated, share_of(tick, 0, 0.5))
+        simulated = await play(worlds.simulated, share_of(on_progress, 0, 0.5))
         await worlds.simulated.close_run(agent.weights)
-        live = await play(worlds.live, share_of(tick, 0.5, 1))
+        live = await play(worlds.live, share_of(on_progress, 0.5, 1))
         await agent.policy.engine.close()
         return _Episodes(simulated, live)
 
@@ -248,11 +248,11 @@ def _trajectories(
         Trajectory(
             domain=domain,
             source=artifact,
-            seed=played.task.seed,
+            seed=result.task.seed,
             held_out=True,
-            initial_state=played.task.initial_state,
-            task=played.task,
-            turns=played.turns,
+            initial_state=result.task.initial_state,
+            task=result.task,
+            turns=result.turns,
         )
-        for played in episodes
+        for result in episodes
     ]

@@ -63,23 +63,23 @@ class BaseStore:
     def digest_of(self, source: BaseSource) -> Digest:
         """The digest over all files of a base, which is fetched where it is not here yet."""
         stamp = source.stamp()
-        with self._alone(source.address):
-            before = self._fetched(source.address)
+        with self._lock(source.address):
+            before = self._find_fetched(source.address)
             if before and before.stamp == stamp and self._is_here(before.artifact):
                 return before.artifact
             digest = self._fetch(source, stamp)
             if before and before.artifact != digest:
                 _log.warning("%s was %s, and is %s now", source.address, before.artifact, digest)
-            fetched = FetchedBase(address=source.address, stamp=stamp, artifact=digest)
+            base = FetchedBase(address=source.address, stamp=stamp, artifact=digest)
             path = self._record_of(source.address)
-            fetched.write(path)
+            base.write(path)
             _put(path)
         return digest
 
     def folder_of(self, digest: Digest) -> Path:
         """The files of a base that was fetched; raises StoreError where they are others by now."""
         folder = self._root / _hex(digest)
-        _bring(folder)
+        _download(folder)
         try:
             ArtifactManifest.read(folder / _MANIFEST).verify(folder / _MODEL)
         except InputError as error:
@@ -112,7 +112,7 @@ class BaseStore:
     def _keep(self, partial: Path, manifest: ArtifactManifest) -> None:
         """Moves the files to their digest's folder; one that is whole there may be in use."""
         folder = self._root / _hex(manifest.digest)
-        with self._alone(manifest.digest):
+        with self._lock(manifest.digest):
             is_whole = self._is_whole(manifest)
             if not is_whole:
                 draft = partial.with_suffix(".draft")
@@ -132,19 +132,19 @@ class BaseStore:
 
     def _is_here(self, digest: Digest) -> bool:
         manifest = self._root / _hex(digest) / _MANIFEST
-        _bring(manifest)
+        _download(manifest)
         return manifest.is_file()
 
-    def _fetched(self, address: str) -> FetchedBase | None:
+    def _find_fetched(self, address: str) -> FetchedBase | None:
         path = self._record_of(address)
-        _bring(path)
+        _download(path)
         return FetchedBase.read(path) if path.is_file() else None
 
     def _record_of(self, address: str) -> Path:
         return self._root / "addresses" / f"{_hex(digest_json(address))}.json"
 
     @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
+    def _lock(self, name: str) -> Iterator[None]:
         """For an address or a digest. Who holds both took the address first."""
         lock = self._record_of(name).with_suffix(".lock")
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -174,10 +174,10 @@ def _hex(digest: Digest) -> str:
     return digest.removeprefix("sha256:")
 
 
-def _bring(path: Path) -> None:
+def _download(path: Path) -> None:
     """Has what the store's bucket has there, where it is in one."""
     if copy := copy_of(path):
-        copy.bring(path)
+        copy.download(path)
 
 
 def _put(path: Path) -> None:

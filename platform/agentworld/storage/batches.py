@@ -35,7 +35,7 @@ def batches_of(files: Sequence[Path], num_bytes: int = BYTES_PER_BATCH) -> list[
         with input_errors(file):
             for part in _parts_of(file, num_bytes):
                 parts.append(part)
-                if sum(each.end - each.start for each in parts) >= num_bytes:
+                if sum(part.end - part.start for part in parts) >= num_bytes:
                     batches.append(tuple(parts))
                     parts = []
     return [*batches, tuple(parts)] if parts else batches

@@ -16,28 +16,28 @@ from agentworld.records.simulator import Sampling
 _TEMPLATES = ("tokenizer_config.json", "chat_template.json")
 
 
-class _Settings(BaseModel):
+class _ModelConfig(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Config(_Settings):
+class _Config(_ModelConfig):
     max_position_embeddings: int | None = None
     text_config: Self | None = None
     """Of a model that also sees or hears."""
 
 
-class _Generation(_Settings):
+class _Generation(_ModelConfig):
     do_sample: bool = False
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
 
 
-class _Chat(_Settings):
+class _Chat(_ModelConfig):
     chat_template: object = None
 
 
-_AnySettings = TypeVar("_AnySettings", bound=_Settings)
+_AnySettings = TypeVar("_AnySettings", bound=_ModelConfig)
 
 
 def check_complete(folder: Path) -> None:

@@ -13,7 +13,7 @@ from agentworld.records.base import Digest
 from agentworld.records.dataset import DataSet, Parent
 from agentworld.records.file import input_errors, open_regular, read_lines
 from agentworld.records.garbled import reading
-from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
 from agentworld.records.sample import Pool, Sample
 from agentworld.storage.pools import MANIFEST, read_dataset
 from agentworld.storage.receipts import finished_at, finished_steps, step_that_made
@@ -33,7 +33,7 @@ class StoredDataSet(NamedTuple):
         """What names it."""
         return self.dataset.digest
 
-    def quarantine(self, parent: Parent) -> Iterator[Quarantined]:
+    def quarantine(self, parent: Parent) -> Iterator[QuarantinedRecord]:
         """The records that an import left out; none where its folder is not in the store."""
         step = step_that_made(self.store, "collect", parent.collected)
         file = step.folder / QUARANTINE if step else None
@@ -41,7 +41,7 @@ class StoredDataSet(NamedTuple):
             with input_errors(file):
                 for line in read_lines(file):
                     with reading(str(file)):
-                        yield Quarantined.model_validate_json(line)
+                        yield QuarantinedRecord.model_validate_json(line)
 
     def trajectories(self) -> set[Digest]:
         """The digests of all trajectories in its pools; raises EvidenceError for a broken pool."""
@@ -101,15 +101,15 @@ def find_dataset(name: str, store: Path) -> StoredDataSet:
         return _in_folder(folder, store)
     start = name if name.startswith("sha256:") else f"sha256:{name}"
     datasets = list_datasets(store)
-    matches = [each for each in datasets if each.digest.startswith(start)]
+    matches = [dataset for dataset in datasets if dataset.digest.startswith(start)]
     if not matches:
-        names = ", ".join(each.digest for each in datasets) or "none yet; run `data prepare`"
+        names = ", ".join(dataset.digest for dataset in datasets) or "none yet; run `data prepare`"
         raise NotFound(
             f"{name} is neither a folder nor a data set of {store}; data sets are {names}"
         )
     if len(matches) > 1:
-        several = ", ".join(each.digest for each in matches)
-        raise InputError(f"{start} is the start of {several}; write more of it")
+        digests = ", ".join(dataset.digest for dataset in matches)
+        raise InputError(f"{start} is the start of {digests}; write more of it")
     return matches[0]
 
 

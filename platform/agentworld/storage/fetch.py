@@ -7,7 +7,7 @@ from fsspec.core import url_to_fs
 
 from agentworld.errors import NotFound
 from agentworld.storage.address import redact
-from agentworld.storage.folder import translated
+from agentworld.storage.folder import translate_errors
 
 
 def fetch_files(url: str, names: Iterable[str], folder: Path) -> None:
@@ -15,7 +15,7 @@ def fetch_files(url: str, names: Iterable[str], folder: Path) -> None:
 
     What was copied before is copied anew: nobody but a digest knows whether it is whole.
     """
-    with translated(redact(url)):
+    with translate_errors(redact(url)):
         system, root = url_to_fs(url, use_listings_cache=False)
         for name in sorted(names):
             copy = folder / name

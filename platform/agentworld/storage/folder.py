@@ -57,7 +57,7 @@ def open_folder(url: str) -> Folder:
 
 
 @contextmanager
-def translated(url: str) -> Iterator[None]:
+def translate_errors(url: str) -> Iterator[None]:
     """Errors of a folder as StoreError, in one sentence; `url` is already fit to be shown."""
     try:
         yield
@@ -76,7 +76,7 @@ def translated(url: str) -> Iterator[None]:
 def read_file(url: str) -> bytes:
     """One file by path or URL; raises NotFound, and StoreError."""
     folder, _, name = url.rpartition("/")
-    with translated(redact(url)):
+    with translate_errors(redact(url)):
         try:
             return open_folder(folder).read(name)
         except FileNotFoundError as error:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from agentworld.errors import StoreError
 from agentworld.storage.address import redact
-from agentworld.storage.folder import open_folder, translated
+from agentworld.storage.folder import open_folder, translate_errors
 
 
 class Lease:
@@ -31,36 +31,36 @@ class Lease:
     def hold(self) -> Iterator[None]:
         """Takes it, and says so until the block ends, whatever the block is at."""
         self.take()
-        ended = threading.Event()
+        end = threading.Event()
 
-        def speak() -> None:
-            while not self._is_lost and not ended.wait(self._seconds / 4):
+        def renew_until_end() -> None:
+            while not self._is_lost and not end.wait(self._seconds / 4):
                 with suppress(StoreError):  # what is gone may be back before it lapses
                     self._renew()
 
-        speaking = threading.Thread(target=speak, daemon=True)
-        speaking.start()
+        renewal = threading.Thread(target=renew_until_end, daemon=True)
+        renewal.start()
         try:
             yield
         finally:
-            ended.set()
-            speaking.join()
+            end.set()
+            renewal.join()
             with suppress(StoreError):  # it lapses by itself
                 self.release()
 
     def take(self) -> None:
         """Waits for a holder that was killed; raises StoreError where it is alive."""
-        began = since = time.monotonic()
+        start = since = time.monotonic()
         last: bytes | None = None
-        with translated(self._url):
-            while not self._created():
+        with translate_errors(self._url):
+            while not self._create():
                 content = self._read()
                 if content != last:
                     last, since = content, time.monotonic()
                 elif content and time.monotonic() - since >= self._seconds:
                     with suppress(FileNotFoundError):
                         self._folder.remove(self._name)
-                elif time.monotonic() - began >= 3 * self._seconds:
+                elif time.monotonic() - start >= 3 * self._seconds:
                     raise StoreError(self._busy)
                 time.sleep(self._seconds / 10)
 
@@ -72,17 +72,17 @@ class Lease:
 
     def release(self) -> None:
         """Lets the next one take it at once."""
-        with translated(self._url), suppress(FileNotFoundError):
+        with translate_errors(self._url), suppress(FileNotFoundError):
             if self._is_mine():
                 self._folder.remove(self._name)
 
     def _renew(self) -> None:
-        with translated(self._url):
+        with translate_errors(self._url):
             self._is_lost = self._is_lost or not self._is_mine()
             if not self._is_lost:
                 self._folder.write(self._name, self._words())
 
-    def _created(self) -> bool:
+    def _create(self) -> bool:
         try:
             self._folder.create(self._name, self._words())
         except FileExistsError:

@@ -57,7 +57,7 @@ class _TemplateEntry(BaseModel):
     template: str
 
 
-class _Settings(BaseModel):
+class _ConfigFile(BaseModel):
     """What is looked at in a JSON file of settings, whichever it is."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -88,10 +88,10 @@ def _check_settings(path: Path) -> None:
             )
 
 
-def _read_settings(path: Path) -> _Settings:
+def _read_settings(path: Path) -> _ConfigFile:
     try:
         fields = json.loads(_read(path), object_pairs_hook=partial(_without_code, path))
-        return _Settings.model_validate(fields)
+        return _ConfigFile.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{path} cannot be used: {first_problem(error)}; correct it") from error
     except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.file import MOST_BYTES
 from agentworld.storage.address import redact
-from agentworld.storage.folder import open_folder, translated
+from agentworld.storage.folder import open_folder, translate_errors
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
 _NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)
@@ -22,7 +22,7 @@ class ObjectStore:
 
     def __init__(self, url: str) -> None:
         self._display_url = redact(url)
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             self._folder = open_folder(url)
 
     def put(self, data: bytes) -> Digest:
@@ -32,13 +32,13 @@ class ObjectStore:
         """
         _check_size(data)
         digest = digest_bytes(data)
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             self._folder.write(_file(digest), data)
         return digest
 
     def get(self, digest: Digest) -> bytes:
         """The bytes of a digest; raises NotFound, and StoreError where they are others."""
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             try:
                 data = self._folder.read(_file(digest))
             except FileNotFoundError as error:
@@ -55,12 +55,12 @@ class ObjectStore:
 
     def has(self, digest: Digest) -> bool:
         """Whether there are bytes of this name, damaged or not."""
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             return self._folder.has(_file(digest))
 
     def erase(self, digest: Digest) -> None:
         """Takes an object away; what is gone already stays gone."""
-        with translated(self._display_url), suppress(FileNotFoundError):
+        with translate_errors(self._display_url), suppress(FileNotFoundError):
             self._folder.remove(_file(digest))
 
 
@@ -69,7 +69,7 @@ class WriteOnce:
 
     def __init__(self, url: str) -> None:
         self._display_url = redact(url)
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             self._folder = open_folder(url)
 
     def put(self, name: str, data: bytes) -> None:
@@ -77,9 +77,9 @@ class WriteOnce:
         for more than anybody reads.
         """
         _check_size(data)
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             try:
-                self._folder.create(_checked(name), data)
+                self._folder.create(_check_name(name), data)
             except FileExistsError as error:
                 if self._folder.read(name) != data:
                     raise Conflict(
@@ -89,9 +89,9 @@ class WriteOnce:
 
     def get(self, name: str) -> bytes:
         """The bytes of a name; raises NotFound."""
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             try:
-                return self._folder.read(_checked(name))
+                return self._folder.read(_check_name(name))
             except FileNotFoundError as error:
                 raise NotFound(
                     f"there is no {name} in {self._display_url}; check the name"
@@ -99,12 +99,12 @@ class WriteOnce:
 
     def names(self, prefix: str = "") -> list[str]:
         """The names that begin so, sorted; without orphans."""
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             return [name for name in self._folder.names(prefix) if _NAME.fullmatch(name)]
 
     def orphans(self) -> list[str]:
         """Files whose names nobody here gives: with blanks, of no UTF-8, of other characters."""
-        with translated(self._display_url):
+        with translate_errors(self._display_url):
             return [name for name in self._folder.names("") if not _NAME.fullmatch(name)]
 
 
@@ -120,7 +120,7 @@ def _file(digest: Digest) -> str:
     return f"{match[1]}/{match[1]}{match[2]}"
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise InputError(f"{name!r} is no name; give letters, digits, `._-` and `/` between them")
     return name

@@ -31,5 +31,5 @@ def read_private(path: Path) -> bytes:
 
 
 def _is_mounted(metadata: os.stat_result) -> bool:
-    ours = metadata.st_gid in {os.getegid(), *os.getgroups()}
-    return metadata.st_uid == 0 != os.geteuid() and ours
+    is_own_group = metadata.st_gid in {os.getegid(), *os.getgroups()}
+    return metadata.st_uid == 0 != os.geteuid() and is_own_group

@@ -41,7 +41,7 @@ def step_that_read(store: Path, step: str, **inputs: Digest) -> FinishedStep | N
     """The newest finished step of a kind with these inputs among its own."""
     steps = _load_receipts(store / "steps" / step).with_input(next(iter(inputs.items())))
     pairs = inputs.items()
-    return newest(each for each in steps if pairs <= each.receipt.inputs.items())
+    return newest(step for step in steps if pairs <= step.receipt.inputs.items())
 
 
 def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
@@ -70,18 +70,18 @@ class _Receipts:
         self._by_input: dict[tuple[str, Digest], list[FinishedStep]] = {}
 
     def all(self) -> list[FinishedStep]:
-        self._look()
-        return [each for each in self._by_name.values() if _is_there(each)]
+        self._refresh()
+        return [step for step in self._by_name.values() if _is_there(step)]
 
     def with_output(self, output: Digest) -> list[FinishedStep]:
-        self._look()
-        return [each for each in self._by_output.get(output, ()) if _is_there(each)]
+        self._refresh()
+        return [step for step in self._by_output.get(output, ()) if _is_there(step)]
 
-    def with_input(self, one: tuple[str, Digest]) -> list[FinishedStep]:
-        self._look()
-        return [each for each in self._by_input.get(one, ()) if _is_there(each)]
+    def with_input(self, step_input: tuple[str, Digest]) -> list[FinishedStep]:
+        self._refresh()
+        return [step for step in self._by_input.get(step_input, ()) if _is_there(step)]
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Reads what was finished since."""
         names = os.listdir(self._folder) if self._folder.is_dir() else []
         for name in names:
@@ -92,8 +92,8 @@ class _Receipts:
     def _add(self, step: FinishedStep) -> None:
         self._by_name[step.folder.name] = step
         self._by_output.setdefault(step.receipt.output, []).append(step)
-        for one in step.receipt.inputs.items():
-            self._by_input.setdefault(one, []).append(step)
+        for step_input in step.receipt.inputs.items():
+            self._by_input.setdefault(step_input, []).append(step)
 
 
 @cache

@@ -9,7 +9,7 @@ from agentworld.errors import NotFound, StoreError
 from agentworld.records.base import digest_json
 from agentworld.storage.address import redact
 from agentworld.storage.bases import path_in
-from agentworld.storage.folder import TIME_FIELDS, translated
+from agentworld.storage.folder import TIME_FIELDS, translate_errors
 
 _PIECE_BYTES = 8 << 20
 _OF_CONTENT = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
@@ -25,7 +25,7 @@ class RemoteModel:
 
     def stamp(self) -> str:
         """The names, sizes, checksums and times of all objects."""
-        with translated(self.address):
+        with translate_errors(self.address):
             objects = self._list()
         if not objects:
             raise NotFound(f"{self.address} holds no files; name the folder of a whole model")
@@ -39,7 +39,7 @@ class RemoteModel:
 
     def fetch(self, folder: Path) -> None:
         """Copies the objects that are not here whole."""
-        with translated(self.address):
+        with translate_errors(self.address):
             for name, info in self._list().items():
                 path = path_in(folder, name, self.address)
                 self._copy(name, int(str(info["size"])), path)

@@ -21,7 +21,7 @@ from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.records.base import Digest, digest_bytes, digest_file
 from agentworld.records.checkpoint import ArtifactManifest, model_files
 from agentworld.records.file import input_errors, read_regular, sync
-from agentworld.records.progress import Count, Tick, no_tick
+from agentworld.records.progress import OnProgress, ProgressCounter, ignore_progress
 from agentworld.records.report import Report, WorldModelReport, read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.validation import Validation
@@ -74,13 +74,13 @@ class PinnedSimulator(NamedTuple):
     def world_report(self) -> WorldModelReport | None:
         """The evaluation of its weights that was attached last."""
         reports = self._newest_first()
-        return next((each for each in reports if isinstance(each, WorldModelReport)), None)
+        return next((report for report in reports if isinstance(report, WorldModelReport)), None)
 
     @property
     def validation(self) -> Validation | None:
         """What the evaluation that was attached last says of it; null without any."""
-        validations = (each.validation(self._subjects) for each in self._newest_first())
-        return next((each for each in validations if each), None)
+        validations = (report.validation(self._subjects) for report in self._newest_first())
+        return next((validation for validation in validations if validation), None)
 
     def attach(self, report: Report) -> None:
         """Adds an evaluation; raises InputError where it is about something else."""
@@ -92,7 +92,7 @@ class PinnedSimulator(NamedTuple):
             )
         _freeze(self.folder, f"reports/{_hex(report.digest)}.json", report.canonical)
 
-    def verify(self, tick: Tick = no_tick) -> None:
+    def verify(self, on_progress: OnProgress = ignore_progress) -> None:
         """Raises EvidenceError naming the first file that is not as it was pinned or attached."""
         for path in self._report_files:
             if _digest(path) != f"sha256:{path.stem}":
@@ -100,7 +100,7 @@ class PinnedSimulator(NamedTuple):
         if self.manifest.artifact is None:
             return
         try:
-            ArtifactManifest(files=self.manifest.files).verify(self.model, tick)
+            ArtifactManifest(files=self.manifest.files).verify(self.model, on_progress)
             check_safe(self.model)
         except InputError as error:
             raise EvidenceError(str(error)) from error
@@ -126,14 +126,18 @@ class SimulatorStore:
     def __init__(self, store: Path) -> None:
         self._root = store / "simulators"
 
-    def take_in(self, model: Path, tick: Tick = no_tick) -> ArtifactManifest:
+    def import_model(
+        self, model: Path, on_progress: OnProgress = ignore_progress
+    ) -> ArtifactManifest:
         """Copies a model's files into the store; raises InputError for one that is not safe."""
         check_safe(model)
         files = model_files(model)
         # Each file is read where it lies, and once more as it was written or found here.
-        count = Count(tick, 2 * sum(path.stat().st_size for path in files.values()))
+        counter = ProgressCounter(
+            on_progress, 2 * sum(path.stat().st_size for path in files.values())
+        )
         return ArtifactManifest(
-            files={name: self._take_in(path, count) for name, path in files.items()}
+            files={name: self._import_file(path, counter) for name, path in files.items()}
         )
 
     def keep(self, manifest: SimulatorManifest) -> PinnedSimulator:
@@ -158,11 +162,11 @@ class SimulatorStore:
         folders = self._folders(_hex(start)) if _START.fullmatch(_hex(start)) else []
         if not folders:
             digests = [f"sha256:{folder.name}" for folder in self._folders()]
-            there = ", ".join(digests) or "none yet; run `agentworld demo`"
-            raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {there}")
+            names = ", ".join(digests) or "none yet; run `agentworld demo`"
+            raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {names}")
         if len(folders) > 1:
-            several = ", ".join(f"sha256:{folder.name}" for folder in folders)
-            raise InputError(f"{start} is the start of {several}; write more of it")
+            matches = ", ".join(f"sha256:{folder.name}" for folder in folders)
+            raise InputError(f"{start} is the start of {matches}; write more of it")
         return PinnedSimulator.read(folders[0])
 
     def _folders(self, start: str = "") -> list[Path]:
@@ -174,14 +178,14 @@ class SimulatorStore:
     def _file(self, digest: Digest) -> Path:
         return self._root / "files" / _hex(digest)
 
-    def _take_in(self, path: Path, count: Count) -> Digest:
-        digest = digest_file(path, count.add)
+    def _import_file(self, path: Path, counter: ProgressCounter) -> Digest:
+        digest = digest_file(path, counter.add)
         target = self._file(digest)
-        if target.is_file() and digest_file(target, count.add) == digest:
+        if target.is_file() and digest_file(target, counter.add) == digest:
             return digest
         with self._draft() as draft:
             shutil.copyfile(path, draft)
-            if digest_file(draft, count.add) != digest:
+            if digest_file(draft, counter.add) != digest:
                 raise InputError(f"{path} was changed while it was read; let it rest and try again")
             draft.chmod(_READ_ONLY)
             sync(draft)

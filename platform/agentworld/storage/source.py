@@ -21,7 +21,7 @@ from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import open_regular
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.storage.address import redact
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _LOCAL = "file://"
 _WEB = ("http://", "https://")
 _LINES = Kinds[Callable[[str], Iterator[bytes]]](
     group="agentworld.sources",
-    what="source of recordings",
+    noun="source of recordings",
     attribute="read_lines",
     modules={
         "ledger": "agentworld.operations.recorded_episodes",
@@ -72,8 +72,8 @@ class SourceFile(NamedTuple):
         """Its form, such as `.jsonl`, whatever its compression; empty where it has none."""
         if _kind_of(self.address):
             return ".jsonl"
-        suffixes = [each.lower() for each in Path(self.path).suffixes]
-        return next((each for each in reversed(suffixes) if each not in _COMPRESSIONS), "")
+        suffixes = [suffix.lower() for suffix in Path(self.path).suffixes]
+        return next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSIONS), "")
 
     @property
     def path(self) -> str:
@@ -104,7 +104,7 @@ class SourceFile(NamedTuple):
                 sha256.update(piece)
         return "sha256:" + sha256.hexdigest()
 
-    def beside(self, path: str) -> "SourceFile":
+    def sibling(self, path: str) -> "SourceFile":
         """The file at a path that begins in this one's folder; it may not be there."""
         folder, name = self.address.rpartition("/")[0], path
         while name.startswith("../"):
@@ -177,12 +177,12 @@ class ReadProgress:
     its size.
     """
 
-    def __init__(self, files: Sequence[SourceFile], tick: Tick) -> None:
+    def __init__(self, files: Sequence[SourceFile], on_progress: OnProgress) -> None:
         self._files = [file._replace(meter=Meter()) for file in files]
         self._before = [0, *accumulate(file.size for file in files)]
-        self._tick = tick
+        self._on_progress = on_progress
 
-    def metered(self, number: int) -> SourceFile:
+    def with_meter(self, number: int) -> SourceFile:
         """A file, which tells what is read of it."""
         return self._files[number]
 
@@ -190,11 +190,11 @@ class ReadProgress:
         """All files before this one are read, and this one as far as it tells."""
         total = self._before[-1]
         if not total:
-            self._tick(number, len(self._files))
+            self._on_progress(number, len(self._files))
             return
         file = self._files[number] if number < len(self._files) else None
         part = min(file.size, file.meter.num_bytes) if file and file.meter else 0
-        self._tick(self._before[number] + part, total)
+        self._on_progress(self._before[number] + part, total)
 
 
 class _Lines(io.RawIOBase):
@@ -234,7 +234,7 @@ def files_of(source: str) -> list[SourceFile]:
                 details = filesystem.find(path, detail=True)
                 sizes = {name: details[name].get("size") for name in sorted(details)}
         paths = [*sizes]
-        addresses = [filesystem.unstrip_protocol(each) for each in paths]
+        addresses = [filesystem.unstrip_protocol(path) for path in paths]
     except (OSError, ValueError, ImportError) as error:
         problem = redact(f"cannot read {source}: {error}; check the address")
         raise InputError(problem) from error
@@ -243,11 +243,11 @@ def files_of(source: str) -> list[SourceFile]:
         # A query may be a signature, which is another one every day.
         names = [(path.partition("?")[0] if is_web else path).rpartition("/")[2]]
     else:
-        names = [each.removeprefix(path.rstrip("/") + "/") for each in paths]
-        names = [redact(each) for each in names] if is_web else names
+        names = [full_path.removeprefix(path.rstrip("/") + "/") for full_path in paths]
+        names = [redact(name) for name in names] if is_web else names
     whole = zip(addresses, names, (size or 0 for size in sizes.values()), strict=True)
-    files = [SourceFile(*each) for each in whole]
-    recordings = [each for each in files if paths == [path] or _may_be_recording(each.path)]
+    files = [SourceFile(*fields) for fields in whole]
+    recordings = [file for file in files if paths == [path] or _may_be_recording(file.path)]
     if not recordings:
         problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
         raise InputError(problem)
@@ -268,7 +268,7 @@ def _may_be_recording(name: str) -> bool:
 
 def digest_of(source: str) -> Digest:
     """Of the content of all files of a source, by their names."""
-    return digest_json({each.name: _digest(each) for each in files_of(source)})
+    return digest_json({file.name: _digest(file) for file in files_of(source)})
 
 
 def _digest(file: SourceFile) -> Digest:

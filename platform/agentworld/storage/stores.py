@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
 from agentworld.storage.address import redact
-from agentworld.storage.working_copy import copy_of, there
+from agentworld.storage.working_copy import address_of, copy_of
 
 _PREFIX = "AGENTWORLD_"
 
@@ -41,8 +41,8 @@ class Stores(BaseSettings):
             )
         urls = {
             "ledger_url": f"sqlite:///{whole / 'ledger.db'}",
-            "objects_url": there(str(whole / "objects")),
-            "mirror_url": there(str(whole / "mirror")),
+            "objects_url": address_of(str(whole / "objects")),
+            "mirror_url": address_of(str(whole / "mirror")),
         }
         keys = Path(settings.pop("keys", whole / "keys"))
         # Checked by nobody, for all are texts: to read the environment anew takes a millisecond.
@@ -51,7 +51,9 @@ class Stores(BaseSettings):
     @classmethod
     def objects_url_of(cls, folder: Path) -> str:
         """Where the long texts and reports of a store are."""
-        return cls.from_environment().get("objects_url") or there(str(folder.resolve() / "objects"))
+        return cls.from_environment().get("objects_url") or address_of(
+            str(folder.resolve() / "objects")
+        )
 
     @classmethod
     def keys_of(cls, folder: Path) -> Path:

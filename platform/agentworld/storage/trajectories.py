@@ -47,11 +47,11 @@ def read_collected(folder: Path) -> Collected:
     """The manifest of a folder of trajectories; raises InputError where a file differs from it."""
     if not (folder / MANIFEST).is_file():
         return _manifest_of(folder)
-    collected = Collected.read(folder / MANIFEST)
-    for name, digest in collected.chunks.items():
+    manifest = Collected.read(folder / MANIFEST)
+    for name, digest in manifest.chunks.items():
         if not (folder / name).is_file() or digest_file(folder / name) != digest:
             raise InputError(f"{folder / name} is not the file of {MANIFEST}; collect it again")
-    return collected
+    return manifest
 
 
 def domains_in(folder: Path) -> tuple[str, ...]:
@@ -81,13 +81,15 @@ def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
     try:
         return Trajectory.model_validate_json(line)
     except ValidationError as error:
-        where = place()
+        location = place()
         if _is_evaluation_row(line):
             raise InputError(
-                f"{where} is a row of AgentWorldBench, which is for evaluation alone; take its file"
-                " away, and name it in prepare.benchmarks"
+                f"{location} is a row of AgentWorldBench, which is for evaluation alone; take its"
+                " file away, and name it in prepare.benchmarks"
             ) from error
-        raise InputError(f"{where} is no trajectory: {_problem_of(error)}; correct it") from error
+        raise InputError(
+            f"{location} is no trajectory: {_problem_of(error)}; correct it"
+        ) from error
 
 
 def _problem_of(error: ValidationError) -> str:

@@ -54,7 +54,7 @@ def num_parameters(folder: Path) -> int:
     files = [path for path in model_files(folder).values() if path.suffix == WEIGHTS]
     if not files:
         raise InputError(f"{folder} has no safetensors weights; name the folder of a whole model")
-    return sum(prod(each.shape) for path in files for each in read_tensors(path).values())
+    return sum(prod(tensor.shape) for path in files for tensor in read_tensors(path).values())
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -64,17 +64,17 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         header = file.read(length) if length <= _MOST_BYTES else b""
     try:
-        entries = json.loads(header.decode(), object_pairs_hook=_once)
+        entries = json.loads(header.decode(), object_pairs_hook=_reject_duplicates)
         entries.pop(_METADATA, None)
         # One by one: of a million that are wrong the first is enough.
         tensors = {name: Tensor.model_validate(tensor) for name, tensor in entries.items()}
         _check_places(tensors, num_bytes - _LENGTH_BYTES - length)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is no safetensors file ({_why(error)}); restore it") from error
+        raise InputError(f"{path} is no safetensors file ({_reason(error)}); restore it") from error
     return tensors
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Of two tensors of one name another reader may take the other."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -85,7 +85,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _check_places(tensors: Mapping[str, Tensor], num_bytes: int) -> None:
     """Raises ValueError where tensors overlap, leave a gap, or are not as long as their shapes."""
     end = 0
-    for name, tensor in sorted(tensors.items(), key=lambda each: each[1].data_offsets):
+    for name, tensor in sorted(tensors.items(), key=lambda item: item[1].data_offsets):
         begin, after = tensor.data_offsets
         bits = _BITS.get(tensor.dtype)
         if bits is None:
@@ -97,7 +97,7 @@ def _check_places(tensors: Mapping[str, Tensor], num_bytes: int) -> None:
         raise ValueError(f"it has {num_bytes} bytes of tensors and should have {end}")
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return first_problem(error)
     return str(error) if isinstance(error, ValueError) else type(error).__name__

@@ -22,7 +22,7 @@ from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_bytes
 from agentworld.records.file import read_regular, write_whole
 from agentworld.storage.address import redact
-from agentworld.storage.folder import TIME_FIELDS, translated
+from agentworld.storage.folder import TIME_FIELDS, translate_errors
 
 _ORIGIN = ".origin"
 _LOCK = ".lock"
@@ -52,63 +52,63 @@ class WorkingCopy:
     def __init__(self, root: Path, url: str) -> None:
         self.root = root
         self.url = url
-        with translated(redact(url)):
+        with translate_errors(redact(url)):
             self._system, base = url_to_fs(url, use_listings_cache=False)
         self._base = base.rstrip("/")
         self._stamps: dict[str, _Stamp] = {}
 
-    def here(self, word: str) -> str:
+    def to_path(self, word: str) -> str:
         """An address in the bucket as the path of its copy; any other word as it is."""
         if word != self.url and not word.startswith(f"{self.url}/"):
             return word
         return str(self._path(word.removeprefix(self.url).strip("/")))
 
-    def there(self, word: str) -> str:
+    def to_address(self, word: str) -> str:
         """The path of a copy as its address in the bucket; any other word as it is."""
         if not Path(word).is_relative_to(self.root):
             return word
         return f"{self.url}/{self._name(Path(word))}".rstrip("/")
 
-    def bring(self, *paths: Path, only: re.Pattern[str] | None = None) -> None:
+    def download(self, *paths: Path, only: re.Pattern[str] | None = None) -> None:
         """Brings the files at and under these paths that are not as the bucket has them.
 
         `only` is for their names from the copy's root on.
         """
-        with translated(redact(self.url)), self._alone():
+        with translate_errors(redact(self.url)), self._hold_lock():
             objects = {
                 name: info for path in paths for name, info in self._list_objects(path).items()
             }
             names = [name for name in objects if only is None or only.fullmatch(name)]
             others = [name for name in names if not _is_of(objects[name], self._path(name))]
-            _each(lambda name: self._bring(name, objects[name]), others)
+            _run_all(lambda name: self._download(name, objects[name]), others)
 
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
-        with translated(redact(self.url)):
-            names = [self._name(path) for each in paths for path in _files(each)]
+        with translate_errors(redact(self.url)):
+            names = [self._name(path) for parent in paths for path in _files(parent)]
             last = [name for name in names if name.rpartition("/")[2] in _LAST]
-            _each(self._put, [name for name in names if name not in last])
-            _each(self._put, last)
+            _run_all(self._put, [name for name in names if name not in last])
+            _run_all(self._put, last)
 
     def prune(self, folder: Path) -> None:
         """Takes away from the bucket what is not in this folder, and what vouches for it first."""
-        with translated(redact(self.url)):
+        with translate_errors(redact(self.url)):
             orphans = [name for name in self._list_objects(folder) if not self._path(name).exists()]
             for name in sorted(orphans, key=lambda name: name.rpartition("/")[2] not in _LAST):
                 self._system.rm_file(f"{self._base}/{name}")
 
     def has(self, path: Path) -> bool:
         """Whether the bucket has this file."""
-        with translated(redact(self.url)):
+        with translate_errors(redact(self.url)):
             return self._name(path) in self._list_objects(path)
 
     def _list_objects(self, path: Path) -> dict[str, _Info]:
         """The objects at and under a path, by name, and what their driver tells of each."""
-        at = f"{self._base}/{self._name(path)}".rstrip("/")
-        objects = self._system.find(at, detail=True)
+        address = f"{self._base}/{self._name(path)}".rstrip("/")
+        objects = self._system.find(address, detail=True)
         return {name.removeprefix(f"{self._base}/"): info for name, info in objects.items()}
 
-    def _bring(self, name: str, info: _Info) -> None:
+    def _download(self, name: str, info: _Info) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.draft")
@@ -144,7 +144,7 @@ class WorkingCopy:
         return "" if path == self.root else path.relative_to(self.root).as_posix()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         """Among the processes of this machine, each of which needs the same."""
         with (self.root / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -170,7 +170,7 @@ def open_copy(url: str, scratch: Path) -> WorkingCopy:
         raise InputError(
             f"{root} is not this user's; set AGENTWORLD_SCRATCH to a folder of your own"
         ) from error
-    return _opened(root, url)
+    return _open_at(root, url)
 
 
 def copy_of(path: Path) -> WorkingCopy | None:
@@ -178,14 +178,14 @@ def copy_of(path: Path) -> WorkingCopy | None:
     for folder in (path, *path.parents):
         if (folder / _ORIGIN).is_file():
             url = read_regular(folder / _ORIGIN).decode()
-            return _opened(folder, url) if folder.name == _folder_of(url) else None
+            return _open_at(folder, url) if folder.name == _folder_of(url) else None
     return None
 
 
-def there(path: str) -> str:
+def address_of(path: str) -> str:
     """The address of what lies in a working copy; any other path as it is."""
     copy = copy_of(Path(path))
-    return copy.there(path) if copy else path
+    return copy.to_address(path) if copy else path
 
 
 def _folder_of(url: str) -> str:
@@ -195,14 +195,14 @@ def _folder_of(url: str) -> str:
 
 
 @cache
-def _opened(root: Path, url: str) -> WorkingCopy:
+def _open_at(root: Path, url: str) -> WorkingCopy:
     return WorkingCopy(root, url)
 
 
 def _files(path: Path) -> list[Path]:
     """Those that are meant to stay."""
     paths = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [each for each in paths if each.is_file() and not is_draft(each.relative_to(path))]
+    return [file for file in paths if file.is_file() and not is_draft(file.relative_to(path))]
 
 
 def is_draft(path: Path) -> bool:
@@ -219,29 +219,31 @@ def _is_of(info: _Info, path: Path) -> bool:
     """Whether a file is there, and the object's; by its size alone where nobody tells a time."""
     if not path.exists():
         return False
-    metadata, modified = path.stat(), _modified(info)
-    if metadata.st_size != info["size"] or modified is None:
+    metadata, modified_at = path.stat(), _modified_at(info)
+    if metadata.st_size != info["size"] or modified_at is None:
         return metadata.st_size == info["size"]
     # Times are whole seconds: what was brought right away may have been changed in the same one.
-    is_settled = metadata.st_size > _SMALL_BYTES or metadata.st_ctime - modified > _SETTLED_SECONDS
-    return is_settled and abs(metadata.st_mtime - modified) < _ROUNDING
+    is_settled = (
+        metadata.st_size > _SMALL_BYTES or metadata.st_ctime - modified_at > _SETTLED_SECONDS
+    )
+    return is_settled and abs(metadata.st_mtime - modified_at) < _ROUNDING
 
 
 def _date(path: Path, info: _Info) -> None:
     """Gives a file its object's time: which of several is the newest is asked of files, too."""
-    if (modified := _modified(info)) is not None:
-        os.utime(path, (modified, modified))
+    if (modified_at := _modified_at(info)) is not None:
+        os.utime(path, (modified_at, modified_at))
 
 
-def _modified(info: _Info) -> float | None:
+def _modified_at(info: _Info) -> float | None:
     """When an object was put there, in seconds since the epoch; null where nobody tells."""
-    modified = next((info[name] for name in TIME_FIELDS if name in info), None)
-    if isinstance(modified, datetime):
-        return modified.timestamp()
-    return modified if isinstance(modified, float) else None
+    modified_at = next((info[name] for name in TIME_FIELDS if name in info), None)
+    if isinstance(modified_at, datetime):
+        return modified_at.timestamp()
+    return modified_at if isinstance(modified_at, float) else None
 
 
-def _each(work: Callable[[str], None], names: Iterable[str]) -> None:
+def _run_all(work: Callable[[str], None], names: Iterable[str]) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for done in [pool.submit(work, name) for name in names]:
             done.result()

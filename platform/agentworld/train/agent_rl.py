@@ -14,15 +14,15 @@ from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.message import Message
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.task import Task
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
-from agentworld.train.rollout import Policy, Rollout, roll_out_all
+from agentworld.train.rollout import Policy, Rollout, rollout_all
 from agentworld.train.save import save_checkpoint
-from agentworld.train.trainer import Ticking
+from agentworld.train.trainer import TrainerProgress
 
 _MASKED = "masked_steps"
 _MAX_OBSERVATION_TOKENS = 64
@@ -39,7 +39,7 @@ class Practice(NamedTuple):
 
 
 def run(
-    recipe: AgentRecipe, parent: Parent, practice: Practice, out: Path, tick: Tick
+    recipe: AgentRecipe, parent: Parent, practice: Practice, out: Path, on_progress: OnProgress
 ) -> Checkpoint:
     """Trains from `parent` in the simulator; writes `out/model`."""
     language_model = load_model(parent)
@@ -51,8 +51,8 @@ def run(
 
         def play(prompts: Sequence[Sequence[Message]], trainer: GRPOTrainer) -> dict[str, object]:
             batch = [tasks[prompt[0]["content"]] for prompt in prompts]
-            acting = replace(policy, step=trainer.state.global_step)
-            return _columns(runner.run(roll_out_all(acting, practice.world, batch)))
+            current_policy = replace(policy, step=trainer.state.global_step)
+            return _columns(runner.run(rollout_all(current_policy, practice.world, batch)))
 
         trainer = GRPOTrainer(
             model=language_model.model,
@@ -61,7 +61,7 @@ def run(
             rollout_func=play,
             args=group_config(recipe.rl, out, max_completion_tokens=most_tokens),
             train_dataset=Dataset.from_list([{"prompt": _prompt(words)} for words in tasks]),
-            callbacks=[Ticking(tick)],
+            callbacks=[TrainerProgress(on_progress)],
         )
         train_to_end(trainer)
     return save_checkpoint(
@@ -117,5 +117,5 @@ def _reward(
 
 def _metrics(trainer: GRPOTrainer) -> dict[str, float]:
     """Rewards, and the steps of all episodes whose observations the simulator is not sure of."""
-    masked = sum(float(entry.get(_MASKED, 0)) for entry in trainer.state.log_history)
-    return {**mean_reward(trainer), _MASKED: masked}
+    num_masked = sum(float(entry.get(_MASKED, 0)) for entry in trainer.state.log_history)
+    return {**mean_reward(trainer), _MASKED: num_masked}

@@ -11,7 +11,7 @@ from agentworld.errors import InputError
 from agentworld.records.message import Message
 from agentworld.rendering.messages import exchange
 from agentworld.train.answer_spans import MARKS, end_of_answer, render
-from agentworld.train.chat_template import refused
+from agentworld.train.chat_template import refuse_failures
 from agentworld.train.encode import Conversation, encode
 
 _ANSWERS = ("the first answer", "three words here")
@@ -40,7 +40,7 @@ def mark_answers(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     if not has_generation_markers(tokenizer.chat_template):
         with suppress(ValueError):  # of no family that TRL knows
             tokenizer.chat_template = get_training_chat_template(tokenizer)
-    with refused(folder):
+    with refuse_failures(folder):
         _check_distinct(tokenizer)
         if has_generation_markers(tokenizer.chat_template):
             _take_out_loose_marks(tokenizer)

@@ -22,7 +22,7 @@ MARKS = "{% generation %} and {% endgeneration %}"
 _THOUGHT_END = "</think>"
 
 
-class Rendered(NamedTuple):
+class RenderedConversation(NamedTuple):
     """A conversation as a model reads it."""
 
     text: str
@@ -32,7 +32,7 @@ class Rendered(NamedTuple):
 
 def render(
     tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], targets: Sequence[int]
-) -> Iterator[Rendered]:
+) -> Iterator[RenderedConversation]:
     """Of a conversation, with the answers at these places among the assistant's.
 
     Templates that leave out of the history what they write around the last answer, as a thought,
@@ -42,13 +42,13 @@ def render(
     if has_generation_markers(tokenizer.chat_template):
         yield _render_marked(tokenizer, messages, targets)
         return
-    places = [place for place, each in enumerate(messages) if each["role"] == "assistant"]
+    places = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
     places = [places[target] for target in targets]
     end = end_of_answer(tokenizer)
     text = _render(tokenizer, messages)
     spans = [_span(tokenizer, messages, place, text, end) for place in places]
     if None not in spans:
-        yield Rendered(text, tuple(span for span in spans if span))
+        yield RenderedConversation(text, tuple(span for span in spans if span))
         return
     for place in places:
         text = _render(tokenizer, messages[: place + 1])
@@ -59,12 +59,12 @@ def render(
                 f" its prompt; put {MARKS} around the assistant's text in it, or name another as"
                 " model.chat_template in the recipe"
             )
-        yield Rendered(text, (span,))
+        yield RenderedConversation(text, (span,))
 
 
 def _render_marked(
     tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], targets: Sequence[int]
-) -> Rendered:
+) -> RenderedConversation:
     """Marks without anything between them are of one answer, such as a thought and its end."""
     (text,), (marks,) = render_jinja_template(
         [list(messages)],
@@ -76,7 +76,9 @@ def _render_marked(
     for start, end in marks:
         follows = answers and answers[-1][1] == start
         answers.append((answers.pop()[0] if follows else start, end))
-    return Rendered(text, tuple(span for place, span in enumerate(answers) if place in targets))
+    return RenderedConversation(
+        text, tuple(span for place, span in enumerate(answers) if place in targets)
+    )
 
 
 def end_of_answer(tokenizer: PreTrainedTokenizerFast) -> str:

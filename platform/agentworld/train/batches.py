@@ -47,7 +47,7 @@ class TokenBatches(Sampler[list[int]]):
         rng = random.Random(seed)
         passes = [self._one_epoch(rng) for _ in range(math.ceil(epochs))]
         num_batches = max(1, round(len(passes[0]) * epochs))
-        self._batches = [batch for one in passes for batch in one][:num_batches]
+        self._batches = [batch for epoch in passes for batch in epoch][:num_batches]
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -59,8 +59,8 @@ class TokenBatches(Sampler[list[int]]):
         order = rng.sample(range(len(self._lengths)), len(self._lengths))
         batches: list[list[int]] = []
         for start in range(0, len(order), _SORTED_TOGETHER):
-            together = order[start : start + _SORTED_TOGETHER]
-            batches += self._cut(sorted(together, key=self._lengths.__getitem__))
+            window = order[start : start + _SORTED_TOGETHER]
+            batches += self._cut(sorted(window, key=self._lengths.__getitem__))
         rng.shuffle(batches)
         return batches
 

@@ -19,7 +19,7 @@ _CONVERSATION = [
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """The tokenizer of a model's folder; raises InputError."""
-    with refused(folder):
+    with refuse_failures(folder):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             folder, local_files_only=True
         )
@@ -30,12 +30,12 @@ def check_renders(folder: Path, tokenizer: PreTrainedTokenizerBase) -> None:
     """Raises InputError where its template makes none of a system's and a user's message, which is
     what a world is asked with: where it reaches for Python, or knows no system.
     """
-    with refused(folder):
+    with refuse_failures(folder):
         tokenizer.apply_chat_template(_CONVERSATION, tokenize=False, add_generation_prompt=True)
 
 
 @contextmanager
-def refused(folder: Path) -> Iterator[None]:
+def refuse_failures(folder: Path) -> Iterator[None]:
     """Raises InputError for whatever a tokenizer or its template raises; MemoryError as it is."""
     try:
         yield

@@ -17,9 +17,9 @@ def compile_layers(model: PreTrainedModel) -> None:
     """
     if not torch.cuda.is_available():
         _check_compiler()
-    repeated = set(model._no_split_modules or ())
+    layer_classes = set(model._no_split_modules or ())
     for module in model.modules():
-        if type(module).__name__ in repeated:
+        if type(module).__name__ in layer_classes:
             # Batches have many shapes: one code for all of them.
             module.compile(dynamic=True)
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import with_thought, world_messages
-from agentworld.train.answer_spans import Rendered, render
+from agentworld.train.answer_spans import RenderedConversation, render
 
 _ROWS_AT_ONCE = 1_000
 
@@ -39,7 +39,7 @@ def whole_episode(sample: Sample) -> Conversation:
     return Conversation(messages, sample.targets)
 
 
-def one_turn_each(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversation]:
+def split_turns(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversation]:
     """A conversation for each target turn, whose answer begins with a thought."""
     for target in sample.targets:
         turn = sample.turns[target]
@@ -69,39 +69,47 @@ def encode(
     Raises InputError where the tokenizer's template neither marks answers nor shows where they are.
     """
     remaining = chain.from_iterable(
-        render(tokenizer, each.messages, each.targets) for each in conversations
+        render(tokenizer, conversation.messages, conversation.targets)
+        for conversation in conversations
     )
     while batch := list(islice(remaining, _ROWS_AT_ONCE)):
         texts = [rendered.text for rendered in batch]
-        encoded = tokenizer(texts, add_special_tokens=False, verbose=False)
-        assert encoded.encodings is not None  # the tokenizer is a fast one
-        for rendered, encoding in zip(batch, encoded.encodings, strict=True):
+        batch_encoding = tokenizer(texts, add_special_tokens=False, verbose=False)
+        assert batch_encoding.encodings is not None  # the tokenizer is a fast one
+        for rendered, encoding in zip(batch, batch_encoding.encodings, strict=True):
             yield _row(tokenizer, rendered, encoding)
 
 
-def _row(tokenizer: PreTrainedTokenizerFast, rendered: Rendered, encoding: Encoding) -> Row:
+def _row(
+    tokenizer: PreTrainedTokenizerFast, rendered: RenderedConversation, encoding: Encoding
+) -> Row:
     """A token that is not wholly within an answer is no target, for an engine never writes it."""
     offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     is_target = np.zeros(len(offsets), dtype=np.bool_)
     is_cut = False
     for start, end in rendered.answers:
         is_target |= (offsets[:, 0] >= start) & (offsets[:, 1] <= end)
-        is_cut |= any(((offsets[:, 0] < at) & (offsets[:, 1] > at)).any() for at in (start, end))
+        is_cut |= any(
+            ((offsets[:, 0] < boundary) & (offsets[:, 1] > boundary)).any()
+            for boundary in (start, end)
+        )
     row = Row(np.array(encoding.ids, dtype=np.int32), is_target)
     return (_row_of_pieces(tokenizer, rendered) or row) if is_cut else row
 
 
-def _row_of_pieces(tokenizer: PreTrainedTokenizerFast, rendered: Rendered) -> Row | None:
+def _row_of_pieces(
+    tokenizer: PreTrainedTokenizerFast, rendered: RenderedConversation
+) -> Row | None:
     """Prompts and answers encoded apart, as an engine has them, where one token would be of both.
 
     Null for a tokenizer that writes pieces otherwise than the whole.
     """
-    ends = [0, *(at for span in rendered.answers for at in span), len(rendered.text)]
+    ends = [0, *(boundary for span in rendered.answers for boundary in span), len(rendered.text)]
     pieces = [rendered.text[start:end] for start, end in pairwise(ends)]
     ids = tokenizer(pieces, add_special_tokens=False, verbose=False)["input_ids"]
     if "".join(tokenizer.batch_decode(ids)) != rendered.text:
         return None
     is_target = [place % 2 == 1 for place, piece in enumerate(ids) for _ in piece]
     return Row(
-        np.array([each for piece in ids for each in piece], dtype=np.int32), np.array(is_target)
+        np.array([token for piece in ids for token in piece], dtype=np.int32), np.array(is_target)
     )

@@ -63,10 +63,10 @@ def _attempts_of_each(recipe: GroupRlRecipe, processes: int) -> int:
 def mean_reward(trainer: GRPOTrainer) -> dict[str, float]:
     """The mean reward of the first and of the last tenth of the steps."""
     rewards = [float(entry["reward"]) for entry in trainer.state.log_history if "reward" in entry]
-    some = max(1, len(rewards) // 10)
+    tenth = max(1, len(rewards) // 10)
     if not rewards:
         return {}
     return {
-        "first_reward": sum(rewards[:some]) / some,
-        "last_reward": sum(rewards[-some:]) / some,
+        "first_reward": sum(rewards[:tenth]) / tenth,
+        "last_reward": sum(rewards[-tenth:]) / tenth,
     }

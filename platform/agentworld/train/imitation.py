@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentworld.recipes.train import AgentRecipe
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.trajectory import Trajectory
 from agentworld.rendering.messages import agent_messages
 from agentworld.storage.trajectories import read_trajectories
@@ -18,13 +18,13 @@ from agentworld.train.trainer import train_rows
 
 
 def run(
-    recipe: AgentRecipe, trajectories: Path, parent: Parent, out: Path, tick: Tick
+    recipe: AgentRecipe, trajectories: Path, parent: Parent, out: Path, on_progress: OnProgress
 ) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
     language_model = load_model(parent)
-    conversations = _pursuits(read_trajectories(trajectories), recipe.imitation_episodes)
+    conversations = _conversations(read_trajectories(trajectories), recipe.imitation_episodes)
     rows = fit(encode(language_model.tokenizer, conversations), recipe.imitation.sequence_tokens)
-    metrics = train_rows(language_model, recipe.imitation, rows, out, tick)
+    metrics = train_rows(language_model, recipe.imitation, rows, out, on_progress)
     return save_checkpoint(
         language_model,
         out,
@@ -35,16 +35,20 @@ def run(
     )
 
 
-def _pursuits(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
+def _conversations(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
     """Episodes with a task, good or bad, that a policy for training may see."""
-    pursuits = (each for each in trajectories if each.task is not None and not each.held_out)
-    for pursuit in islice(pursuits, num_episodes):
-        yield _actions_of(pursuit)
+    task_trajectories = (
+        trajectory
+        for trajectory in trajectories
+        if trajectory.task is not None and not trajectory.held_out
+    )
+    for trajectory in islice(task_trajectories, num_episodes):
+        yield _actions_of(trajectory)
 
 
-def _actions_of(pursuit: Trajectory) -> Conversation:
-    assert pursuit.task is not None
-    *_, last = pursuit.turns
-    messages = agent_messages(pursuit.task.instruction, pursuit.turns[:-1])
+def _actions_of(trajectory: Trajectory) -> Conversation:
+    assert trajectory.task is not None
+    *_, last = trajectory.turns
+    messages = agent_messages(trajectory.task.instruction, trajectory.turns[:-1])
     messages.append({"role": "assistant", "content": last.action})
-    return Conversation(messages, tuple(range(len(pursuit.turns))))
+    return Conversation(messages, tuple(range(len(trajectory.turns))))

@@ -108,12 +108,22 @@ def load_model(parent: Parent) -> LanguageModel:
 def _end_answers(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
     """Has an engine stop where the chat template ends an answer; a base may name another end."""
     end = end_of_answer(tokenizer)
-    last = next((each for each in tokenizer.all_special_tokens if end.endswith(each)), None)
+    last = next(
+        (
+            special_token
+            for special_token in tokenizer.all_special_tokens
+            if end.endswith(special_token)
+        ),
+        None,
+    )
     ends = model.generation_config.eos_token_id
     ends = ends if isinstance(ends, list) else [ends]
     token = tokenizer.convert_tokens_to_ids(last) if last else None
     if token is not None and token not in ends:
-        model.generation_config.eos_token_id = [token, *(each for each in ends if each is not None)]
+        model.generation_config.eos_token_id = [
+            token,
+            *(token_id for token_id in ends if token_id is not None),
+        ]
 
 
 def _unloadable(folder: Path, error: Exception) -> InputError:

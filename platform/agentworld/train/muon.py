@@ -22,12 +22,12 @@ class BatchedMuon(torch.optim.Muon):
                 self._step(group)
 
     def _step(self, group: dict[str, Any]) -> None:
-        alike: dict[tuple[int, ...], list[torch.Tensor]] = defaultdict(list)
+        by_shape: dict[tuple[int, ...], list[torch.Tensor]] = defaultdict(list)
         for weight in group["params"]:
             if weight.grad is not None:
-                alike[tuple(weight.shape)].append(weight)
-        for (rows, columns), weights in alike.items():
-            update = orthogonalized(self._update(weights, group), group)
+                by_shape[tuple(weight.shape)].append(weight)
+        for (rows, columns), weights in by_shape.items():
+            update = orthogonalize(self._update(weights, group), group)
             rate = group["lr"] * math.sqrt(max(1, rows / columns))
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(weights, update.float().unbind(), alpha=-rate)
@@ -43,7 +43,7 @@ class BatchedMuon(torch.optim.Muon):
         return torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
 
 
-def orthogonalized(update: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
+def orthogonalize(update: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
     """Newton-Schulz iteration on matrices (N, rows, columns), in bfloat16."""
     a, b, c = group["ns_coefficients"]
     is_tall = update.size(1) > update.size(2)

@@ -8,7 +8,7 @@ from pathlib import Path
 from agentworld.domains.base import TinyModel, domain_of
 from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
@@ -19,7 +19,7 @@ from agentworld.train.encode import (
     encode,
     encode_texts,
     fit,
-    one_turn_each,
+    split_turns,
     whole_episode,
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
@@ -42,14 +42,16 @@ def run(
     data: Path,
     parent: Parent | None,
     out: Path,
-    tick: Tick,
+    on_progress: OnProgress,
 ) -> Checkpoint:
     """Trains from `parent`, or a new model where there is none; writes `out/model`."""
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
-    tiny = [domain_of(name).tiny for name in dataset.domains]
-    language_model = load_model(parent) if parent else new_tiny_model(model, tiny, _texts(samples))
+    tiny_models = [domain_of(name).tiny for name in dataset.domains]
+    language_model = (
+        load_model(parent) if parent else new_tiny_model(model, tiny_models, _texts(samples))
+    )
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
     rows = on_rank_zero(
@@ -57,13 +59,15 @@ def run(
     )
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
-    texts = [] if is_warm else warm_up_rows(language_model, model, tiny)
+    texts = [] if is_warm else warm_up_rows(language_model, model, tiny_models)
     share = 0.0
     if texts:
-        once = recipe.model_copy(update={"epochs": 1.0})
+        one_epoch = recipe.model_copy(update={"epochs": 1.0})
         share = _num_tokens(texts) / (_num_tokens(texts) + recipe.epochs * _num_tokens(rows))
-        train_rows(language_model, once, texts, out / _WARM_UP, share_of(tick, 0, share))
-    metrics = train_rows(language_model, recipe, rows, out, share_of(tick, share, 1))
+        train_rows(
+            language_model, one_epoch, texts, out / _WARM_UP, share_of(on_progress, 0, share)
+        )
+    metrics = train_rows(language_model, recipe, rows, out, share_of(on_progress, share, 1))
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     return save_checkpoint(
         language_model,
@@ -77,18 +81,22 @@ def run(
 
 
 def new_tiny_model(
-    model: ModelRecipe, tiny: Sequence[TinyModel], texts: Iterable[str]
+    model: ModelRecipe, tiny_models: Sequence[TinyModel], texts: Iterable[str]
 ) -> LanguageModel:
     """A new model for these domains, whose tokenizer learns from these texts."""
-    pattern = "|".join(each.pattern for each in tiny)
+    pattern = "|".join(tiny_model.pattern for tiny_model in tiny_models)
     return new_model(model, train_tokenizer(texts, pattern, model.vocabulary_size))
 
 
 def warm_up_rows(
-    language_model: LanguageModel, model: ModelRecipe, tiny: Sequence[TinyModel]
+    language_model: LanguageModel, model: ModelRecipe, tiny_models: Sequence[TinyModel]
 ) -> list[Row]:
     """What a new model learns before it sees an episode."""
-    texts = [text for each in tiny for text in each.warm_up(model.num_warmup_texts, model.seed)]
+    texts = [
+        text
+        for tiny_model in tiny_models
+        for text in tiny_model.warm_up(model.num_warmup_texts, model.seed)
+    ]
     return list(encode_texts(language_model.tokenizer, texts)) if texts else []
 
 
@@ -107,4 +115,4 @@ def _texts(samples: list[Sample]) -> Iterator[str]:
 def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:
     if recipe.reasoning == "off":
         return [whole_episode(sample)]
-    return one_turn_each(sample, REASONERS[recipe.reasoning](recipe, sample))
+    return split_turns(sample, REASONERS[recipe.reasoning](recipe, sample))

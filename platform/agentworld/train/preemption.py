@@ -27,7 +27,7 @@ _NOTICES = (signal.SIGTERM, signal.SIGUSR1)
 def train_to_end(trainer: Trainer) -> None:
     """Trains from the newest whole checkpoint in its folder, if there is one; raises Preempted."""
     notice, folder = _Notice(), Path(trainer.args.output_dir)
-    trainer.add_callback(_Sealing())
+    trainer.add_callback(_ManifestCallback())
     trainer.add_callback(notice)
     # By its name: working copies of a bucket may lie elsewhere on each machine.
     name = on_rank_zero(lambda: newest_checkpoint(folder))
@@ -41,7 +41,7 @@ def train_to_end(trainer: Trainer) -> None:
     make_whole(trainer)
 
 
-class _Sealing(TrainerCallback):
+class _ManifestCallback(TrainerCallback):
     """Gives every checkpoint its manifest."""
 
     def on_train_begin(
@@ -75,17 +75,17 @@ class _Notice(TrainerCallback):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = [signal.signal(each, self._hear) for each in _NOTICES]
+        before = [signal.signal(notice, self._on_signal) for notice in _NOTICES]
         try:
             yield
         finally:
-            for each, handler in zip(_NOTICES, before, strict=True):
-                signal.signal(each, handler)
+            for notice, handler in zip(_NOTICES, before, strict=True):
+                signal.signal(notice, handler)
 
-    def _hear(self, *_: object) -> None:
+    def _on_signal(self, *_: object) -> None:
         self._is_signalled = True
-        for each in _NOTICES:
-            signal.signal(each, signal.SIG_DFL)
+        for notice in _NOTICES:
+            signal.signal(notice, signal.SIG_DFL)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object

@@ -58,7 +58,7 @@ class Rollout:
         self.is_target[len(self.is_target) - num_tokens :] = [0] * num_tokens
 
 
-class Act(NamedTuple):
+class PolicyAction(NamedTuple):
     """What a policy does next."""
 
     action: str
@@ -86,7 +86,7 @@ class Policy:
         text = self._text(agent_messages(attempt.task.instruction, ()), prompted=True)
         attempt.prompt_ids = self.tokenizer.encode(text, add_special_tokens=False)
 
-    def act(self, attempts: Sequence[Rollout]) -> list[Act]:
+    def act(self, attempts: Sequence[Rollout]) -> list[PolicyAction]:
         """Samples an action for each; its tokens are appended, the end token among them."""
         batch = self.tokenizer.pad(
             {"input_ids": [attempt.token_ids for attempt in attempts]},
@@ -114,14 +114,14 @@ class Policy:
         new = self._text(messages, prompted=True).removeprefix(self._text(messages[:-1]))
         attempt.add(self.tokenizer.encode(new, add_special_tokens=False), is_target=False)
 
-    def _take(self, attempt: Rollout, row: torch.Tensor) -> Act:
+    def _take(self, attempt: Rollout, row: torch.Tensor) -> PolicyAction:
         end = self.tokenizer.eos_token_id
         ids = row.tolist()
         ids = ids[: ids.index(end) + 1] if end in ids else ids
         attempt.add(ids, is_target=True)
         action = str(self.tokenizer.decode(ids, skip_special_tokens=True))
         sampled = Sampled(str(self.tokenizer.decode(ids)), self.weights, self.step)
-        return Act(action, sampled, len(ids))
+        return PolicyAction(action, sampled, len(ids))
 
     def _text(self, messages: list[Message], *, prompted: bool = False) -> str:
         text = self.tokenizer.apply_chat_template(
@@ -130,12 +130,12 @@ class Policy:
         return str(text)
 
 
-async def roll_out_all(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Rollout]:
+async def rollout_all(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Rollout]:
     """Plays every task to its end; raises SimulatorError when half of them are holes."""
     attempts = [Rollout(task) for task in tasks]
     await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))
-    while going := [attempt for attempt in attempts if not attempt.done]:
-        pairs = zip(going, policy.act(going), strict=True)
+    while open_attempts := [attempt for attempt in attempts if not attempt.done]:
+        pairs = zip(open_attempts, policy.act(open_attempts), strict=True)
         await asyncio.gather(*(_step(policy, world, attempt, act) for attempt, act in pairs))
     num_holes = sum(attempt.reward is None for attempt in attempts)
     if num_holes * 2 >= len(attempts):
@@ -157,7 +157,7 @@ async def _begin(policy: Policy, world: World, attempt: Rollout) -> None:
         attempt.add([policy.tokenizer.eos_token_id], is_target=False)
 
 
-async def _step(policy: Policy, world: World, attempt: Rollout, act: Act) -> None:
+async def _step(policy: Policy, world: World, attempt: Rollout, act: PolicyAction) -> None:
     try:
         result = await world.step(attempt.episode, act.action, act.sampled)
     except SimulatorError:

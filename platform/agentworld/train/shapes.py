@@ -29,14 +29,14 @@ def check_shapes(folder: Path) -> None:
     if config is None or kind is None or hasattr(config, "quantization_config"):
         return
     try:
-        missing, mismatched = _loaded(kind, config, folder)
+        missing, mismatched = _load(kind, config, folder)
     except ImportError:  # it needs a package that is not here
         return
-    for wrong, what in ((missing, "lacks"), (mismatched, "has in another shape")):
+    for wrong, problem in ((missing, "lacks"), (mismatched, "has in another shape")):
         if wrong:
             examples = ", ".join(wrong[:_NUM_EXAMPLES]) + ("..." if wrong[_NUM_EXAMPLES:] else "")
             raise InputError(
-                f"{folder} {what} {len(wrong)} of the weights of {kind.__name__} ({examples});"
+                f"{folder} {problem} {len(wrong)} of the weights of {kind.__name__} ({examples});"
                 " restore its safetensors files or its config.json"
             )
 
@@ -58,12 +58,12 @@ def _config(folder: Path) -> PreTrainedConfig | None:
 def _class_of(config: PreTrainedConfig) -> type[PreTrainedModel] | None:
     kinds = (getattr(transformers, name, None) for name in config.architectures or ())
     models = (
-        each for each in kinds if isinstance(each, type) and issubclass(each, PreTrainedModel)
+        kind for kind in kinds if isinstance(kind, type) and issubclass(kind, PreTrainedModel)
     )
     return next(models, None)
 
 
-def _loaded(
+def _load(
     kind: type[PreTrainedModel], config: PreTrainedConfig, folder: Path
 ) -> tuple[list[str], list[str]]:
     """The names of weights that are missing, and of those that have another shape."""
@@ -73,7 +73,7 @@ def _loaded(
         for name, tensor in read_tensors(path).items()
     }
     try:
-        _, loaded = kind.from_pretrained(
+        _, loading_info = kind.from_pretrained(
             None,
             config=config,
             state_dict=tensors,
@@ -85,7 +85,9 @@ def _loaded(
         raise
     except Exception as error:
         raise _no_model(folder, error) from error
-    return sorted(loaded["missing_keys"]), sorted(name for name, *_ in loaded["mismatched_keys"])
+    return sorted(loading_info["missing_keys"]), sorted(
+        name for name, *_ in loading_info["mismatched_keys"]
+    )
 
 
 def _files(folder: Path) -> Iterable[Path]:

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from agentworld.recipes.train import NextTokenRecipe
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
 from agentworld.train.distributed import num_ranks, rank
@@ -29,17 +29,17 @@ from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.zero import computing, on_one_device
 
 
-class Ticking(TrainerCallback):
+class TrainerProgress(TrainerCallback):
     """Tells how far the training is."""
 
-    def __init__(self, tick: Tick) -> None:
-        self._tick = tick
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """After each optimizer step."""
-        self._tick(state.global_step, state.max_steps)
+        self._on_progress(state.global_step, state.max_steps)
 
 
 class NextTokenTrainer(Trainer):
@@ -51,7 +51,7 @@ class NextTokenTrainer(Trainer):
         recipe: NextTokenRecipe,
         rows: Sequence[Row],
         out: Path,
-        tick: Tick,
+        on_progress: OnProgress,
     ) -> None:
         lengths = [len(row.input_ids) for row in rows]
         batches = TokenBatches(lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed)
@@ -61,7 +61,7 @@ class NextTokenTrainer(Trainer):
             model=language_model.model,
             args=_arguments(recipe, len(batches), out / CHECKPOINTS),
             train_dataset=Rows(rows),
-            callbacks=[Ticking(tick)],
+            callbacks=[TrainerProgress(on_progress)],
         )
 
     def get_train_dataloader(self) -> DataLoader[Row]:
@@ -96,10 +96,10 @@ class NextTokenTrainer(Trainer):
         columns = is_target.any(dim=0).nonzero().squeeze(1)
         logits = wrapped(input_ids=input_ids, logits_to_keep=columns).logits  # (B, columns, V)
         truth = input_ids[:, 1:][is_target]
-        summed = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
+        loss_sum = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
         num_targets = is_target.sum()
         dist.all_reduce(num_targets)
-        return summed * num_ranks() / num_targets
+        return loss_sum * num_ranks() / num_targets
 
 
 def train_rows(
@@ -107,12 +107,12 @@ def train_rows(
     recipe: NextTokenRecipe,
     rows: Sequence[Row],
     out: Path,
-    tick: Tick,
+    on_progress: OnProgress,
 ) -> dict[str, float]:
     """Trains in place, from the newest whole checkpoint in `out` if there is one."""
     if recipe.compile_layers:
         compile_layers(language_model.model)
-    trainer = NextTokenTrainer(language_model, recipe, rows, out, tick)
+    trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress)
     train_to_end(trainer)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     return {"steps": float(trainer.state.global_step), "loss": losses[-1] if losses else 0.0}

@@ -15,7 +15,7 @@ from agentworld.domains.base import domain_of
 from agentworld.recipes.train import WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.message import Message
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
 from agentworld.scoring.reward import Rewarder
@@ -26,12 +26,14 @@ from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
 from agentworld.train.save import save_checkpoint
-from agentworld.train.trainer import Ticking
+from agentworld.train.trainer import TrainerProgress
 from agentworld.train.zero import check_zero
 
 
 @process_group()
-def run(recipe: WorldRlRecipe, data: Path, parent: Parent, out: Path, tick: Tick) -> Checkpoint:
+def run(
+    recipe: WorldRlRecipe, data: Path, parent: Parent, out: Path, on_progress: OnProgress
+) -> Checkpoint:
     """Trains from `parent`; writes `out/model`. A missing verdict is a hole in its group."""
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
@@ -50,7 +52,7 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Parent, out: Path, tick: Tick
             gradient_checkpointing=recipe.gradient_checkpointing,
         ),
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
-        callbacks=[Ticking(tick)],
+        callbacks=[TrainerProgress(on_progress)],
     )
     train_to_end(trainer)
     return save_checkpoint(

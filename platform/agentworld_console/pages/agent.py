@@ -9,7 +9,7 @@ from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.report import AgentReport
 from agentworld_console import rows
 from agentworld_console.answer import Answer, Page
-from agentworld_console.grade import disputed, grade_of
+from agentworld_console.grade import grade_of, to_disputed
 from agentworld_console.scoped_view import ScopedView
 
 
@@ -18,11 +18,11 @@ def agent(view: ScopedView, request: Request) -> Answer:
     ref = VersionRef.parse(request.path_params["agent"])
     agent = view.agent(ref)
     force = request.query_params.get("check") == "1"
-    run = view.run_if_there(agent.run)
+    run = view.find_run(agent.run)
     values: dict[str, object] = {"ref": str(ref), "agent": agent, "run": rows.run_link(agent.run)}
     if run is None or run.opening is None:
         problem = "is not in the ledger" if run is None else "is garbled in the ledger"
-        missing = disputed(f"its run {agent.run} {problem}")
+        missing = to_disputed(f"its run {agent.run} {problem}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
         return Page("agent.html", {**values, "checked": True, "compared": {}, "grade": missing})
     checked = force or not view.is_long(run)

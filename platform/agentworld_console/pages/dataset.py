@@ -50,13 +50,13 @@ def contents(view: ScopedView, request: Request) -> Answer:
 def simulators_sheet(view: ScopedView, request: Request) -> Answer:
     """All simulators that it came into."""
     name = request.path_params["data"]
-    return Sheet(f"simulators-{name[7:19]}", _simulators(view, name, _served(view, name)))
+    return Sheet(f"simulators-{name[7:19]}", _simulators(view, name, _served_readers(view, name)))
 
 
 def runs_sheet(view: ScopedView, request: Request) -> Answer:
     """All runs of those, and the agents that they made."""
     name = request.path_params["data"]
-    listing = _runs(view, name, _served(view, name), lists.OF_A_FILE)
+    listing = _runs(view, name, _served_readers(view, name), lists.OF_A_FILE)
     return Sheet(f"runs-{name[7:19]}", listing)
 
 
@@ -68,7 +68,7 @@ def _absent(name: str) -> NotFound:
     return NotFound(f"there is no data set {name}; search for another")
 
 
-def _served(view: ScopedView, name: Digest) -> dict[Digest, Reader]:
+def _served_readers(view: ScopedView, name: Digest) -> dict[Digest, Reader]:
     data_sets = DataSets(view)
     return data_sets.simulators(data_sets.readers_by_data().get(name, ()))
 

@@ -42,14 +42,14 @@ def simulator(view: ScopedView, request: Request) -> Answer:
             return Redirect(page_path("simulators", matches[0]))
         raise NotFound(f"there is no simulator {name}; search for another")
     manifest, pinned = view.manifest(name), view.pinned(name)
-    served = _world_models(view, manifest)
+    versions = _world_models(view, manifest)
     open_ = view.runs(_MOST_OPEN, only_open=True, simulators=[name])
     values = {
         "digest": name,
         "manifest": manifest,
         "fields": manifest.model_dump(mode="json") if manifest else {},
-        "world_models": [str(reader.ref) for reader in served],
-        "data": [rows.dataset_link(digest) for digest in _data(view, served)],
+        "world_models": [str(reader.ref) for reader in versions],
+        "data": [rows.dataset_link(digest) for digest in _data(view, versions)],
         "names": view.aliases.get(name, []),
         "reports": _reports(view, pinned) if pinned else [],
         "differences": _DIFFERENCES,
@@ -86,10 +86,10 @@ def _world_models(view: ScopedView, manifest: SimulatorManifest | None) -> list[
     return view.library.registry.versions(kind="world-model", artifact=manifest.artifact)
 
 
-def _data(view: ScopedView, served: list[Version]) -> list[Digest]:
+def _data(view: ScopedView, versions: list[Version]) -> list[Digest]:
     """What their stages read, each once; a garbled record is told by `audit verify`."""
     digests: dict[Digest, None] = {}
-    for reader in served:
+    for reader in versions:
         with suppress(EvidenceError), reading(str(reader.ref)):
             digests |= dict.fromkeys(data_of(reader, view.library.registry).values())
     return list(digests)
@@ -120,9 +120,11 @@ class _Evaluation(NamedTuple):
     def of(cls, report: Report, subjects: Set[Digest]) -> Self:
         """The figures of one of these."""
         figures = report.figures(subjects)
-        folded = {name: figure for name, figure in figures.items() if _FOLDED & {*name.split(".")}}
-        first = {name: figure for name, figure in figures.items() if name not in folded}
-        return cls(*_TITLES[report.kind], report.digest, first, folded)
+        folded_figures = {
+            name: figure for name, figure in figures.items() if _FOLDED & {*name.split(".")}
+        }
+        first = {name: figure for name, figure in figures.items() if name not in folded_figures}
+        return cls(*_TITLES[report.kind], report.digest, first, folded_figures)
 
 
 def _reports(view: ScopedView, pinned: PinnedSimulator) -> list[_Evaluation]:

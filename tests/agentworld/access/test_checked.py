@@ -4,7 +4,7 @@ import pytest
 
 from agentworld.access.checked import CheckedAccess, LocalAccess
 from agentworld.access.key import key_digest, new_key
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.access.run_token import RunTokens
 from agentworld.access.token_review import cluster_review
 from agentworld.errors import AccessError
@@ -31,7 +31,9 @@ class Checked:
     def __init__(self, folder, text=FILE):
         self.path, self.clock, self.asked = folder / "access.yaml", Clock(), []
         self.path.write_text(text)
-        self.access = CheckedAccess(Reloaded(self.path, self.clock), TOKENS, lambda: self.review)
+        self.access = CheckedAccess(
+            ReloadedAccess(self.path, self.clock), TOKENS, lambda: self.review
+        )
 
     async def review(self, token):
         self.asked.append(token)
@@ -117,7 +119,7 @@ def test_a_service_that_can_ask_no_cluster_says_so_when_it_starts(tmp_path):
     (tmp_path / "kubeconfig").write_text("{}")
     with pytest.raises(AccessError, match="there is no cluster to ask"):
         CheckedAccess(
-            Reloaded(tmp_path / "access.yaml"),
+            ReloadedAccess(tmp_path / "access.yaml"),
             TOKENS,
             lambda: cluster_review(kubeconfig=tmp_path / "kubeconfig"),
         )

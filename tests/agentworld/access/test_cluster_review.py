@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from agentworld.access.checked import CheckedAccess
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.access.token_review import claimed_account, cluster_review
 from agentworld.errors import AccessError
 from make.access import TOKENS
@@ -117,7 +117,7 @@ def test_an_account_of_the_access_file_is_its_tenant_and_another_one_is_refused(
     accounts = {f"{NAMESPACE}/{TRAINER}": ["agent"]}
     path.write_text(yaml.safe_dump({"tenants": {"acme": {"service_accounts": accounts}}}))
     connect = partial(cluster_review, kubeconfig=kubeconfig)
-    access = CheckedAccess(Reloaded(path), TOKENS, connect)
+    access = CheckedAccess(ReloadedAccess(path), TOKENS, connect)
     caller = asyncio.run(access.caller(made(core)))
     assert (caller.tenant, caller.roles) == ("acme", {"agent"})
     with pytest.raises(AccessError):

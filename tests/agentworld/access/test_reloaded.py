@@ -5,7 +5,7 @@ import pytest
 
 from agentworld.access.directory import Directory
 from agentworld.access.key import key_digest
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.errors import InputError
 from fakes.clock import Clock
 
@@ -25,7 +25,7 @@ def has_key(file):
 
 def test_a_key_that_is_taken_out_opens_nothing_a_second_later(path):
     clock = Clock()
-    file = Reloaded(path, clock)
+    file = ReloadedAccess(path, clock)
     assert has_key(file)
     path.write_text(NONE)
     clock.now += 0.9
@@ -36,7 +36,7 @@ def test_a_key_that_is_taken_out_opens_nothing_a_second_later(path):
 
 def test_a_file_that_did_not_change_is_not_read_again(path):
     clock = Clock()
-    file = Reloaded(path, clock)
+    file = ReloadedAccess(path, clock)
     first = file.index
     for _ in range(3):
         clock.now += 2
@@ -52,7 +52,7 @@ def test_a_mounted_secret_is_followed_to_where_its_link_moves(tmp_path):
     link = tmp_path / "data"
     link.symlink_to("old")
     clock = Clock()
-    file = Reloaded(link / "access.yaml", clock)
+    file = ReloadedAccess(link / "access.yaml", clock)
     (tmp_path / "next").symlink_to("new")
     (tmp_path / "next").rename(link)
     clock.now += 2
@@ -62,7 +62,7 @@ def test_a_mounted_secret_is_followed_to_where_its_link_moves(tmp_path):
 @pytest.mark.parametrize("text", ["tenants: [", "tenants: 7", "", None], ids=str)
 def test_a_file_that_is_wrong_now_changes_nothing_and_is_told_once(path, caplog, text):
     clock = Clock()
-    file = Reloaded(path, clock)
+    file = ReloadedAccess(path, clock)
     path.unlink() if text is None else path.write_text(text)
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
@@ -85,7 +85,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(path, monkeypatch):
         return found
 
     monkeypatch.setattr(Directory, "load", and_then_changes)
-    file = Reloaded(path, clock)
+    file = ReloadedAccess(path, clock)
     monkeypatch.undo()
     assert has_key(file)
     clock.now += 2
@@ -94,4 +94,4 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(path, monkeypatch):
 
 def test_a_file_that_is_wrong_from_the_start_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
-        Reloaded(tmp_path / "gone.yaml")
+        ReloadedAccess(tmp_path / "gone.yaml")

@@ -12,7 +12,7 @@ from agentworld.audit.checks.episode import EpisodeVerification, verify_episode
 from agentworld.audit.checks.run import RunVerification, verify_run
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, NewStep, Opened
+from agentworld.ledger.writes import EpisodeClosed, EpisodeOpened, NewStep
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.signing.keys import ensure_signer, load_trusted
@@ -53,12 +53,12 @@ class Scene(NamedTuple):
         """An episode with these steps, written one by one."""
         ledger = self.ledger
         begun = Episode.new(name, SIMULATOR, EpisodeOpening(run=self.run))
-        ledger.write([Opened(begun)])
+        ledger.write([EpisodeOpened(begun)])
         played = records.episode(*observations, base=begun)
         for step in played.steps:
             ledger.write([NewStep(self.run, step)])
         if close:
-            ledger.write([Closed(self.run, name, len(played.steps), played.head, "closed")])
+            ledger.write([EpisodeClosed(self.run, name, len(played.steps), played.head, "closed")])
 
     def change(self, *statements):
         """What somebody with the database in hand does."""

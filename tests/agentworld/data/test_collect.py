@@ -9,7 +9,7 @@ from agentworld.data.collect import collect
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.collected import Collected
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.trajectories import MANIFEST, read_collected, read_trajectories
 from waiting import wait_for
 
@@ -18,7 +18,7 @@ RECIPE = CollectRecipe(
 )
 
 
-def run(folder, recipe=RECIPE, tick=no_tick):
+def run(folder, recipe=RECIPE, tick=ignore_progress):
     return collect(recipe, folder, tick, episodes_per_chunk=5)
 
 
@@ -102,11 +102,11 @@ import sys
 from pathlib import Path
 from agentworld.data.collect import collect
 from agentworld.recipes.data import CollectRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 
 if __name__ == "__main__":
     recipe = CollectRecipe.model_validate_json(sys.argv[2])
-    collect(recipe, Path(sys.argv[1]), no_tick, episodes_per_chunk=5)
+    collect(recipe, Path(sys.argv[1]), ignore_progress, episodes_per_chunk=5)
 """
 
 
@@ -124,5 +124,5 @@ def test_a_killed_run_leaves_no_process_behind_and_continues(tmp_path):
     _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     assert not (out / MANIFEST).exists()
-    assert collect(long, out, no_tick, episodes_per_chunk=5) == run(tmp_path / "new", long)
+    assert collect(long, out, ignore_progress, episodes_per_chunk=5) == run(tmp_path / "new", long)
     assert Collected.read(out / MANIFEST).num_transitions >= 1_000

@@ -18,12 +18,12 @@ import resource, sys
 from pathlib import Path
 from agentworld.data.imported import import_trajectories
 from agentworld.recipes.data import CollectRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.source import digest_of
 
 source, out = sys.argv[1:]
 recipe = CollectRecipe(trajectories=source, format="messages")
-import_trajectories(recipe, digest_of(source), Path(out), no_tick)
+import_trajectories(recipe, digest_of(source), Path(out), ignore_progress)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

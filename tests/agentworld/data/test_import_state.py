@@ -11,7 +11,7 @@ from agentworld.data import imported
 from agentworld.data.imported import import_trajectories
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import write_trajectories
 from make import records
@@ -54,7 +54,7 @@ def killed_after(num):
     return tick
 
 
-def run(recipe, out, tick=no_tick):
+def run(recipe, out, tick=ignore_progress):
     return import_trajectories(recipe, digest_of(recipe.trajectories), out, tick)
 
 

@@ -11,8 +11,8 @@ from agentworld.data.imported import import_trajectories
 from agentworld.errors import InputError
 from agentworld.evaluate.agent import EpisodeResult
 from agentworld.recipes.data import CollectRecipe
-from agentworld.records.progress import no_tick
-from agentworld.records.quarantine import OTHER, QUARANTINE, Quarantined, count_reason
+from agentworld.records.progress import ignore_progress
+from agentworld.records.quarantine import OTHER, QUARANTINE, QuarantinedRecord, count_reason
 from agentworld.records.trajectory import Turn
 from agentworld.steps.run import run_by_name
 from agentworld.storage.source import digest_of
@@ -22,7 +22,7 @@ from make import records
 RECIPE = CollectRecipe(held_out_share=0.25)
 
 
-def taken_in(tmp_path, recipe=RECIPE, tick=no_tick, name="logs"):
+def taken_in(tmp_path, recipe=RECIPE, tick=ignore_progress, name="logs"):
     source = str(tmp_path / name)
     recipe = recipe.model_copy(update={"trajectories": source})
     digest = import_trajectories(recipe, digest_of(source), tmp_path / "out", tick)
@@ -232,7 +232,7 @@ def test_reasons_without_end_are_counted_together():
     counts = Counter()
     for number in range(300):
         name = "".join(chr(97 + int(digit)) for digit in str(number))
-        count_reason(counts, Quarantined(file="f", place="", problem=f"{name}: wrong"))
+        count_reason(counts, QuarantinedRecord(file="f", place="", problem=f"{name}: wrong"))
     assert len(counts) == 101
     assert counts[OTHER] == 200
     assert counts.total() == 300

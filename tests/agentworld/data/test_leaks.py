@@ -8,7 +8,7 @@ import pytest
 from agentworld.data.prepare import prepare
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.batches import BYTES_PER_BATCH
 from agentworld.storage.pools import read_pool
 from agentworld.storage.source import digest_of
@@ -39,7 +39,9 @@ def planted(observations, seed):
     return log(seed, observations, task_id=f"leak {seed}")
 
 
-def prepared(folder, trajectories, *, tick=no_tick, bytes_per_batch=BYTES_PER_BATCH, **recipe):
+def prepared(
+    folder, trajectories, *, tick=ignore_progress, bytes_per_batch=BYTES_PER_BATCH, **recipe
+):
     write_trajectories(folder / "logs" / "a.jsonl", trajectories)
     return prepare(
         PrepareRecipe(**recipe),
@@ -159,7 +161,7 @@ def test_rows_of_agentworldbench_are_refused_for_training_by_name(tmp_path):
     write_trajectories(tmp_path / "logs" / "a.jsonl", logs(100, 10))
     (tmp_path / "logs" / "b.jsonl").write_text(json.dumps(evaluation_row("x")) + "\n")
     with pytest.raises(InputError, match=r"b\.jsonl line 1 is a row of AgentWorldBench"):
-        prepare(PrepareRecipe(), tmp_path / "logs", tmp_path / "data", no_tick)
+        prepare(PrepareRecipe(), tmp_path / "logs", tmp_path / "data", ignore_progress)
 
 
 def test_one_recording_in_a_benchmark_hides_no_other_row(tmp_path):

@@ -8,7 +8,7 @@ from agentworld.data.prepare import prepare
 from agentworld.data.workers import Workers
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.batches import batches_of, read_batch
 from agentworld.storage.trajectories import read_trajectories, write_trajectories
 from make import records
@@ -32,7 +32,7 @@ def logs(tmp_path):
     return tmp_path / "logs"
 
 
-def prepared(logs, out, *, bytes_per_batch=SMALL, tick=no_tick, **recipe):
+def prepared(logs, out, *, bytes_per_batch=SMALL, tick=ignore_progress, **recipe):
     return prepare(PrepareRecipe(**recipe), logs, out, tick, bytes_per_batch=bytes_per_batch)
 
 

@@ -6,7 +6,7 @@ from agentworld.domains.shell.words import held_out_words, training_words
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.dataset import DataSet
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.sample import POOLS
 from agentworld.storage.pools import read_pool
 from agentworld.storage.trajectories import read_collected, write_trajectories
@@ -27,7 +27,7 @@ def episodes():
     return [episode(n) for n in range(200)] + [episode(n, held_out=True) for n in range(20)]
 
 
-def prepared(folder, episodes, recipe=PrepareRecipe(), tick=no_tick):  # noqa: B008  it is frozen
+def prepared(folder, episodes, recipe=PrepareRecipe(), tick=ignore_progress):  # noqa: B008  it is frozen
     write_trajectories(folder / "logs" / "a.jsonl", episodes)
     return prepare(recipe, folder / "logs", folder / "data", tick)
 
@@ -133,7 +133,7 @@ def test_a_malformed_record_is_named(tmp_path, episodes):
     with (tmp_path / "logs" / "a.jsonl").open("a") as file:
         file.write('{"domain": 7}\n')
     with pytest.raises(InputError, match=r"a\.jsonl line 221 .*domain"):
-        prepare(PrepareRecipe(), tmp_path / "logs", tmp_path / "data", no_tick)
+        prepare(PrepareRecipe(), tmp_path / "logs", tmp_path / "data", ignore_progress)
     assert not list((tmp_path / "data").iterdir())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agentworld.data import leaks
-from agentworld.data.leaks import Hits, RareGrams, index_judged
+from agentworld.data.leaks import Hits, RareGrams, index_grams
 
 MOST = 5
 
@@ -20,7 +20,7 @@ def _small_steps(monkeypatch):
 
 def judged(num_grams, *texts):
     everything = np.arange(num_grams, dtype=np.uint64)
-    return index_judged([everything, *(np.array(each, np.uint64) for each in texts)])
+    return index_grams([everything, *(np.array(each, np.uint64) for each in texts)])
 
 
 def pairs(rows, grams, tasks, num_tasks):

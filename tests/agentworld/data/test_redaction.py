@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.data.filters import FilteredTrajectory
-from agentworld.data.redaction import redact, redact_all, redacted
+from agentworld.data.redaction import redact, redact_all, redact_trajectories
 from agentworld.data.secret_rules import RULES
 from agentworld.data.secret_search import find_secrets
 from make import records
@@ -138,7 +138,9 @@ def test_a_trajectory_without_secrets_is_the_same_object():
 def test_a_stream_keeps_its_order_and_the_digests_as_recorded():
     trajectories = [log(("a", KEY if number % 2 else "b"), seed=number) for number in range(600)]
     counts = Counter({"short trajectory": 1})
-    stream = redacted((FilteredTrajectory(each.digest, each) for each in trajectories), counts)
+    stream = redact_trajectories(
+        (FilteredTrajectory(each.digest, each) for each in trajectories), counts
+    )
     result = list(stream)
     assert [each.digest for each in result] == [each.digest for each in trajectories]
     assert [each.trajectory for each in result] == [

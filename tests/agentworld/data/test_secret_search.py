@@ -9,8 +9,8 @@ from agentworld.data.imported import import_trajectories, open_recordings
 from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
-from agentworld.records.progress import no_tick
-from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.records.progress import ignore_progress
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
 from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import read_collected, write_trajectories
 from make import records
@@ -36,7 +36,7 @@ def recipe(folder, *rows, **fields):
 def imported(folder, *rows):
     """The reasons for which rows were put into quarantine, and their counts."""
     collect = recipe(folder, *rows)
-    import_trajectories(collect, digest_of(collect.trajectories), folder / "out", no_tick)
+    import_trajectories(collect, digest_of(collect.trajectories), folder / "out", ignore_progress)
     counts = read_collected(folder / "out").quarantined
     assert sum(counts.values()) == len(rows)
     return (folder / "out" / QUARANTINE).read_text() + json.dumps(counts)
@@ -75,7 +75,9 @@ def test_the_name_of_a_field_counts_however_long_its_path_is(tmp_path):
 def test_a_strict_import_and_an_explanation_show_no_secret_either(tmp_path):
     strict = recipe(tmp_path, bad_row(f"password={PASSWORD}"), strict=True)
     with pytest.raises(InputError, match=r"b\.jsonl line 1 .*\[REDACTED:password:1\]") as refused:
-        import_trajectories(strict, digest_of(strict.trajectories), tmp_path / "out", no_tick)
+        import_trajectories(
+            strict, digest_of(strict.trajectories), tmp_path / "out", ignore_progress
+        )
     assert PASSWORD not in str(refused.value)
     recordings = open_recordings(strict)
     problems = [item.problem for file in recordings.files for item in recordings.read(file)]
@@ -139,7 +141,7 @@ def test_bad_events_of_a_recording_have_one_reason(tmp_path):
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     recordings = open_recordings(CollectRecipe(trajectories=str(source), format="asciinema"))
     problems = [item.problem for item in recordings.read(recordings.files[0])]
-    records_of = [Quarantined(file="a", place="", problem=each) for each in problems]
+    records_of = [QuarantinedRecord(file="a", place="", problem=each) for each in problems]
     assert {each.reason for each in records_of} == {
         "line N: the event is not [time, code, text]; correct it"
     }

@@ -9,7 +9,7 @@ import pytest
 
 from agentworld.engine.process import free_port, running
 from agentworld.engine.server import ServedEngine
-from agentworld.engine.supervised import supervised
+from agentworld.engine.supervised import supervise
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 from waiting import wait_for
@@ -44,7 +44,7 @@ class Engines:
 @pytest.mark.waits
 def test_an_engine_that_ends_is_started_again_and_both_are_told(tmp_path, caplog):
     engines = Engines(tmp_path, HOLD)
-    with supervised(engines.start) as engine:
+    with supervise(engines.start) as engine:
         for number in (1, 2):
             engines.kill()
             wait_for(lambda number=number: len(engines.started) == number + 1)
@@ -59,7 +59,7 @@ def test_an_engine_that_does_not_start_again_ends_the_block_with_the_reason(tmp_
     engines = Engines(tmp_path, HOLD, GONE)
 
     def work():
-        with supervised(engines.start) as engine:
+        with supervise(engines.start) as engine:
             engines.kill()
             wait_for(engine.check)
 
@@ -74,7 +74,7 @@ def test_what_keeps_an_engine_from_its_first_start_is_raised():
         raise InputError("another file")
         yield
 
-    with pytest.raises(InputError, match="another file"), supervised(wrong):
+    with pytest.raises(InputError, match="another file"), supervise(wrong):
         pass
 
 
@@ -82,7 +82,7 @@ def test_what_keeps_an_engine_from_its_first_start_is_raised():
 def test_a_block_that_ends_does_not_wait_for_an_engine_that_starts(tmp_path):
     starts = [sys.executable, "-c", "print('starting', flush=True); import time; time.sleep(60)"]
     engines = Engines(tmp_path, HOLD, starts)
-    with supervised(engines.start) as engine:
+    with supervise(engines.start) as engine:
         engines.kill()
         wait_for(lambda: "starting" in (tmp_path / "engine.log").read_text())
         engine.check()

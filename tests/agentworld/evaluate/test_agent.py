@@ -9,7 +9,7 @@ from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError, EnvironmentBroken, EnvironmentUnavailable, SimulatorError
 from agentworld.evaluate.agent import Policy, agent_score, gain, held_out_tasks, play, play_all
 from agentworld.recipes.serve import ValidateRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.simulator import Sampling
 from agentworld.records.trajectory_log import Sampled
 from agentworld.scoring.success import outcome
@@ -161,7 +161,7 @@ def test_without_a_sandbox_nothing_is_played():
         played(lambda _: "ls", EchoWorld(at_reset=EnvironmentUnavailable("none")))
 
 
-def play_tasks(answer, tasks, world=None, tick=no_tick, concurrency=16):
+def play_tasks(answer, tasks, world=None, tick=ignore_progress, concurrency=16):
     engine, world = FakeEngine(answer), world or EchoWorld()
     return asyncio.run(
         play_all(Policy(engine, Sampling()), SHELL, world, tasks, tick, concurrency=concurrency)

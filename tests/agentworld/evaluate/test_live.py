@@ -11,7 +11,7 @@ from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EnvironmentBroken, NotFound
 from agentworld.evaluate.agent import Policy, play, play_all
 from agentworld.evaluate.live import LiveWorld
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.simulator import Sampling
 from agentworld.records.task import SuccessRule
 from make import records
@@ -152,7 +152,11 @@ def test_a_policy_that_knows_the_steps_succeeds_at_every_task():
         world = LiveWorld("shell")
         tasks = [each.task for each in solved_tasks]
         played = await play_all(
-            Policy(FakeEngine(answer), Sampling()), domain_of("shell"), world, tasks, no_tick
+            Policy(FakeEngine(answer), Sampling()),
+            domain_of("shell"),
+            world,
+            tasks,
+            ignore_progress,
         )
         await world.close()
         return played

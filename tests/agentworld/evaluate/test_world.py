@@ -6,7 +6,7 @@ from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError, InputError
 from agentworld.evaluate.world import choose, evaluate_world
 from agentworld.recipes.serve import EvaluateRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from make import records
 
 RECIPE = EvaluateRecipe(num_episodes=10, num_free_running=0, num_resamples=100)
@@ -31,7 +31,7 @@ def asked(engine):
     return [request.messages for request in engine.requests]
 
 
-def score(answer, samples, recipe=RECIPE, tick=no_tick):
+def score(answer, samples, recipe=RECIPE, tick=ignore_progress):
     engine = FakeEngine(answer)
     return asyncio.run(evaluate_world(engine, samples, recipe, tick)).score, engine
 

@@ -3,7 +3,7 @@ from sqlalchemy import MetaData, insert
 
 from agentworld.errors import InputError, NotFound
 from agentworld.records.alias import Canary, Meaning, gets_canary
-from agentworld.records.gate import Judged
+from agentworld.records.gate import GateResult
 from make import records
 
 OLD, NEW = records.digest("old"), records.digest("new")
@@ -11,7 +11,7 @@ CANARY = Canary(simulator=NEW, percent=10)
 SHOWN = {
     "canary": CANARY,
     "report": records.digest("report"),
-    "gate": (Judged(metric="live_gain", least=0.2, value=0.1),),
+    "gate": (GateResult(metric="live_gain", least=0.2, value=0.1),),
     "override": "the report is of last week",
 }
 

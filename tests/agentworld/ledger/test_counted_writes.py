@@ -8,7 +8,7 @@ import pytest
 from agentworld.errors import StoreError
 from agentworld.ledger.database import connect
 from agentworld.ledger.tables import METADATA
-from agentworld.ledger.writes import Closed, Opened
+from agentworld.ledger.writes import EpisodeClosed, EpisodeOpened
 from agentworld.records.attestation import Attestation
 from agentworld.records.episode import Episode, EpisodeOpening
 from make import ledger as make
@@ -38,7 +38,7 @@ def declared(told):
 
 
 def end(ledger, episode, head):
-    ledger.write([Closed(episode.run, episode.id, 1, head, "closed")])
+    ledger.write([EpisodeClosed(episode.run, episode.id, 1, head, "closed")])
 
 
 def set_alias(ledger, *_, **told):
@@ -51,7 +51,7 @@ def erase(ledger, episode):
 
 def begin(ledger, episode):
     begun = Episode.new("another", SIMULATOR, EpisodeOpening(run=episode.run))
-    ledger.write([Opened(begun)])
+    ledger.write([EpisodeOpened(begun)])
 
 
 def step(ledger, episode):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from agentworld.ledger.tables import EPISODES
-from agentworld.ledger.writes import Opened
+from agentworld.ledger.writes import EpisodeOpened
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.usage import Usage
 from make import records
@@ -44,7 +44,7 @@ def test_each_episode_of_a_run_tells_what_it_used_in_the_order_of_their_opening(
     names = ["2" * 32, "1" * 32, "3" * 32]
     for number, name in enumerate(names):
         episode = Episode.new(name, SIMULATOR, EpisodeOpening(run=run))
-        ledger.write([Opened(episode), *using(episode, *[USAGE] * number)])
+        ledger.write([EpisodeOpened(episode), *using(episode, *[USAGE] * number)])
     told = [
         (each.run, each.episode, each[5:])
         for each in ledger.counts.run_usage(run=run, by_episode=True)
@@ -80,7 +80,7 @@ def test_the_steps_that_a_fork_copied_are_the_other_episodes(ledger):
     fork = Episode.new("f" * 32, SIMULATOR, from_it)
     steps = using(fork, *[USAGE] * 3)
     # A copy bears what its original used, as an older service may have written it.
-    ledger.write([Opened(fork._replace(steps=tuple(each.step for each in steps[:2])))])
+    ledger.write([EpisodeOpened(fork._replace(steps=tuple(each.step for each in steps[:2])))])
     ledger.write(steps[2:])
     (used,) = ledger.counts.run_usage(run=source.run)
     assert used[5:] == (2, 3, Usage(300, 120, 21, 0.75))

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from agentworld.errors import Conflict, InputError, StoreError
 from agentworld.ledger import Ledger
-from agentworld.ledger.database import connect, translated
+from agentworld.ledger.database import connect, translate_errors
 from make import records
 
 SECRET = "hidden"
@@ -31,7 +31,7 @@ def failure(url, statement="SELECT 1", **values):
     """The error that a statement is answered with."""
     with (
         pytest.raises((InputError, StoreError)) as told,
-        translated(url),
+        translate_errors(url),
         opened(url) as engine,
     ):
         asked(engine, statement, **values)
@@ -89,7 +89,7 @@ def test_what_is_there_already_is_a_conflict(url):
             connection.execute(text("INSERT INTO a VALUES (1)"))
         with (
             pytest.raises(Conflict, match=r"already holds this.*(a\.b|a_pkey)") as told,
-            translated(url),
+            translate_errors(url),
         ):
             asked(engine, "INSERT INTO a VALUES (1)")
     assert "\n" not in str(told.value)

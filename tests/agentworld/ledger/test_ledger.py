@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import NewStep, Opened
+from agentworld.ledger.writes import EpisodeOpened, NewStep
 from agentworld.records.episode import Episode, EpisodeOpening, heads_digest, text_digest
 from agentworld.storage.objects import ObjectStore
 from make import records
@@ -31,7 +31,7 @@ def test_what_a_runs_row_counts_is_what_is_there(ledger):
     first = open_episode(ledger)
     ledger.write(taken(first, "a", "b"))
     forked = ledger.episode(first.id)._replace(id="forked", num_copied=2)
-    ledger.write([Opened(forked._replace(steps=steps(forked._replace(steps=()), "a", "b")))])
+    ledger.write([EpisodeOpened(forked._replace(steps=steps(forked._replace(steps=()), "a", "b")))])
     ledger.close_run(first.run, closing())
     run = ledger.run(first.run)
     assert (run.num_episodes, run.num_steps) == (2, 2)  # the fork's are the other episode's
@@ -179,7 +179,7 @@ def test_what_one_call_writes_is_written_whole_or_not_at_all(ledger):
 def test_an_episode_is_opened_and_goes_on_in_one_write(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     episode = Episode.new("new", SIMULATOR, EpisodeOpening(run=run))
-    ledger.write([*taken(episode, "a", "b"), Opened(episode)])
+    ledger.write([*taken(episode, "a", "b"), EpisodeOpened(episode)])
     assert ledger.episode("new").steps == steps(episode, "a", "b")
 
 
@@ -188,7 +188,7 @@ def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
     ledger.write([*taken(source, "a", "b"), end(source, 2)])
     fork = Episode.new("fork", SIMULATOR, EpisodeOpening(run=source.run))
     first, second, third = steps(fork, "a", "b", "c")
-    ledger.write([Opened(fork._replace(steps=(first, second)))])
+    ledger.write([EpisodeOpened(fork._replace(steps=(first, second)))])
     ledger.write([NewStep(source.run, third)])
     assert ledger.episode("fork").steps == (first, second, third)
     assert ledger.episode(source.id).steps == steps(source, "a", "b")
@@ -201,7 +201,7 @@ def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
         Episode.new(f"{number * 7919 % 300}", SIMULATOR, EpisodeOpening(run=runs[number % 2]))
         for number in range(300)
     ]
-    ledger.write(list(map(Opened, episodes)))
+    ledger.write(list(map(EpisodeOpened, episodes)))
     ledger.write([write for each in episodes for write in taken(each, each.id)])
     for run, own in zip(runs, (episodes[::2], episodes[1::2]), strict=True):
         told = {each.id: each.steps for each in ledger.episodes(run)}
@@ -212,7 +212,7 @@ def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
 def test_an_episode_is_opened_once(ledger):
     episode = open_episode(ledger)
     with pytest.raises(Conflict, match="already holds"):
-        ledger.write([Opened(episode)])
+        ledger.write([EpisodeOpened(episode)])
     assert ledger.run(episode.run).log_length == 2
 
 
@@ -310,10 +310,10 @@ def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
     runs = {each: ledger.open_run(OPENING, each).id for each in (SIMULATOR, second)}
     idle = {each: open_episode(ledger, run, each).id for each, run in runs.items()}
     for each in runs:
-        assert ledger.logs.unsealed(each) == [runs[each]]
+        assert ledger.logs.unsealed_runs(each) == [runs[each]]
         assert [end.episode for end in ledger.idle_episodes(each, before)] == [idle[each]]
         assert ledger.owner(runs[each]) == ("local", each)
-    assert sorted(ledger.logs.unsealed()) == sorted(runs.values())
+    assert sorted(ledger.logs.unsealed_runs()) == sorted(runs.values())
     assert {end.episode for end in ledger.idle_episodes(None, before)} == set(idle.values())
 
 

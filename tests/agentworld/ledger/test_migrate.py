@@ -102,7 +102,7 @@ def test_a_second_migration_changes_nothing(engine, ledger):
 def test_a_database_that_is_newest_is_not_locked_again(engine):
     migrate.migrate(engine)
     before = schema(engine)
-    with migrate._locked(engine):
+    with migrate._hold_lock(engine):
         migrate.migrate(engine)
     assert schema(engine) == before
 

@@ -112,7 +112,7 @@ def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry,
     registry.register_agent("in-it", agent("elsewhere", "another run"), model)
     assert what.checkpoint.simulator
     (version,) = registry.versions(kind="agent", simulator=what.checkpoint.simulator)
-    found = RegisteredAgent.tagged(version)
+    found = RegisteredAgent.from_tags(version)
     assert found == RegisteredAgent.of(ref, what)
     assert (found.artifact, found.run, found.edge_digest) == (what.artifact, what.run, None)
 
@@ -128,7 +128,7 @@ def test_an_agent_whose_tags_were_garbled_is_not_told_by_them(model, tmp_path):
     registry._client.set_model_version_tag(*tag, "no digest")
     assert what.checkpoint.simulator
     (version,) = registry.versions(kind="agent", simulator=what.checkpoint.simulator)
-    assert RegisteredAgent.tagged(version) is None
+    assert RegisteredAgent.from_tags(version) is None
     assert registry.agents_of("its run") == [ref]
 
 

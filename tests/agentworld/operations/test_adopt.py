@@ -9,7 +9,7 @@ import pytest
 import make.service
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.errors import Conflict, InputError, NotFound
-from agentworld.operations.adopt import ADOPTED, Adopted, adopt
+from agentworld.operations.adopt import ADOPTED, AdoptionResult, adopt
 from agentworld.operations.audit_sources import open_sources
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
@@ -60,7 +60,7 @@ def trainer(store, trained):
 
 def adopted(store, folder, run, name="their-agent"):
     made = Path(adopt(str(store), str(folder), run, name))
-    return made, Adopted.read(made / ADOPTED)
+    return made, AdoptionResult.read(made / ADOPTED)
 
 
 def test_the_weights_that_a_run_was_closed_with_are_observed(store, trained, trainer):

@@ -11,7 +11,7 @@ from agentworld.operations.import_world import import_world
 from agentworld.operations.pinning import with_world
 from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from make import records
 from make.weights import weights
@@ -26,7 +26,7 @@ def recipe(kind="transformers-serve", **sampling):
 
 
 def imported(model, store, chosen=None):
-    return import_world(chosen or recipe(), store, model, no_tick)
+    return import_world(chosen or recipe(), store, model, ignore_progress)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from packaging.requirements import Requirement
 from accepting import accepts
 from agentworld.errors import InputError
 from agentworld.operations import installed as installed_module
-from agentworld.operations.installed import check_installed, installed, lock_digest
+from agentworld.operations.installed import check_installed, installed_engine, lock_digest
 from make import records
 
 IMAGE, KIND = records.digest("image"), "transformers-serve"
@@ -18,13 +18,13 @@ def made_with(**where):
 
 
 def test_outside_of_a_container_an_engine_comes_from_the_lock():
-    assert installed(KIND) == (None, LOCK)
+    assert installed_engine(KIND) == (None, LOCK)
     check_installed(made_with(lock=LOCK))
 
 
 def test_in_a_container_it_comes_from_the_image(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", IMAGE)
-    assert installed(KIND) == (IMAGE, None)
+    assert installed_engine(KIND) == (IMAGE, None)
     check_installed(made_with(image=IMAGE))
     with pytest.raises(InputError, match=rf"pinned with lock .* and here is image {IMAGE}"):
         check_installed(made_with(lock=LOCK))
@@ -44,7 +44,7 @@ def test_what_an_endpoint_runs_on_is_its_own():
 def test_an_image_without_a_digest_is_named(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", "agentworld:latest")
     with pytest.raises(InputError, match="the environment is wrong at engine_image"):
-        installed(KIND)
+        installed_engine(KIND)
 
 
 def install(folder, name, version, *requires):

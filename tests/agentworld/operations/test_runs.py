@@ -16,7 +16,7 @@ from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
 from agentworld.operations.audit_sources import open_sources
 from agentworld.operations.keys import rotate_key
 from agentworld.operations.ledger import open_evidence, open_ledger
-from agentworld.operations.serving import reached
+from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import set_alias
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
@@ -253,7 +253,7 @@ def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, si
         await client.close()
         return episode
 
-    with reached(simulator.digest, 2, store, logs) as client:
+    with open_client(simulator.digest, 2, store, logs) as client:
         episode = asyncio.run(play(client))
     assert [step.action for step in open_ledger(elsewhere).episode(episode).steps] == ["echo kolu"]
     assert not logs.exists()
@@ -269,7 +269,7 @@ def num_connections(url: str) -> int:
 @pytest.mark.usefixtures("elsewhere")
 def test_the_connections_to_a_deployed_service_end_with_the_block(store, simulator):
     url = os.environ["AGENTWORLD_SERVICE_URL"]
-    with reached(simulator.digest, 1, store, store / "logs") as client:
+    with open_client(simulator.digest, 1, store, store / "logs") as client:
         asyncio.run(client.manifest())
         assert num_connections(url) == 1
     gc.collect()

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from agentworld.operations.import_world import import_world
-from agentworld.operations.serving import reached
+from agentworld.operations.serving import open_client
 from agentworld.recipes import Recipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 
 pytestmark = pytest.mark.compute
 
@@ -18,7 +18,7 @@ def test_what_is_served_here_has_the_engine_that_it_was_pinned_with(tiny_model, 
         engine={"batch_tokens": 64, "cache_blocks": 256},
         simulate={"sampling": {"max_tokens": 40}},
     )
-    simulator = import_world(chosen, tmp_path, tiny_model, no_tick)
+    simulator = import_world(chosen, tmp_path, tiny_model, ignore_progress)
 
     async def manifest(client):
         try:
@@ -26,5 +26,5 @@ def test_what_is_served_here_has_the_engine_that_it_was_pinned_with(tiny_model, 
         finally:
             await client.close()
 
-    with reached(simulator.digest, 2, tmp_path, tmp_path / "logs") as client:
+    with open_client(simulator.digest, 2, tmp_path, tmp_path / "logs") as client:
         assert asyncio.run(manifest(client)) == simulator.manifest

@@ -24,7 +24,7 @@ from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.records.tool import Tool
 from agentworld.signing.agent_use import read_agent_use, sign_agent_use
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
-from agentworld.signing.declaration import attested, check_attested
+from agentworld.signing.declaration import attest, check_attested
 from agentworld.signing.edge import sign_edge, verify_edge
 from agentworld.signing.keys import ensure_signer, load_trusted
 from make.any_record import fields_of
@@ -49,7 +49,7 @@ RECORDS = [kind for kind in every_record() if not getattr(kind, "__abstractmetho
 
 SIGNED = {
     **{
-        kind: (attested, lambda kept, trusted, kind=kind: check_attested(kept, kind, trusted))
+        kind: (attest, lambda kept, trusted, kind=kind: check_attested(kept, kind, trusted))
         for kind in (*DECLARATIONS.values(), *STEP_STATEMENTS.values())
     },
     RunCheckpoint: (sign_checkpoint, verify_checkpoint),

@@ -7,7 +7,7 @@ import pytest
 
 import make.datasets
 from agentworld.records.dataset import DataSet, Lengths, Parent
-from agentworld.records.quarantine import QUARANTINE, Quarantined
+from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
 from agentworld.reports.dataset import bucket, render_dataset, view_dataset
 from agentworld.storage.datasets import StoredDataSet
 from make import records
@@ -93,7 +93,7 @@ def test_the_quarantine_has_line_field_and_reason(view, page):
 def test_the_quarantine_of_an_import_that_knew_fewer_rules_shows_no_secret(tmp_path):
     dataset = make.datasets.stored(tmp_path)
     problem = f"x: no list (got 'password={PASSWORD}')"
-    record = Quarantined(file="a", place="line 1", problem=problem)
+    record = QuarantinedRecord(file="a", place="line 1", problem=problem)
     (path,) = tmp_path.glob(f"steps/collect/*/{QUARANTINE}")
     path.write_text(record.model_dump_json() + "\n")
     page = render_dataset(view_dataset(dataset))

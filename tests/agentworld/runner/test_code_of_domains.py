@@ -120,7 +120,7 @@ def added(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path / "site")
     for table in (base._KINDS, live._KINDS):
-        monkeypatch.delitem(vars(table), "_added", raising=False)
+        monkeypatch.delitem(vars(table), "_entry_points", raising=False)
 
     def add(name, module, files, group="agentworld.domains"):
         for file, text in files.items():
@@ -132,7 +132,7 @@ def added(tmp_path, monkeypatch):
 
     yield add
     for table in (base._KINDS, live._KINDS):
-        vars(table).pop("_added", None)
+        vars(table).pop("_entry_points", None)
     for name in [name for name in sys.modules if name.startswith("of_others")]:
         del sys.modules[name]
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentworld.errors import StoreError
 from agentworld.records.base import Digest, digest_bytes
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.step import output_of, run_step
 from agentworld.train.resume import newest_checkpoint
 from make.training import TINY
@@ -61,7 +61,7 @@ def while_a_checkpoint_is_written(store: Path) -> None:
     attempts: list[list[int]] = []
     kept: list[str | None] = []
 
-    def work(out: Path, _tick: Tick) -> Digest:
+    def work(out: Path, _tick: OnProgress) -> Digest:
         seen: list[int] = []
         attempts.append(seen)
         kept.append(newest_checkpoint(out / "checkpoints"))
@@ -94,7 +94,7 @@ def while_a_version_is_registered(store: Path) -> None:
     registry.world_models_of(what.artifact)  # makes the database
     fill(store, 1 << 20)
 
-    def work(_out: Path, _tick: Tick) -> Digest:
+    def work(_out: Path, _tick: OnProgress) -> Digest:
         registry.register_world_model("worlds", what, model)
         return what.artifact
 
@@ -106,7 +106,7 @@ def while_a_version_is_registered(store: Path) -> None:
 def while_a_receipt_is_written(store: Path) -> None:
     attempts: list[bool] = []
 
-    def work(out: Path, _tick: Tick) -> Digest:
+    def work(out: Path, _tick: OnProgress) -> Digest:
         attempts.append((out / "made").exists())
         (out / "made").write_bytes(b"made")
         if len(attempts) == 1:

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentworld.records.progress import share_of, side_by_side
+from agentworld.records.progress import concurrent_parts, share_of
 from agentworld.runner import progress as module
 from agentworld.runner.progress import ProgressFile, forget_progress, read_progress, watched_by
 
@@ -18,7 +18,7 @@ def test_progress_is_written_at_most_twice_a_second(tmp_path, monkeypatch):
     file, seen = ProgressFile(tmp_path, "cpt"), []
     file.begin()
     for done in range(30):
-        file.tick(done, 30)
+        file.update(done, 30)
         found = read_progress(tmp_path, "cpt")
         assert found
         seen.append(found.done)
@@ -55,7 +55,7 @@ def test_a_part_without_work_does_not_divide_by_zero():
 
 def test_parts_that_go_on_side_by_side_add_up():
     told = []
-    first, second = side_by_side(lambda *numbers: told.append(numbers), 2)
+    first, second = concurrent_parts(lambda *numbers: told.append(numbers), 2)
     first(1, 2)
     second(3, 3)
     first(2, 2)
@@ -66,7 +66,7 @@ def test_parts_in_threads_write_one_after_the_other(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_WRITES", 0.0)
     file = ProgressFile(tmp_path, "evaluate")
     file.begin()
-    parts = side_by_side(file.tick, 4)
+    parts = concurrent_parts(file.update, 4)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda part: [part(done, 200) for done in range(1, 201)], parts))
     assert read_progress(tmp_path, "evaluate").done == 1000
@@ -77,6 +77,6 @@ def test_who_watches_sees_what_a_step_of_this_process_says(tmp_path, monkeypatch
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     file, seen = ProgressFile(tmp_path, "collect"), []
     with watched_by(lambda done, total: seen.append((done, total))):
-        file.tick(1, 3)
-    file.tick(2, 3)
+        file.update(1, 3)
+    file.update(2, 3)
     assert seen == [(1, 3)]

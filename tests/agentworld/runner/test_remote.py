@@ -19,11 +19,11 @@ from agentworld.errors import InputError, StoreError
 from agentworld.operations.registry import open_registry
 from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.records.step import StepReceipt
 from agentworld.runner.folders import checkpoint_of
 from agentworld.runner.progress import read_progress
-from agentworld.runner.remote import anywhere, fetch, keep, located
+from agentworld.runner.remote import fetch, keep, local_store, on_store
 from agentworld.runner.run_name import forget_run_name, run_name
 from agentworld.runner.step import run_step
 from agentworld.signing.keys import (
@@ -73,20 +73,20 @@ def pods(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
     return pods
 
 
-def make_episodes(out: Path, _: Tick) -> Digest:
+def make_episodes(out: Path, _: OnProgress) -> Digest:
     (out / "log").mkdir(exist_ok=True)
     (out / "log/1").write_text("an episode")
     return digest_bytes(b"episodes")
 
 
-@anywhere
+@on_store
 def collect(store: str, work=make_episodes) -> str:
     return str(run_step(Path(store), "collect", [Part()], {}, work))
 
 
-@anywhere
+@on_store
 def prepare(store: str, collected: str) -> str:
-    def work(out: Path, _: Tick) -> Digest:
+    def work(out: Path, _: OnProgress) -> Digest:
         text = (Path(collected) / "log/1").read_text()
         (out / "pool").write_text(text.upper())
         return digest_bytes(text.encode())
@@ -109,9 +109,9 @@ def test_a_finished_step_is_used_again_by_its_receipt_alone(pods):
     pods.begin("second")
     again = prepare(pods.store, collect(pods.store, lambda *_: pytest.fail("done again")))
     assert again == prepared
-    brought = [path.name for path in located(pods.store).rglob("*") if path.is_file()]
+    brought = [path.name for path in local_store(pods.store).rglob("*") if path.is_file()]
     assert set(brought) <= {".origin", ".lock", "receipt.json", "collect.json", "prepare.json"}
-    assert read_progress(located(pods.store), "prepare").state == "reused"
+    assert read_progress(local_store(pods.store), "prepare").state == "reused"
 
 
 def test_a_folder_store_is_left_as_it_was(tmp_path):
@@ -121,17 +121,17 @@ def test_a_folder_store_is_left_as_it_was(tmp_path):
 
 
 def test_what_a_failed_step_made_is_there_for_its_retry(pods):
-    def fails(out: Path, _: Tick) -> Digest:
+    def fails(out: Path, _: OnProgress) -> Digest:
         (out / "half").write_text("done")
         raise InputError("no")
 
     with pytest.raises(InputError):
         collect(pods.store, fails)
     pods.begin("second")
-    assert read_progress(located(pods.store), "collect").sentence == "no"
+    assert read_progress(local_store(pods.store), "collect").sentence == "no"
     found = []
 
-    def goes_on(out: Path, tick: Tick) -> Digest:
+    def goes_on(out: Path, tick: OnProgress) -> Digest:
         found.extend(path.name for path in out.iterdir())
         return make_episodes(out, tick)
 
@@ -151,7 +151,7 @@ def test_what_the_bucket_has_no_more_is_made_again(pods, gone):
 def test_who_waited_for_a_step_uses_what_was_made(pods):
     begun, waited = threading.Event(), []
 
-    def first(out: Path, tick: Tick) -> Digest:
+    def first(out: Path, tick: OnProgress) -> Digest:
         begun.set()
         time.sleep(1)
         return make_episodes(out, tick)
@@ -171,7 +171,7 @@ def test_who_waited_for_a_step_uses_what_was_made(pods):
 def test_nothing_says_that_a_model_is_whole_before_it_is(pods):
     seen: list[list[str]] = []
 
-    def trains(out: Path, _: Tick) -> Digest:
+    def trains(out: Path, _: OnProgress) -> Digest:
         (out / "model").mkdir()
         (out / "model/weights").write_text("half")
         (out / "notes").write_text("kept on the way")
@@ -189,7 +189,7 @@ def test_nothing_says_that_a_model_is_whole_before_it_is(pods):
 
 def test_a_retry_goes_on_with_what_another_machine_made_of_it(pods):
     def notes(words: str):
-        def work(out: Path, _: Tick) -> Digest:
+        def work(out: Path, _: OnProgress) -> Digest:
             found.append((out / "notes").read_text() if (out / "notes").exists() else "")
             (out / "notes").write_text(words)
             raise InputError("no")
@@ -205,7 +205,7 @@ def test_a_retry_goes_on_with_what_another_machine_made_of_it(pods):
 
 
 def test_of_two_pods_only_one_works_on_a_step(pods):
-    def other_pod(out: Path, tick: Tick) -> Digest:
+    def other_pod(out: Path, tick: OnProgress) -> Digest:
         pods.begin("second")
         with pytest.raises(StoreError, match="another process works on collect"):
             collect(pods.store)
@@ -215,7 +215,7 @@ def test_of_two_pods_only_one_works_on_a_step(pods):
 
 
 def test_a_step_whose_lease_was_lost_makes_no_receipt(pods):
-    def sleeps(out: Path, tick: Tick) -> Digest:
+    def sleeps(out: Path, tick: OnProgress) -> Digest:
         open_folder(f"{pods.store}/steps/collect").write(f"{out.name}.lease", b"another")
         return make_episodes(out, tick)
 
@@ -225,18 +225,18 @@ def test_a_step_whose_lease_was_lost_makes_no_receipt(pods):
 
 
 def test_a_run_has_its_name_before_anything_is_asked(pods):
-    home = located(pods.store)
+    home = local_store(pods.store)
     first = run_name(home / "steps/open_run/a")
     pods.begin("second")
-    folder = located(pods.store) / "steps/open_run/a"
+    folder = local_store(pods.store) / "steps/open_run/a"
     assert run_name(folder) == first
     forget_run_name(folder)
     pods.begin("third")
-    assert run_name(located(pods.store) / "steps/open_run/a") != first
+    assert run_name(local_store(pods.store) / "steps/open_run/a") != first
 
 
 def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
-    home = located(pods.store)
+    home = local_store(pods.store)
     with pytest.raises(InputError, match="can be; set AGENTWORLD_LEDGER_URL"):
         Stores.of(home)
     with pytest.raises(InputError, match="can be; set MLFLOW_TRACKING_URI"):
@@ -256,7 +256,7 @@ def test_a_private_key_is_a_variable_s_and_only_its_public_one_goes_to_the_bucke
     pem = new_signer().decode()
     monkeypatch.setenv("AGENTWORLD_STEP_KEY", pem)
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ledger")
-    keys = Stores.of(located(pods.store)).keys / STEP_KEYS
+    keys = Stores.of(local_store(pods.store)).keys / STEP_KEYS
     signer = ensure_signer(keys)
     assert (keys / "signer.pem").stat().st_mode & 0o777 == 0o600
     keep(keys / TRUSTED)
@@ -265,12 +265,12 @@ def test_a_private_key_is_a_variable_s_and_only_its_public_one_goes_to_the_bucke
 
     pods.begin("after a rotation")
     monkeypatch.setenv("AGENTWORLD_STEP_KEY", new_signer().decode())
-    keys = Stores.of(located(pods.store)).keys / STEP_KEYS
+    keys = Stores.of(local_store(pods.store)).keys / STEP_KEYS
     rotated = ensure_signer(keys)
     assert set(load_trusted(keys)) == {signer.public_key.keyid, rotated.public_key.keyid}
     monkeypatch.setenv("AGENTWORLD_STEP_KEY", "hidden words")
     with pytest.raises(InputError, match="AGENTWORLD_STEP_KEY is no private key") as told:
-        located(pods.store)
+        local_store(pods.store)
     assert "hidden" not in str(told.value)
 
 
@@ -287,7 +287,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> make.training.Training:
 @pytest.fixture
 def in_bucket(pods: Pods, trained: make.training.Training) -> make.training.Training:
     """The same with nothing trained, in a bucket."""
-    home = located(pods.store)
+    home = local_store(pods.store)
     shutil.copytree(trained.store, home, dirs_exist_ok=True)
     shutil.rmtree(home / "steps/cpt")
     keep(home)
@@ -304,7 +304,7 @@ def wait_for_checkpoint(store: str, process: subprocess.Popen[str]) -> None:
 
 
 def receipt_of(pods: Pods, folder: str) -> StepReceipt:
-    return read_receipt(located(pods.store) / folder.removeprefix(f"{pods.store}/"))
+    return read_receipt(local_store(pods.store) / folder.removeprefix(f"{pods.store}/"))
 
 
 def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_bucket):
@@ -315,7 +315,7 @@ def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_buc
     assert "receipt.json" not in "".join(open_folder(pods.store).names("steps/cpt"))
 
     pods.begin("third")
-    began, copy, resumed = time.time(), located(pods.store), training(in_bucket)
+    began, copy, resumed = time.time(), local_store(pods.store), training(in_bucket)
     while (told := read_progress(copy, "cpt")) is None or told.started < began or not told.total:
         assert resumed.poll() is None, resumed.communicate()
         time.sleep(0.01)
@@ -341,7 +341,9 @@ def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket)
     said = [each.communicate(timeout=300)[1] for each in resumed]
     assert [each.returncode for each in resumed] == [0, 0], said
     assert re.search(r"Resuming training from checkpoint .* global step [1-9]", said[0])
-    (folder,) = (path for path in (located(pods.store) / "steps/cpt").iterdir() if path.is_dir())
+    (folder,) = (
+        path for path in (local_store(pods.store) / "steps/cpt").iterdir() if path.is_dir()
+    )
     (undisturbed,) = Path(trained.store).glob("steps/cpt/*/checkpoint.json")
     whole = Checkpoint.read(undisturbed)
     made = checkpoint_of(fetch(folder))

@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Digest, Record, digest_bytes
-from agentworld.records.progress import Tick
+from agentworld.records.progress import OnProgress
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import read_progress
 from agentworld.runner.step import output_of, run_step
@@ -24,7 +24,7 @@ class Worker:
         self.failures = list(failures)
         self.found: list[list[str]] = []
 
-    def __call__(self, out: Path, tick: Tick) -> Digest:
+    def __call__(self, out: Path, tick: OnProgress) -> Digest:
         self.found.append(sorted(path.name for path in out.iterdir()))
         (out / "half").write_text("done")
         tick(1, 2)

@@ -18,7 +18,7 @@ from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Endpoint, Sampling
-from agentworld.serving.local import Listening, serve_simulator
+from agentworld.serving.local import ListenOptions, serve_simulator
 from agentworld.storage.stores import Stores
 from fakes import endpoint
 from machines.processes import processes_with
@@ -133,7 +133,7 @@ def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypa
         port = free_port()
         served = serve_simulator(
             *(tmp_path / "manifest.json", tmp_path / "none", ENGINE),
-            *(Stores.of(tmp_path), tmp_path / "logs", Listening(port=port)),
+            *(Stores.of(tmp_path), tmp_path / "logs", ListenOptions(port=port)),
         )
         with served as simulator:
             assert simulator.url == f"http://127.0.0.1:{port}"
@@ -177,13 +177,13 @@ def test_nothing_is_started_where_the_access_file_is_wrong(tmp_path, text, probl
     path, logs = tmp_path / "access.yaml", tmp_path / "logs"
     if text:
         path.write_text(text)
-    assert_refused(tmp_path, logs, Listening(str(path)), problem)
+    assert_refused(tmp_path, logs, ListenOptions(str(path)), problem)
 
 
 def test_nothing_is_started_where_somebody_else_listens(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        at = Listening(port=port)
+        at = ListenOptions(port=port)
         assert_refused(tmp_path, tmp_path / "logs", at, f"port {port} cannot be had")
 
 
@@ -201,5 +201,5 @@ def assert_refused(tmp_path, logs, at, problem):
 
 def test_an_access_file_is_the_same_one_in_whichever_folder_it_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert Listening("access.yaml").resolved_access == str(tmp_path / "access.yaml")
-    assert Listening().resolved_access == "local"
+    assert ListenOptions("access.yaml").resolved_access == str(tmp_path / "access.yaml")
+    assert ListenOptions().resolved_access == "local"

@@ -24,7 +24,7 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.serving import main
-from agentworld.serving.main import Settings, serve
+from agentworld.serving.main import ServiceSettings, serve
 from fakes import endpoint
 from make import records
 from make.weights import weights
@@ -277,7 +277,7 @@ def test_replicas_with_the_same_keys_know_each_others_run_tokens(apps):
 
 
 def test_a_service_without_an_engine_says_what_is_missing(folder):
-    settings = Settings(
+    settings = ServiceSettings(
         manifest=folder.parent / "manifest.json",
         ledger_url="sqlite://",
         objects_url="",

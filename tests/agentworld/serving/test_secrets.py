@@ -23,7 +23,7 @@ from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.episode import EpisodeOpening, new_name
 from agentworld.records.run import OpenedRun
 from agentworld.records.simulator import Endpoint
-from agentworld.serving.local import Listening, serve_simulator
+from agentworld.serving.local import ListenOptions, serve_simulator
 from agentworld.storage.stores import Stores
 from fakes import api_server, endpoint
 from make import records
@@ -148,7 +148,7 @@ def test_no_credential_is_in_the_list_of_processes_nor_in_the_services_log(tmp_p
         recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
         pinned = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
         pinned.write(tmp_path / "manifest.json")
-        at = Listening(str(make.access.access_file(tmp_path)))
+        at = ListenOptions(str(make.access.access_file(tmp_path)))
         logs, stores = tmp_path / "logs", Stores.of(tmp_path)
         with serve_simulator(
             tmp_path / "manifest.json", tmp_path, EngineRecipe(), stores, logs, at

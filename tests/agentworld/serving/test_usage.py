@@ -150,4 +150,4 @@ def test_what_a_step_used_is_in_no_head(serve):
     served.step(name, "ls", 1)
     episode = served.ledger.episode(name)
     (step,) = episode.steps
-    assert step._replace(usage=Usage()).linked(episode.first_head).head == step.head
+    assert step._replace(usage=Usage()).link(episode.first_head).head == step.head

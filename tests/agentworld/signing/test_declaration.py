@@ -11,7 +11,7 @@ from agentworld.records.declaration import (
     Restore,
     alias_entries,
 )
-from agentworld.signing.declaration import attested, check_attested, verify_declared
+from agentworld.signing.declaration import attest, check_attested, verify_declared
 from agentworld.signing.keys import ensure_signer, load_signer, load_trusted, rotate
 from make import records
 
@@ -40,9 +40,9 @@ def keys(tmp_path):
 
 @pytest.mark.parametrize("told", TOLD, ids=lambda told: told.kind)
 def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
-    before = attested(told, load_signer(keys))
+    before = attest(told, load_signer(keys))
     rotate(keys)
-    after = attested(told, load_signer(keys))
+    after = attest(told, load_signer(keys))
     assert before.envelope != after.envelope
     assert before.name == after.name
     for each in (before, after):
@@ -52,13 +52,13 @@ def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
 @pytest.mark.parametrize("told", TOLD, ids=lambda told: told.kind)
 @pytest.mark.parametrize("column", ["name", "kind", "subject", "simulator", "run", "at"])
 def test_a_row_that_says_something_else_than_what_was_signed_is_refused(keys, told, column):
-    kept = attested(told, load_signer(keys))._replace(**{column: "other"})
+    kept = attest(told, load_signer(keys))._replace(**{column: "other"})
     with pytest.raises(EvidenceError, match="its row says something else"):
         check_attested(kept, type(told), load_trusted(keys))
 
 
 def test_one_kind_is_not_taken_for_another(keys):
-    restore = attested(TOLD[2], load_signer(keys)).envelope
+    restore = attest(TOLD[2], load_signer(keys)).envelope
     with pytest.raises(EvidenceError, match="is no Erasure"):
         verify_declared(restore, Erasure, load_trusted(keys))
 
@@ -66,7 +66,7 @@ def test_one_kind_is_not_taken_for_another(keys):
 def test_what_a_stranger_signed_is_refused(keys, tmp_path_factory):
     stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
     with pytest.raises(EvidenceError, match="is not trusted"):
-        verify_declared(attested(TOLD[0], stranger).envelope, AliasEntry, load_trusted(keys))
+        verify_declared(attest(TOLD[0], stranger).envelope, AliasEntry, load_trusted(keys))
 
 
 def test_equal_changes_of_an_alias_have_places_of_their_own():

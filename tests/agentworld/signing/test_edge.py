@@ -9,7 +9,7 @@ from agentworld.errors import EvidenceError
 from agentworld.records.edge import Claim, Traffic
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
-from agentworld.signing.edge import Observed, join, sign_edge, verify_edge
+from agentworld.signing.edge import RunEvidence, join, sign_edge, verify_edge
 from agentworld.signing.envelope import sign
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.signing.statement import Statement
@@ -45,7 +45,7 @@ def checkpoint(**fields: object) -> RunCheckpoint:
     return RunCheckpoint.model_validate({**told, "traffic": traffic, **fields})
 
 
-WHOLE = Observed(run(), checkpoint())
+WHOLE = RunEvidence(run(), checkpoint())
 
 
 def test_an_edge_with_both_ends_signed_is_proven():

@@ -3,7 +3,7 @@ import pytest
 from agentworld.errors import Conflict
 from agentworld.records.alias import AliasMove
 from agentworld.records.gate import Gate
-from agentworld.statements.alias_gate import check_about, check_may_move, judged
+from agentworld.statements.alias_gate import check_about, check_may_move, judge
 from make import records
 
 SIMULATOR = records.manifest().digest
@@ -20,7 +20,7 @@ def gate(metric="exact_match", least=0.5):
 def refusal(report, *clauses, **fields):
     move = AliasMove(simulator=SIMULATOR, by="ada", gate=clauses, **fields)
     try:
-        check_may_move(move, report, judged(move.gate, report, OF))
+        check_may_move(move, report, judge(move.gate, report, OF))
     except Conflict as error:
         return str(error)
     return None
@@ -42,7 +42,7 @@ def refusal(report, *clauses, **fields):
     ],
 )
 def test_a_figure_is_one_of_the_simulator_or_of_its_weights(report, metric, found):
-    (verdict,) = judged([gate(metric)], report, OF)
+    (verdict,) = judge([gate(metric)], report, OF)
     assert verdict.value == (found if found is None else pytest.approx(found))
 
 

@@ -14,7 +14,7 @@ from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, StoreError
 from agentworld.ledger import Ledger
 from agentworld.ledger.logs import Logs
-from agentworld.ledger.writes import Opened
+from agentworld.ledger.writes import EpisodeOpened
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
@@ -79,7 +79,7 @@ def episode(run, name, **opening) -> Episode:
 
 def grow(ledger, run, name):
     """A log entry more."""
-    ledger.write([Opened(episode(run, name))])
+    ledger.write([EpisodeOpened(episode(run, name))])
 
 
 def key_of(envelope: bytes) -> str:

@@ -14,7 +14,7 @@ from agentworld.records.declaration import GENESIS, AliasEntry, Genesis, alias_e
 from agentworld.records.edge import Claim
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.setup import statement_signer_of
-from agentworld.signing.declaration import attested, verify_declared
+from agentworld.signing.declaration import attest, verify_declared
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
@@ -230,7 +230,7 @@ def test_what_was_signed_is_not_copied_under_a_checkpoints_name(scene, kind):
 def test_what_no_key_of_ours_signed_is_not_copied_and_keeps_nothing_else_back(scene):
     stranger = ensure_signer(scene.folder / "stranger")
     (entry,) = alias_entries([scene.ledger.aliases.set("planted", OLD, "eve")])
-    scene.ledger.attestations.add(attested(entry, stranger))
+    scene.ledger.attestations.add(attest(entry, stranger))
     with pytest.raises(StoreError, match="killed"):
         scene.move(OLD, store=Killed)
     with pytest.raises(EvidenceError, match="alias-changes/planted/.* is not copied"):

@@ -12,9 +12,9 @@ import make.access
 import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
-from agentworld.operations.statements import hand_in, sign
-from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
-from agentworld.signing.declaration import attested
+from agentworld.operations.statements import sign, submit
+from agentworld.records.step_statement import Links, RegisteredVersion, StepStatement, Validation
+from agentworld.signing.declaration import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
@@ -22,7 +22,7 @@ from make import records
 from make.statement import file
 
 AT = "2026-03-01T12:00:00.000+00:00"
-MADE = Registered(
+MADE = RegisteredVersion(
     registered_as="world",
     version=1,
     artifact=records.digest("artifact"),
@@ -40,8 +40,8 @@ SEEN = Validation(
 )
 
 
-def signed(store: Path, told: Registered | Validation = MADE, keys: str = STEP_KEYS) -> dict:
-    envelope = attested(told, ensure_signer(store / "keys" / keys)).envelope.decode()
+def signed(store: Path, told: RegisteredVersion | Validation = MADE, keys: str = STEP_KEYS) -> dict:
+    envelope = attest(told, ensure_signer(store / "keys" / keys)).envelope.decode()
     return {"kind": told.kind, "envelope": envelope}
 
 
@@ -87,7 +87,7 @@ def test_of_a_version_the_first_word_stays_whatever_the_registry_links_later(ask
     [
         ({"keys": "simulator"}, "is not trusted"),
         ({"keys": "stranger"}, "is not trusted"),
-        ({"told": SEEN}, "is no Registered"),
+        ({"told": SEEN}, "is no RegisteredVersion"),
     ],
 )
 def test_what_no_step_signed_or_something_else_is_refused(asked, tmp_path, changes, words):
@@ -158,15 +158,15 @@ def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_
     with make.service.listening(app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         sign(MADE, elsewhere, elsewhere)
-        assert hand_in(elsewhere, elsewhere) == elsewhere
+        assert submit(elsewhere, elsewhere) == elsewhere
         assert "is not kept with the ledger: this registration cannot be kept" in caplog.text
         assert kept(tmp_path) == []
         trusted = tmp_path / "keys" / STEP_KEYS / "trusted"
         shutil.copytree(elsewhere / "keys" / STEP_KEYS / "trusted", trusted, dirs_exist_ok=True)
-        hand_in(elsewhere, elsewhere)
+        submit(elsewhere, elsewhere)
         assert MADE.name in kept(tmp_path)
 
 
 def test_a_step_without_a_key_has_nothing_to_hand_in(tmp_path):
-    assert hand_in(tmp_path, tmp_path) == tmp_path
+    assert submit(tmp_path, tmp_path) == tmp_path
     assert not (tmp_path / "ledger.db").exists()

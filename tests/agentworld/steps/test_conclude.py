@@ -45,7 +45,7 @@ def test_a_run_that_went_through_succeeded(tmp_path, capsys):
     assert (told.job, told.pipeline, told.recipe) == ("job-1", "world_model", "demo")
     assert (told.state, told.step, told.sentence) == ("succeeded", "", "")
     rounding = 1e-3
-    assert before - rounding < told.began.timestamp() <= told.ended.timestamp() + rounding
+    assert before - rounding < told.started.timestamp() <= told.ended.timestamp() + rounding
     assert capsys.readouterr().out == "world_model succeeded\n"
 
 
@@ -89,7 +89,7 @@ def test_an_earlier_runs_failure_is_not_taken_for_this_ones(tmp_path):
     begun(tmp_path, "sft").fail("StoreError", "the disk is full")
     assert ended(tmp_path).step == "sft"
     later = ended(tmp_path, job="job-2")  # nothing of it began
-    assert (later.step, later.began, later.sentence) == ("", None, FAILED.error_message)
+    assert (later.step, later.started, later.sentence) == ("", None, FAILED.error_message)
 
 
 def test_nor_is_that_of_a_run_that_came_to_no_end(tmp_path):
@@ -131,7 +131,7 @@ def test_a_night_during_a_training_that_fails_takes_nothing_of_it(tmp_path, is_n
         measured(tmp_path)
     told = ended(tmp_path)
     assert (told.step, told.sentence) == ("sft", "the disk is full; free space")
-    assert told.began.timestamp() < began + 1e-3
+    assert told.started.timestamp() < began + 1e-3
 
 
 def test_a_training_that_failed_is_not_taken_for_a_nights_failure(tmp_path):
@@ -146,10 +146,10 @@ def test_an_agent_beside_a_refused_world_model_has_an_end_of_its_own(tmp_path):
     finished(tmp_path, "collect")
     finished(tmp_path, "imitate")
     agent = ended(tmp_path, SUCCEEDED, "agent", "agent")
-    assert (agent.state, agent.began is None) == ("succeeded", False)
+    assert (agent.state, agent.started is None) == ("succeeded", False)
     told = ended(tmp_path, SUCCEEDED)
     assert (told.state, told.sentence) == ("refused", "rl.rule is 0.3")
-    assert told.began is None  # an agent's collect said so since
+    assert told.started is None  # an agent's collect said so since
 
 
 def test_a_record_is_written_once(tmp_path):

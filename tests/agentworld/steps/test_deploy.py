@@ -5,11 +5,11 @@ import pytest
 
 from agentworld.errors import Conflict, InputError
 from agentworld.operations.simulators import alias_history, attach, set_alias
-from agentworld.records.gate import Gate, Judged
+from agentworld.records.gate import Gate, GateResult
 from agentworld.records.report import Report
 from agentworld.runner.progress import read_progress
 from agentworld.runner.step import output_of
-from agentworld.steps.deploy import Deployed
+from agentworld.steps.deploy import DeployResult
 from agentworld.steps.run import run_by_name as run_step
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
@@ -36,8 +36,8 @@ def test_the_alias_means_the_simulator_from_then_on_and_the_ledger_tells_what_le
     folder = run(tmp_path, simulator, rl__exact_match=0.8)
     (change,) = alias_history(tmp_path, "terminal")
     assert (change.simulator, change.set_by) == (simulator.digest, "pipeline")
-    assert change.gate == (Judged(metric="exact_match", least=0.8, value=0.82),)
-    made = Deployed.read(Path(folder) / "deployed.json")
+    assert change.gate == (GateResult(metric="exact_match", least=0.8, value=0.82),)
+    made = DeployResult.read(Path(folder) / "deployed.json")
     assert (made.alias, made.simulator, made.report) == (
         "terminal",
         simulator.digest,
@@ -49,7 +49,7 @@ def test_the_alias_means_the_simulator_from_then_on_and_the_ledger_tells_what_le
 def test_of_the_gate_it_takes_what_is_about_the_stage_that_made_the_weights(tmp_path):
     simulator = evaluated(tmp_path)
     asked = {"rl__rule": 0.5, "sft__exact_match": 0.99, "baseline__copy__rule": 0.99}
-    made = Deployed.read(Path(run(tmp_path, simulator, **asked)) / "deployed.json")
+    made = DeployResult.read(Path(run(tmp_path, simulator, **asked)) / "deployed.json")
     assert made.gate == (Gate(metric="rule", least=0.5),)
 
 
@@ -81,7 +81,7 @@ def test_the_world_models_evaluation_that_was_attached_last_is_the_one(tmp_path)
     )
     attach(simulator, newer, tmp_path)
     attach(simulator, records.agent_report(simulator=simulator.digest), tmp_path)
-    made = Deployed.read(Path(run(tmp_path, simulator)) / "deployed.json")
+    made = DeployResult.read(Path(run(tmp_path, simulator)) / "deployed.json")
     assert made.report == newer.digest
 
 

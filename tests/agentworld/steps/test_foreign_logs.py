@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import make.foreign_logs
-from agentworld.operations.serving import pinned_engine, served
+from agentworld.operations.serving import pinned_engine, serve_client
 from agentworld.recipes import recipe_path
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.report import WorldModelReport
@@ -93,7 +93,7 @@ def test_the_report_has_no_verdict_of_a_rule_where_the_domain_has_none(job):
 
 def test_the_simulator_answers_an_episode_that_starts_as_a_log_does(job):
     engine = pinned_engine(job.simulator.manifest)
-    with served(job.simulator.folder, engine, job.store, job.store / "logs") as client:
+    with serve_client(job.simulator.folder, engine, job.store, job.store / "logs") as client:
         result = asyncio.run(_first_step(client, job.simulator.digest))
     assert result.observation
     assert result.simulator == job.simulator.digest

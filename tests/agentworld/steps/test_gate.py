@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.records.gate import GateVerdict, Judged
+from agentworld.records.gate import GateResult, GateVerdict
 from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import REPORT
 from agentworld.runner.progress import read_progress
@@ -62,7 +62,7 @@ def test_a_refusal_names_every_figure_that_is_too_small_and_ends_the_step_well(t
 def test_the_verdict_keeps_what_was_asked_and_found_and_is_what_the_step_made(tmp_path):
     told = judge(tmp_path, exact_match=0.9)
     kept = GateVerdict.read(Path(told.folder) / "verdict.json")
-    assert kept.gate == (Judged(metric="rl.exact_match", least=0.9, value=0.82),)
+    assert kept.gate == (GateResult(metric="rl.exact_match", least=0.9, value=0.82),)
     assert kept.report == records.world_report().digest
     assert (kept.verdict, kept.reason) == told[1:]
     assert output_of(told.folder) == kept.digest

@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.errors import EngineError
 from agentworld.evaluate.world import ScoredWorld
-from agentworld.runner.folders import once
+from agentworld.runner.folders import reuse_or_train
 from make import records
 
 pytestmark = pytest.mark.waits  # torch and MLflow stand behind these steps
@@ -18,7 +18,7 @@ SCORED = ScoredWorld(score=records.world_score(), exact=((True, None), (False,))
 def test_a_training_that_was_finished_is_not_repeated(tmp_path):
     made = records.checkpoint("imitation")
     made.write(tmp_path / "checkpoint.json")
-    assert once(tmp_path, lambda: pytest.fail("trained again")) == made
+    assert reuse_or_train(tmp_path, lambda: pytest.fail("trained again")) == made
 
 
 @pytest.mark.parametrize("at_once", [1, 2])

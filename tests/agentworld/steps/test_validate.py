@@ -12,7 +12,7 @@ from agentworld.evaluate.agent import Policy
 from agentworld.evaluate.live import LiveWorld
 from agentworld.ledger import Ledger
 from agentworld.recipes import Recipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.simulator import Sampling
 from make import records
 
@@ -32,7 +32,7 @@ def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
     agent = _Agent("imitated", weights, Policy(FakeEngine(lambda _: "ls"), Sampling(), weights))
     chosen = Recipe(name="r", validation={"num_tasks": 2, "num_resamples": 10})
     live = LiveWorld("shell")
-    found = _try(agent, _Worlds(asked, live), "shell", chosen, tmp_path, no_tick)
+    found = _try(agent, _Worlds(asked, live), "shell", chosen, tmp_path, ignore_progress)
     asyncio.run(live.close())
     assert {each.turns[0].observation for each in found.simulated} == {"second: ls\n[0] ~"}
     (run,) = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").runs()

@@ -28,7 +28,7 @@ def model(tmp_path):
 
 
 def pinned(store, model, **fields):
-    artifact = store.take_in(model)
+    artifact = store.import_model(model)
     return store.keep(records.manifest(artifact=artifact.digest, files=artifact.files, **fields))
 
 
@@ -93,7 +93,7 @@ def test_what_was_pinned_before_is_not_copied_again(store, model):
 
 def test_how_far_the_reading_is_is_told_to_its_end(store, model):
     told = []
-    store.take_in(model, lambda done, total: told.append((done, total)))
+    store.import_model(model, lambda done, total: told.append((done, total)))
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
 
@@ -158,7 +158,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(store, model):
         (model / "model.safetensors").write_bytes(os.urandom(7))
 
     with pytest.raises(InputError, match=r"model\.safetensors was changed while it was read"):
-        store.take_in(model, train_on)
+        store.import_model(model, train_on)
 
 
 def test_a_disk_without_hard_links_gets_copies(store, model, monkeypatch):

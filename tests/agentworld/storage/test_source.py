@@ -112,9 +112,9 @@ def ticks_of(source):
     files = files_of(str(source))
     progress = ReadProgress(files, lambda done, total: ticks.append((done, total)))
     for number in range(len(files)):
-        with progress.metered(number).open() as stream:
+        with progress.with_meter(number).open() as stream:
             stream.read(10)
-        with progress.metered(number).open() as stream:
+        with progress.with_meter(number).open() as stream:
             for _line in stream:
                 progress.show(number)
         progress.show(number + 1)

@@ -28,7 +28,7 @@ def read_lines(address: str) -> Iterator[bytes]:
 def _numbers(monkeypatch):
     """A source that is no file, of this module."""
     modules = {"numbers": __name__}
-    kinds = Kinds(group="none", what="source", attribute="read_lines", modules=modules)
+    kinds = Kinds(group="none", noun="source", attribute="read_lines", modules=modules)
     monkeypatch.setattr(kinds, "find", lambda _: read_lines)
     monkeypatch.setattr(source, "_LINES", kinds)
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentworld.errors import InputError, StoreError
 from agentworld.storage.folder import open_folder
-from agentworld.storage.working_copy import WorkingCopy, copy_of, open_copy, there
+from agentworld.storage.working_copy import WorkingCopy, address_of, copy_of, open_copy
 
 pytestmark = pytest.mark.waits  # a server of buckets; each scratch folder is another pod's
 
@@ -31,7 +31,7 @@ def test_what_one_pod_puts_another_brings(url, tmp_path):
     write(mine, "steps/cpt/a/model/weights", "w" * 100_000)
     write(mine, "steps/cpt/b/other")
     mine.put(mine.root / "steps")
-    yours.bring(yours.root / "steps/cpt/a")
+    yours.download(yours.root / "steps/cpt/a")
     assert (yours.root / "steps/cpt/a/model/weights").read_text() == "w" * 100_000
     assert not (yours.root / "steps/cpt/b").exists()
 
@@ -41,7 +41,7 @@ def test_a_folder_is_not_taken_for_another_that_begins_alike(url, tmp_path):
     write(mine, "steps/rl/x")
     write(mine, "steps/rl2/x")
     mine.put(mine.root)
-    yours.bring(yours.root / "steps/rl")
+    yours.download(yours.root / "steps/rl")
     assert (yours.root / "steps/rl/x").exists()
     assert not (yours.root / "steps/rl2").exists()
 
@@ -53,25 +53,25 @@ def test_what_was_changed_here_or_there_is_brought_and_nothing_else(url, tmp_pat
     )
     path, theirs = write(mine, "progress/cpt.json", "1 of 10"), yours.root / "progress/cpt.json"
     mine.put(path)
-    yours.bring(yours.root)
+    yours.download(yours.root)
     path.write_text("2 of 10")  # S3 tells whole seconds: it is as old as the first, and as large
     mine.put(path)
-    yours.bring(yours.root)
+    yours.download(yours.root)
     assert theirs.read_text() == "2 of 10"
     time.sleep(3)
-    yours.bring(yours.root)
+    yours.download(yours.root)
     num_brought = len(yours.brought)
-    yours.bring(yours.root)
+    yours.download(yours.root)
     assert len(yours.brought) == num_brought
     theirs.write_text("what a killed process left")
-    yours.bring(yours.root)
+    yours.download(yours.root)
     assert theirs.read_text() == "2 of 10"
 
 
 def test_what_was_put_from_here_is_not_brought_back(url, tmp_path):
     mine = Listens(open_copy(url, tmp_path / "mine").root, url)
     mine.put(write(mine, "weights", "w" * 2_000_000))
-    mine.bring(mine.root)
+    mine.download(mine.root)
     assert mine.brought == []
 
 
@@ -80,7 +80,7 @@ def test_only_names_that_are_asked_for_are_brought(url, tmp_path):
     write(mine, "steps/cpt/a/receipt.json")
     write(mine, "steps/cpt/a/model/config.json")
     mine.put(mine.root)
-    yours.bring(yours.root, only=re.compile(r"steps/[^/]+/[^/]+/[^/]+\.json"))
+    yours.download(yours.root, only=re.compile(r"steps/[^/]+/[^/]+/[^/]+\.json"))
     found = [path.relative_to(yours.root).as_posix() for path in yours.root.rglob("*.json")]
     assert found == ["steps/cpt/a/receipt.json"]
 
@@ -106,7 +106,7 @@ class Listens(WorkingCopy):
         self.order.append(name)
 
     def _bring(self, name: str, info) -> None:
-        super()._bring(name, info)
+        super()._download(name, info)
         self.brought.append(name)
 
 
@@ -157,7 +157,7 @@ def test_an_object_that_would_lie_elsewhere_is_refused(tmp_path):
     memory.store["/hostile/a/../../../escaped"] = memory.open("/x", "wb")
     mine = open_copy("memory://hostile", tmp_path / "mine")
     with pytest.raises(StoreError, match="has an object"):
-        mine.bring(mine.root)
+        mine.download(mine.root)
 
 
 @pytest.mark.usefixtures("bucket")
@@ -172,7 +172,7 @@ def test_what_is_brought_is_as_old_as_it_is_there(url, tmp_path):
     for name in ("first", "second"):
         mine.put(write(mine, f"a/{name}"))
         time.sleep(1.1)  # S3 tells whole seconds
-    yours.bring(yours.root)
+    yours.download(yours.root)
     first, second = (yours.root / "a" / name for name in ("first", "second"))
     assert 1 <= second.stat().st_mtime - first.stat().st_mtime < 10
     assert abs(time.time() - second.stat().st_mtime) < 60
@@ -194,12 +194,12 @@ def test_a_copy_of_another_user_is_none_of_ours(tmp_path):
 def test_addresses_and_paths_are_told_from_each_other(url, tmp_path):
     mine = open_copy(url + "/", tmp_path / "mine")
     path = mine.root / "steps/cpt/a"
-    assert mine.here(f"{url}/steps/cpt/a") == str(path)
-    assert mine.there(str(path)) == there(str(path)) == f"{url}/steps/cpt/a"
-    assert mine.here(url) == str(mine.root)
-    assert mine.there(str(mine.root)) == url
+    assert mine.to_path(f"{url}/steps/cpt/a") == str(path)
+    assert mine.to_address(str(path)) == address_of(str(path)) == f"{url}/steps/cpt/a"
+    assert mine.to_path(url) == str(mine.root)
+    assert mine.to_address(str(mine.root)) == url
     for word in ("demo", f"{url}2/steps", "/etc/recipe.yaml"):
-        assert mine.here(word) == mine.there(word) == there(word) == word
+        assert mine.to_path(word) == mine.to_address(word) == address_of(word) == word
     assert copy_of(path) is copy_of(mine.root)
     assert copy_of(tmp_path) is None
 
@@ -217,5 +217,5 @@ def test_two_processes_of_one_machine_share_a_copy(url, tmp_path):
 
 def _brought(url: str, scratch: Path) -> int:
     mine = open_copy(url, scratch)
-    mine.bring(mine.root / "steps")
+    mine.download(mine.root / "steps")
     return sum(path.stat().st_size for path in (mine.root / "steps/a").iterdir())

@@ -15,7 +15,7 @@ from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.domains.live import live_domain
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.task import Task
 from agentworld.records.trajectory_log import TrajectoryStep
 from agentworld.train.parent import Parent
@@ -44,7 +44,7 @@ def test_the_trainers_log_and_the_services_tell_the_same(
         run = asyncio.run(client.open_run(make.service.OPENING))
         out = tmp_path / "out"
         practice = agent_rl.Practice(client, run.simulator, shell_task)
-        agent_rl.run(AGENT, Parent(tmp_path / "parent"), practice, out, no_tick)
+        agent_rl.run(AGENT, Parent(tmp_path / "parent"), practice, out, ignore_progress)
     ledger = served.ledger
     report = join_run(ledger.run(run.id), ledger.episodes(run.id), read_trajectory(log))
     assert report.num_matched == ledger.run(run.id).num_steps > 0

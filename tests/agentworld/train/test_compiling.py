@@ -7,7 +7,7 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.recipes.train import NextTokenRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.sample import Sample
 from agentworld.train.parent import Parent
 from make.training import TINY
@@ -33,7 +33,7 @@ def test_compiled_layers_learn_what_plain_ones_do(
     for is_compiled in (False, True):
         recipe = RECIPE.model_copy(update={"compile_layers": is_compiled})
         trained, out = load_model(Parent(tmp_path / "start")), tmp_path / str(is_compiled)
-        losses.append(train_rows(trained, recipe, rows, out, no_tick)["loss"])
+        losses.append(train_rows(trained, recipe, rows, out, ignore_progress)["loss"])
     plain, compiled = losses
     assert plain > 0  # a run that is too short tells no loss
     assert compiled == pytest.approx(plain, rel=0.02)

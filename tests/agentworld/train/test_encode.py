@@ -60,10 +60,10 @@ def test_a_masked_turn_stays_as_context(
 def test_a_thought_stands_before_its_own_turn_alone(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
-    from agentworld.train.encode import encode, one_turn_each
+    from agentworld.train.encode import encode, split_turns
 
     thoughts = [f"thought {turn}" for turn in range(len(samples[0].turns))]
-    rows = list(encode(language_model.tokenizer, one_turn_each(samples[0], thoughts)))
+    rows = list(encode(language_model.tokenizer, split_turns(samples[0], thoughts)))
     text = language_model.tokenizer.decode(rows[-1].input_ids)
     assert len(rows) == len(samples[0].turns)
     assert text.count("<think>") == 1

@@ -11,7 +11,7 @@ from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.sample import Sample
 from agentworld.train.parent import Parent
 from make import records
@@ -86,7 +86,7 @@ def test_a_world_of_several_domains_is_rewarded_by_the_rules_of_each(
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, [*logs, *samples[6:]]))
     dataset = records.dataset(rl=pool).model_copy(update={"domains": {"shell": 6, "text": 6}})
     dataset.write(tmp_path / "dataset.json")
-    checkpoint = world_rl.run(WORLD, tmp_path, Parent(parent), tmp_path / "out", no_tick)
+    checkpoint = world_rl.run(WORLD, tmp_path, Parent(parent), tmp_path / "out", ignore_progress)
     assert checkpoint.domains == ("shell", "text")
     assert checkpoint.data == dataset.digest
 
@@ -104,7 +104,7 @@ def test_with_one_step_for_each_batch_both_algorithms_make_the_same_weights(
         recipe = AGENT.model_copy(
             update={"rl": AGENT.rl.model_copy(update={"algorithm": algorithm})}
         )
-        agent_rl.run(recipe, Parent(parent), practice(world), tmp_path / algorithm, no_tick)
+        agent_rl.run(recipe, Parent(parent), practice(world), tmp_path / algorithm, ignore_progress)
         return load_file(tmp_path / algorithm / "model/model.safetensors")
 
     started, by_token = load_file(parent / "model.safetensors"), trained("grpo")
@@ -120,7 +120,7 @@ def test_a_world_is_trained_on_one_turn_of_each_trajectory(
 
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
     records.dataset(rl=pool).write(tmp_path / "dataset.json")
-    made = world_rl.run(WORLD, tmp_path, Parent(parent), tmp_path / "out", no_tick)
+    made = world_rl.run(WORLD, tmp_path, Parent(parent), tmp_path / "out", ignore_progress)
     assert made == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
     assert made.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
     assert made.parents == (ArtifactManifest.of(parent).digest,)
@@ -133,7 +133,7 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
 
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
     start = Parent(parent, from_scratch=True)
-    made = agent_rl.run(AGENT, start, practice(world), tmp_path / "out", no_tick)
+    made = agent_rl.run(AGENT, start, practice(world), tmp_path / "out", ignore_progress)
     assert made.simulator == records.digest("simulator")
     assert world.num_episodes == 2 * 2 * 2
     assert made.artifact != ArtifactManifest.of(parent).digest
@@ -153,7 +153,9 @@ def test_an_agent_learns_nothing_from_the_steps_that_its_world_is_not_sure_of_an
         world = ScriptedWorld(
             reward=lambda action: float(len(action) % 2), unsure=lambda _task, step: step in unsure
         )
-        return agent_rl.run(AGENT, Parent(parent), practice(world), tmp_path / name, no_tick)
+        return agent_rl.run(
+            AGENT, Parent(parent), practice(world), tmp_path / name, ignore_progress
+        )
 
     sure, again, masked = trained("sure"), trained("again"), trained("masked", 1, 2)
     assert sure.artifact == again.artifact != masked.artifact

@@ -15,7 +15,7 @@ from agentworld.domains.live import live_domain
 from agentworld.errors import Preempted
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.progress import Tick, no_tick
+from agentworld.records.progress import OnProgress, ignore_progress
 from agentworld.records.sample import Sample
 from agentworld.train.parent import Parent
 from agentworld.train.resume import newest_checkpoint
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.compute
 
-Training = Callable[[Path, Tick], str]
+Training = Callable[[Path, OnProgress], str]
 """Trains in a folder, and names the weights that it made."""
 
 STEPS = 6
@@ -67,20 +67,20 @@ def train(
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
     task_of = partial(live_domain("shell").task, held_out=False)
 
-    def of_world(out: Path, tick: Tick) -> str:
+    def of_world(out: Path, tick: OnProgress) -> str:
         return world_rl.run(WORLD, tmp_path, Parent(parent), out, tick).artifact
 
-    def of_agent(out: Path, tick: Tick) -> str:
+    def of_agent(out: Path, tick: OnProgress) -> str:
         practice = agent_rl.Practice(world, records.digest("s"), task_of)
         return agent_rl.run(AGENT, Parent(parent), practice, out, tick).artifact
 
-    def of_tokens(out: Path, tick: Tick) -> str:
+    def of_tokens(out: Path, tick: OnProgress) -> str:
         return paused_training.train(parent, out, tick)
 
     return {"tokens": of_tokens, "world": of_world, "agent": of_agent}[request.param]
 
 
-def told_at(wanted: int, times: int = 1) -> Tick:
+def told_at(wanted: int, times: int = 1) -> OnProgress:
     """Gives notice while a step runs; 0 stands for the last."""
 
     def tick(done: int, total: int) -> None:
@@ -96,7 +96,7 @@ def test_a_training_that_was_preempted_ends_with_the_weights_of_one_that_was_not
     train: Training, tmp_path: Path, step: int
 ) -> None:
     whole, preempted = tmp_path / "whole", tmp_path / "preempted"
-    undisturbed, seen = train(whole, no_tick), []
+    undisturbed, seen = train(whole, ignore_progress), []
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(Preempted, match="^preempted; run it again: it resumes from step") as told:
         train(preempted, told_at(step))
@@ -145,7 +145,7 @@ def test_a_notice_after_the_last_step_is_let_pass(
 
     trained = load_model(Parent(parent))
     rows = list(encode(trained.tokenizer, map(whole_episode, samples)))
-    trainer = NextTokenTrainer(trained, RECIPE, rows, tmp_path / "out", no_tick)
+    trainer = NextTokenTrainer(trained, RECIPE, rows, tmp_path / "out", ignore_progress)
     trainer.add_callback(Late())
     train_to_end(trainer)
     assert trainer.state.global_step == trainer.state.max_steps

@@ -21,11 +21,11 @@ SHOWN = "<|user|>kolmir\n[0] ~<|assistant|>"
 
 
 def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) -> list[Rollout]:
-    from agentworld.train.rollout import Policy, roll_out_all
+    from agentworld.train.rollout import Policy, rollout_all
 
     tasks = [solved_task(seed, held_out=False).task for seed in range(num_tasks)]
     policy = Policy(*language_model, temperature=1.0, max_tokens=8)
-    return asyncio.run(roll_out_all(policy, world, tasks))
+    return asyncio.run(rollout_all(policy, world, tasks))
 
 
 def text_of(language_model: LanguageModel, attempt: Rollout, *, is_target: bool) -> str:
@@ -65,24 +65,24 @@ class Elsewhere:
 
 
 def test_an_agent_acts_on_the_device_of_its_model(language_model: LanguageModel) -> None:
-    from agentworld.train.rollout import Policy, roll_out_all
+    from agentworld.train.rollout import Policy, rollout_all
 
     model = Elsewhere(language_model.tokenizer.eos_token_id)
     tasks = [solved_task(seed, held_out=False).task for seed in range(3)]
     policy = Policy(model, language_model.tokenizer, temperature=1.0, max_tokens=8)
-    asyncio.run(roll_out_all(policy, ScriptedWorld(), tasks))
+    asyncio.run(rollout_all(policy, ScriptedWorld(), tasks))
     assert model.given == {"input_ids": "meta", "attention_mask": "meta"}
 
 
 def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
     language_model: LanguageModel,
 ) -> None:
-    from agentworld.train.rollout import Policy, roll_out_all
+    from agentworld.train.rollout import Policy, rollout_all
 
     world, weights = ScriptedWorld(), records.digest("weights")
     task = solved_task(0, held_out=False).task
     policy = Policy(*language_model, temperature=1.0, max_tokens=8, weights=weights, step=7)
-    (attempt,) = asyncio.run(roll_out_all(policy, world, [task]))
+    (attempt,) = asyncio.run(rollout_all(policy, world, [task]))
     sampled = [each for each in world.sampled if each]
     assert len(sampled) == 3
     assert {(each.policy, each.policy_step) for each in sampled} == {(weights, 7)}

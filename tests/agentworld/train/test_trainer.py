@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.records.sample import Sample
 from agentworld.train.parent import Parent
 from make.training import TINY
@@ -43,9 +43,9 @@ def test_training_lowers_the_loss(
     from agentworld.train.trainer import train_rows
 
     rows = rows_of(language_model, samples)
-    first = train_rows(language_model, RECIPE, rows, tmp_path / "a", no_tick)["loss"]
+    first = train_rows(language_model, RECIPE, rows, tmp_path / "a", ignore_progress)["loss"]
     longer = RECIPE.model_copy(update={"epochs": 12.0})
-    assert train_rows(language_model, longer, rows, tmp_path / "b", no_tick)["loss"] < first
+    assert train_rows(language_model, longer, rows, tmp_path / "b", ignore_progress)["loss"] < first
 
 
 def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
@@ -58,7 +58,7 @@ def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     trained, computed_in = copy_of(language_model, tmp_path / "copy"), set()
     layer = trained.model.model.layers[0].mlp.up_proj
     layer.register_forward_hook(lambda _layer, _given, said: computed_in.add(said.dtype))
-    train_rows(trained, RECIPE, rows_of(trained, samples), tmp_path / "out", no_tick)
+    train_rows(trained, RECIPE, rows_of(trained, samples), tmp_path / "out", ignore_progress)
     assert computed_in == {torch.bfloat16}
     assert layer.weight.dtype == torch.float32
 
@@ -72,7 +72,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
 
     rows = rows_of(language_model, samples)
     whole, killed = (copy_of(language_model, tmp_path / name) for name in ("whole", "killed"))
-    train_rows(whole, RECIPE, rows, tmp_path / "a", no_tick)
+    train_rows(whole, RECIPE, rows, tmp_path / "a", ignore_progress)
 
     def kill(done: int, _total: int) -> None:
         if done == 5:
@@ -81,7 +81,7 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
     with pytest.raises(Killed):
         train_rows(killed, RECIPE, rows, tmp_path / "b", kill)
     resumed = copy_of(language_model, tmp_path / "resumed")
-    train_rows(resumed, RECIPE, rows, tmp_path / "b", no_tick)
+    train_rows(resumed, RECIPE, rows, tmp_path / "b", ignore_progress)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name]), name
 
@@ -100,5 +100,5 @@ def test_one_process_trains_on_one_device_however_many_it_sees(
     seen = property(lambda self: self.__dict__.get("_n_gpu") or 2)
     monkeypatch.setattr(TrainingArguments, "n_gpu", seen)
     rows = rows_of(language_model, samples)
-    assert train_rows(language_model, RECIPE, rows, tmp_path / "a", no_tick)["steps"] > 0
+    assert train_rows(language_model, RECIPE, rows, tmp_path / "a", ignore_progress)["steps"] > 0
     assert group_config(WorldRlRecipe(), tmp_path, max_completion_tokens=4).n_gpu == 1

@@ -2,7 +2,7 @@ import json
 
 from agentworld.cluster.names import engine_name
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Pinned
+from agentworld_operator.children.pod import PodSource
 from machines.kubernetes_types import check_schema
 from make import records
 from make.simulator import IMAGE, pinned_manifest, serving, simulator
@@ -14,7 +14,9 @@ OWNER = simulator() | {"metadata": {"name": "one", "namespace": "worlds", "uid":
 def built(replicas=2, engine=None, **changes):
     wanted = serving(**changes)
     engine = engine or MANIFEST.engine
-    pinned = Pinned(MANIFEST.digest, MANIFEST, engine, wanted, wanted.weights, "verifier@sha256:1")
+    pinned = PodSource(
+        MANIFEST.digest, MANIFEST, engine, wanted, wanted.weights, "verifier@sha256:1"
+    )
     return {each["kind"]: each for each in children(pinned, OWNER, replicas)}
 
 
@@ -139,7 +141,9 @@ def test_an_engines_processes_share_memory():
 
 def test_images_are_pulled_with_the_secrets_of_the_release():
     wanted = serving()
-    pinned = Pinned(MANIFEST.digest, MANIFEST, MANIFEST.engine, wanted, wanted.weights, "verifier")
+    pinned = PodSource(
+        MANIFEST.digest, MANIFEST, MANIFEST.engine, wanted, wanted.weights, "verifier"
+    )
     [deployment] = [
         each
         for each in children(pinned._replace(pull_secrets=("mirror",)), OWNER, 1)

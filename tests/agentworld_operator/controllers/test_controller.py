@@ -43,7 +43,7 @@ class Scripted:
         self.rounds = []
         self.cleaned = []
 
-    def affected(self, kind, resource):
+    def affected_names(self, kind, resource):
         return [resource["metadata"]["name"]] if kind == KIND else ["nightly", "weekly"]
 
     async def reconcile(self, resource, before, _now):
@@ -84,7 +84,7 @@ def work(controller, seconds, *changes):
     async def begin():
         working = asyncio.create_task(controller.run())
         for change in changes:
-            controller.changed(*change)
+            controller.on_change(*change)
         await asyncio.sleep(seconds)
         working.cancel()
 

@@ -18,14 +18,14 @@ from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.alias import BYPASS_ACTOR
-from agentworld_operator.settings import Settings
+from agentworld_operator.settings import OperatorSettings
 from fakes.virtual_time import run
 from make import records
 from make.simulator import alias, schedule, simulator
 
 NOW = "2026-01-01T00:00:00Z"
 ONE, TWO = records.digest("one"), records.digest("two")
-SETTINGS = Settings(
+SETTINGS = OperatorSettings(
     namespace="n", identity="me", service_url="http://s", verifier_image="v", ask_seconds=5
 )
 
@@ -152,9 +152,9 @@ def test_a_simulator_concerns_itself_and_the_aliases_that_mean_it():
     aliases = Aliases(Ledger())
     aliases.cache.put("SimulatorAlias", there(alias("one")))
     aliases.cache.put("SimulatorAlias", there(alias("two", "other")))
-    assert aliases.reconciler.affected("Simulator", there(simulator("one"))) == ["stable"]
-    assert aliases.reconciler.affected("SimulatorAlias", there(alias())) == ["stable"]
-    assert aliases.reconciler.affected("Pod", there(alias())) == []
+    assert aliases.reconciler.affected_names("Simulator", there(simulator("one"))) == ["stable"]
+    assert aliases.reconciler.affected_names("SimulatorAlias", there(alias())) == ["stable"]
+    assert aliases.reconciler.affected_names("Pod", there(alias())) == []
 
 
 class Applied:
@@ -243,13 +243,13 @@ def test_an_engine_concerns_the_simulators_that_it_serves():
         serve(reconciler, resource)
     one = cache.get("Simulator", "one")
     (deployment,) = cache.all("Deployment")
-    assert set(reconciler.affected("Deployment", deployment)) == {"one", "twin"}
-    assert reconciler.affected("SimulatorAlias", there(alias())) == []
+    assert set(reconciler.affected_names("Deployment", deployment)) == {"one", "twin"}
+    assert reconciler.affected_names("SimulatorAlias", there(alias())) == []
     cache.drop("Simulator", one)
-    assert set(reconciler.affected("Simulator", one)) == {"one", "twin"}
-    assert list(reconciler.affected("Deployment", deployment)) == ["twin"]
+    assert set(reconciler.affected_names("Simulator", one)) == {"one", "twin"}
+    assert list(reconciler.affected_names("Deployment", deployment)) == ["twin"]
     other = {"metadata": {"name": "pod", "labels": {DIGEST_LABEL: "other"}}}
-    assert list(reconciler.affected("Pod", other)) == []
+    assert list(reconciler.affected_names("Pod", other)) == []
 
 
 class Server:

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.errors import InputError
-from agentworld.records.alias import Use
+from agentworld.records.alias import SimulatorUse
 from agentworld_operator.policy.admission import (
     API_VERSION,
-    Denied,
+    Denial,
     aliases_of,
     answer,
     check_deletion,
@@ -85,7 +85,7 @@ def test_whatever_is_sent_is_a_review_or_an_input_error(sent):
 
 def test_an_answer_bears_the_requests_uid_and_the_reason():
     assert answer("7", None)["response"] == {"uid": "7", "allowed": True}
-    told = answer("7", Denied("no", 409))["response"]
+    told = answer("7", Denial("no", 409))["response"]
     assert told == {"uid": "7", "allowed": False, "status": {"code": 409, "message": "no"}}
 
 
@@ -130,8 +130,12 @@ def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
     [
         ([alias()], None, "one is what stable means; move or delete that alias first"),
         ([alias(name=f"a{n}") for n in range(6)], None, "what a0, a1, a2, a3, a4 and others means"),
-        ([], Use(open_runs=2, open_episodes=0), r"one has open runs (2); close them first"),
-        ([], Use(open_runs=0, open_episodes=0), None),
+        (
+            [],
+            SimulatorUse(open_runs=2, open_episodes=0),
+            r"one has open runs (2); close them first",
+        ),
+        ([], SimulatorUse(open_runs=0, open_episodes=0), None),
         ([alias("two")], None, None),  # who cannot be asked keeps nothing
     ],
 )

@@ -8,7 +8,7 @@ from agentworld_operator.policy.certificates import (
     Certificate,
     CertificateSet,
     decide,
-    unexpired,
+    without_expired,
 )
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -56,7 +56,7 @@ def test_what_is_there_is_kept_or_made_anew(there, decision):
 
 def test_an_authority_stays_believed_until_it_ends():
     old, ended = authority(3000, b"old"), authority(3650, b"ended")
-    assert unexpired((old, ended), NOW) == (old,)
+    assert without_expired((old, ended), NOW) == (old,)
 
 
 @given(st.integers(0, 20_000))

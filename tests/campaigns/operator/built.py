@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Pinned
+from agentworld_operator.children.pod import PodSource
 from agentworld_operator.policy.drift import is_as_built
 from campaigns.harness.finding import Finding
 from campaigns.operator.judge import digest_of, is_served, unlike, wanted_replicas
@@ -32,4 +32,4 @@ def _built(simulator: Object, seen: Seen) -> list[Object]:
     assert serving.weights
     own = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
     replicas = wanted_replicas(simulator, seen.episodes.get(digest, 0))
-    return children(Pinned(digest, manifest, *own), simulator, replicas)
+    return children(PodSource(digest, manifest, *own), simulator, replicas)

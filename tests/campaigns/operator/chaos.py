@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import DIGEST_LABEL
 from agentworld.errors import ClusterError
 from campaigns.harness.processes import until
@@ -178,7 +178,7 @@ async def _upgrade(crew: Crew) -> None:
 def _is_made(namespace: Namespace) -> bool:
     with suppress(ClusterError):
         if namespace.get("Secret", "agentworld-webhook") is None:
-            made = {**typed("Secret"), "metadata": {"name": "agentworld-webhook"}}
+            made = {**type_fields("Secret"), "metadata": {"name": "agentworld-webhook"}}
             namespace.create(made)
         return True
     return False

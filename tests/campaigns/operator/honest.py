@@ -10,7 +10,7 @@ from agentworld.cluster.names import short
 from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Pinned
+from agentworld_operator.children.pod import PodSource
 from campaigns.operator.place import VERIFIER_IMAGE
 from campaigns.operator.seen import CHILDREN, Seen
 from make.simulator import alias, pinned_manifest, simulator
@@ -91,7 +91,7 @@ def _children(made: Object, replicas: int) -> list[Object]:
     assert serving.weights
     assert isinstance(manifest.engine, EnginePin)
     own = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
-    built = children(Pinned(manifest.digest, manifest, *own), made, replicas)
+    built = children(PodSource(manifest.digest, manifest, *own), made, replicas)
     built[2]["status"] = {"readyReplicas": replicas}
     assert short(manifest.digest) in built[0]["metadata"]["name"]
     return copy.deepcopy(built)

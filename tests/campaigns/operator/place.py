@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
-from agentworld.cluster.api_resources import typed
+from agentworld.cluster.api_resources import type_fields
 from agentworld.engine.process import LOOPBACK
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from campaigns.harness.processes import Command
@@ -103,7 +103,7 @@ class Place(NamedTuple):
             _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", own, port),
             _webhook("delete.agentworld.dev", ["DELETE"], "Ignore", own, port),
         ]
-        kind = typed("ValidatingWebhookConfiguration")
+        kind = type_fields("ValidatingWebhookConfiguration")
         return {**kind, "metadata": {"name": self.configuration_name}, "webhooks": webhooks}
 
     @property

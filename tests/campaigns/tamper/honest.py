@@ -8,7 +8,7 @@ from contextlib import closing
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.audit.checks.store import verify_everything
 from agentworld.lineage.base import VersionRef
-from agentworld.operations.declarations import restored
+from agentworld.operations.declarations import declare_restored
 from agentworld.operations.ledger import open_ledger
 from agentworld.signing.keys import SIMULATOR_KEYS, rotate
 from campaigns.tamper.player import Player
@@ -72,7 +72,7 @@ def _restored(player: Player, world: World, backup: str = "once") -> list[str]:
     world.database.put_back(backup)
     world.agents.write_text(agents)  # an agent of a run that is lost is one that nobody can prove
     assert _problems(world)
-    restored(world.folder, "the disk was lost", "ada")
+    declare_restored(world.folder, "the disk was lost", "ada")
     return _problems(world)
 
 

@@ -7,10 +7,10 @@ from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.attestation import Attestation
 from agentworld.records.declaration import AliasEntry, Declaration, Erasure, Restore, Withdrawal
-from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
+from agentworld.records.step_statement import Links, RegisteredVersion, StepStatement, Validation
 from agentworld.signing.agent_use import read_agent_use, sign_agent_use
 from agentworld.signing.checkpoint import checkpoint_name
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
     Draw,
@@ -194,7 +194,7 @@ def _lost(draw: Draw, table: str, name: str) -> list[Row]:
 
 def _registration(draw: Draw) -> Mutation:
     name = f"agent-{draw.chance.randrange(100, 999)}"
-    made = Registered(
+    made = RegisteredVersion(
         registered_as=name,
         version=1,
         artifact=records.digest(name),
@@ -223,7 +223,7 @@ def _withdrawal(draw: Draw) -> Mutation:
 
 def _declared(made: Declaration | StepStatement, place: str, *done: Statement) -> Mutation:
     """Signed with a key of his own."""
-    row = inserted("attestations", attested(made, stranger())._asdict())
+    row = inserted("attestations", attest(made, stranger())._asdict())
     return executed(place, row, *done)
 
 

@@ -10,7 +10,7 @@ import asyncio
 from pathlib import Path
 
 from agentworld.lineage.base import VersionRef
-from agentworld.operations.declarations import restored
+from agentworld.operations.declarations import declare_restored
 from agentworld.records.run import AgentRun
 from agentworld.signing.keys import SIMULATOR_KEYS, rotate
 from campaigns.tamper.databases import Database
@@ -124,5 +124,5 @@ def _lost(player: Player) -> Player:
     asyncio.run(player.end())
     world.database.keep(world.lost)
     world.database.put_back(_BACKUP)
-    restored(world.folder, "the disk was lost", "ada")
+    declare_restored(world.folder, "the disk was lost", "ada")
     return Player(world)

@@ -9,7 +9,7 @@ import make.ledger
 from agentworld.audit.checks.edges import edge_to
 from agentworld.audit.checks.run import verify_run
 from agentworld.audit.checks.store import verify_everything
-from agentworld.ledger.writes import NewStep, Opened
+from agentworld.ledger.writes import EpisodeOpened, NewStep
 from agentworld.lineage.base import VersionRef
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.signing.checkpoint import sign_checkpoint, verify_checkpoint
@@ -330,5 +330,5 @@ def _unsigned(world, observation, run=None) -> tuple[str, str]:
         simulator = ledger.run(run).simulator
         begun = Episode.new(f"late{observation}", simulator, EpisodeOpening(run=run))
         (step,) = make.ledger.steps(begun, observation)
-        ledger.write([Opened(begun), NewStep(run, step)])
+        ledger.write([EpisodeOpened(begun), NewStep(run, step)])
     return run, begun.id

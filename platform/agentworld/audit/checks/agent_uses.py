@@ -39,7 +39,7 @@ def newest(history: Sequence[AgentUse]) -> dict[_Use, AgentUse]:
     return {_use_of(agent_use): agent_use for agent_use in history}
 
 
-def agent_use_problems(sources: Sources, of: VersionRef | None = None) -> Iterator[str]:
+def agent_use_problems(sources: Sources, ref: VersionRef | None = None) -> Iterator[str]:
     """What is not as it was signed, and what the registry tells otherwise; each is a sentence.
 
     Of all agents; or of one: what was signed of its name, whatever the version, and the aliases
@@ -48,8 +48,8 @@ def agent_use_problems(sources: Sources, of: VersionRef | None = None) -> Iterat
     attestations, evidence, at = sources.ledger.attestations, sources.evidence, sources.at
     if evidence is None:
         return
-    folder = f"{AGENT_USES}/{of.name}" if of else AGENT_USES
-    prefix = f"{folder}/" if of else ""
+    folder = f"{AGENT_USES}/{ref.name}" if ref else AGENT_USES
+    prefix = f"{folder}/" if ref else ""
     copies = copies_of(folder, evidence.mirror)  # before the rows, which are older
     rows, lost_names = _load_rows(attestations, prefix), lost_by_any(attestations, evidence.trusted)
     read = _read(rows, evidence)
@@ -61,12 +61,12 @@ def agent_use_problems(sources: Sources, of: VersionRef | None = None) -> Iterat
     aliases = sources.registry.aliases()
     # Once more: what is used meanwhile is signed before the registry hears of it.
     names = {row.name for row in rows}
-    since = [row for row in _load_rows(attestations, prefix) if row.name not in names]
+    later = [row for row in _load_rows(attestations, prefix) if row.name not in names]
     yield from _in_registry(
-        _candidates(_select_verified(read), _select_verified(_read(since, evidence))),
+        _candidates(_select_verified(read), _select_verified(_read(later, evidence))),
         aliases,
         sources,
-        of,
+        ref,
     )
 
 
@@ -105,9 +105,9 @@ def _copy_problems(
             yield f"the use {name} is another one in the evidence mirror"
 
 
-def _candidates(before: Sequence[AgentUse], since: Sequence[AgentUse]) -> _Candidates:
-    candidates: _Candidates = {use: [agent_use] for use, agent_use in newest(before).items()}
-    for agent_use in since:
+def _candidates(earlier: Sequence[AgentUse], later: Sequence[AgentUse]) -> _Candidates:
+    candidates: _Candidates = {use: [agent_use] for use, agent_use in newest(earlier).items()}
+    for agent_use in later:
         candidates.setdefault(_use_of(agent_use), [None]).append(agent_use)
     return candidates
 
@@ -116,10 +116,10 @@ def _in_registry(
     signed: _Candidates,
     registry_versions: Mapping[_Use, int],
     sources: Sources,
-    of: VersionRef | None,
+    ref: VersionRef | None,
 ) -> Iterator[str]:
     agents = sources.registry.versions(kind="agent")
-    names = {of.name} if of else {version.ref.name for version in agents}
+    names = {ref.name} if ref else {version.ref.name for version in agents}
     # The registry has no history: what is newer than the moment says nothing of it.
     later = {
         (agent.ref.name, agent.ref.version)
@@ -130,7 +130,7 @@ def _in_registry(
         candidates, version = signed.get(use, [None]), registry_versions.get(use)
         signed_version, last = _version(candidates[-1]), candidates[-1]
         if version in map(_version, candidates) or (
-            of and of.version not in (version, signed_version)
+            ref and ref.version not in (version, signed_version)
         ):
             continue
         if (use[0], version) not in later and (last is None or is_as_of(last.at, sources.at)):

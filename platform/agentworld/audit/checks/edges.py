@@ -41,7 +41,7 @@ class EdgeAudit(Record):
         return self.edge.traffic.num_copied if self.edge else 0
 
 
-class Registered(Protocol):
+class RegistryAgent(Protocol):
     """What the registry has of an agent."""
 
     @property
@@ -61,7 +61,7 @@ class Registered(Protocol):
 
 
 def audit_edge(
-    name: str, agent: Registered, attestations: Attestations, evidence: Evidence
+    name: str, agent: RegistryAgent, attestations: Attestations, evidence: Evidence
 ) -> EdgeAudit:
     """Of an agent that is registered by a name."""
     copies = copies_of(f"{EDGES}/{agent.run}", evidence.mirror)
@@ -71,7 +71,7 @@ def audit_edge(
     edges = []
     for row in rows:
         try:
-            edges.append((_verified(row, evidence), row.envelope))
+            edges.append((_verify_row(row, evidence), row.envelope))
         except EvidenceError as error:
             problems.append(f"the edge {row.name} does not verify: {error}")
     own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
@@ -91,7 +91,7 @@ def audit_edge(
 
 
 def edge_to(
-    name: str, agent: Registered, sources: Sources, run: AgentRun | None = None
+    name: str, agent: RegistryAgent, sources: Sources, run: AgentRun | None = None
 ) -> EdgeAudit | None:
     """How far it is proven which simulator made an agent; null where nothing was signed.
 
@@ -136,7 +136,7 @@ def edges_of(simulator: Digest, attestations: Attestations, evidence: Evidence) 
     edges = []
     for attestation in attestations.find("edge", simulator=simulator):
         with suppress(EvidenceError):  # which `edge_problems` tells
-            edges.append(_verified(attestation, evidence))
+            edges.append(_verify_row(attestation, evidence))
     edges.sort(key=lambda edge: edge.at)
     return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
 
@@ -146,7 +146,7 @@ def all_edges(attestations: Attestations, evidence: Evidence) -> Iterator[Signed
     for attestation in attestations.all():
         if attestation.kind == "edge":
             with suppress(EvidenceError):  # which `edge_problems` tells
-                edge = _verified(attestation, evidence)
+                edge = _verify_row(attestation, evidence)
                 yield SignedEdge(edge=edge, envelope=attestation.envelope.decode())
 
 
@@ -163,7 +163,7 @@ def edge_problems(
     yield from _missing(rows, {name: copies[name] for name in signed})
     for row in (row for row in rows if is_signed_as_of(row.envelope, at)):
         try:
-            _verified(row, evidence)
+            _verify_row(row, evidence)
         except EvidenceError as error:
             yield f"the edge {row.name} does not verify: {error}"
 
@@ -181,7 +181,7 @@ def _missing(attestations: Sequence[Attestation], copies: Mapping[str, bytes]) -
             yield f"the edge {name} is another one in the evidence mirror"
 
 
-def _verified(row: Attestation, evidence: Evidence) -> Edge:
+def _verify_row(row: Attestation, evidence: Evidence) -> Edge:
     edge = verify_edge(row.envelope, evidence.trusted)
     columns = (edge_name(edge.run, row.envelope), edge.claim.artifact, edge.simulator, edge.run)
     if (*columns, edge.at) != (row.name, row.subject, row.simulator, row.run, row.at):

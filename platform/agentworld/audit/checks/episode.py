@@ -102,12 +102,12 @@ def episode_problems(
     names = list(bounds)
     for start in range(0, len(names), _AT_ONCE):
         group = names[start : start + _AT_ONCE]
-        read = _read_together(group, ledger)
+        read = _read_batch(group, ledger)
         for name in group:
             yield from _problems(name, read.get(name), bounds[name], log, ledger)
 
 
-def _read_together(names: list[str], ledger: Ledger) -> dict[str, Episode]:
+def _read_batch(names: list[str], ledger: Ledger) -> dict[str, Episode]:
     """Nothing where one of them cannot be read: each is then read by itself, which tells why."""
     try:
         with reading("a run's episodes"):
@@ -134,11 +134,11 @@ def _load_episode(name: str, ledger: Ledger) -> Episode:
     try:
         return _readable(name, ledger)
     except NotFound:
-        opened = opening_entry(name, ledger)
-        if opened is None:
+        entry = opening_entry(name, ledger)
+        if entry is None:
             raise
         raise EvidenceError(
-            f"episode {name} was opened in run {opened.run} (entry {opened.sequence} of its log)"
+            f"episode {name} was opened in run {entry.run} (entry {entry.sequence} of its log)"
             " and is gone from the ledger; restore the ledger"
         ) from None
 
@@ -194,6 +194,6 @@ def _follows(episode: Episode, first: Digest) -> bool:
 
 def _closed_since(episode: Episode, reason: CloseReason, log: SignedLog, ledger: Ledger) -> bool:
     """Whether it ended after the log was read."""
-    closed = episode_closed(episode.id, len(episode.steps), episode.head, reason)
+    closing_entry = episode_closed(episode.id, len(episode.steps), episode.head, reason)
     newer = ledger.logs.entries(log.run.id, after=len(log.entry_fields))
-    return any(closed.items() <= entry.readable_fields.items() for entry in newer)
+    return any(closing_entry.items() <= entry.readable_fields.items() for entry in newer)

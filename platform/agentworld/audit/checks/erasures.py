@@ -32,11 +32,11 @@ class Erasures(NamedTuple):
         missing = [name for name in sorted(copies.keys() - names) if name not in losses.names]
         problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
         try:
-            at_genesis = evidence.declared(attestations).erased
+            at_genesis = evidence.read_declarations(attestations).erased
         except EvidenceError as error:
             at_genesis = frozenset()  # what it names is then of nobody
             problems.append(f"what the ledger held unsigned does not verify: {error}")
-        declared, unverified = _declared(run, attestations, evidence)
+        declared, unverified = _load_declared(run, attestations, evidence)
         return cls(run, attestations, evidence, at_genesis, declared, (*problems, *unverified))
 
     def problem_of(self, episode: str, *, erased: bool) -> str | None:
@@ -48,11 +48,11 @@ class Erasures(NamedTuple):
         if self.at_genesis is None or episode in self.at_genesis | self.declared:
             return None
         # It may have been just now.
-        declared, _ = _declared(self.run, self.attestations, self.evidence)
+        declared, _ = _load_declared(self.run, self.attestations, self.evidence)
         return None if episode in declared else f"episode {episode} is erased without a declaration"
 
 
-def _declared(
+def _load_declared(
     run: str, attestations: Attestations, evidence: Evidence
 ) -> tuple[frozenset[str], list[str]]:
     episodes, problems = set(), []

@@ -24,7 +24,7 @@ from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.declaration import DECLARATIONS, Withdrawal
 from agentworld.records.garbled import readable
-from agentworld.records.progress import Tick, no_tick
+from agentworld.records.progress import OnProgress, ignore_progress
 from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.signing.declaration import check_attested
 from agentworld.signing.keys import public_pem
@@ -46,19 +46,22 @@ class LedgerVerification(NamedTuple):
 
 
 def verify_ledger(
-    ledger: Ledger, evidence: Evidence, tick: Tick = no_tick, at: datetime | None = None
+    ledger: Ledger,
+    evidence: Evidence,
+    on_progress: OnProgress = ignore_progress,
+    at: datetime | None = None,
 ) -> LedgerVerification:
     """Checks all of a ledger, also while it is written.
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
     with infrequent_gc():
-        runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
+        runs = _runs(ledger, evidence.for_many(ledger.attestations), on_progress, at)
     return LedgerVerification(runs, tuple(_other_problems(ledger, runs, evidence, at)))
 
 
 def _runs(
-    ledger: Ledger, evidence: Evidence, tick: Tick, at: datetime | None
+    ledger: Ledger, evidence: Evidence, on_progress: OnProgress, at: datetime | None
 ) -> dict[str, RunVerification]:
     # First the copies: a run that is opened and signed meanwhile is in the ledger before.
     signed = {name.partition("/")[0] for name in evidence.mirror.names()}
@@ -75,7 +78,7 @@ def _runs(
                 verifications[name] = RunVerification.of_garbled(
                     name, "its name is garbled; restore it"
                 )
-        tick(done, len(names))
+        on_progress(done, len(names))
     return verifications
 
 

@@ -32,12 +32,12 @@ class Losses(NamedTuple):
 def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Losses:
     """What a verification of a run, or of what is no run's, need not find in the ledger."""
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.mirror)
-    declared = evidence.declared(attestations)
-    own = declared.restores_of(run)
+    declarations = evidence.read_declarations(attestations)
+    own = declarations.restores_of(run)
     if copies.keys() - {row.name for row in own}:  # one may have been declared meanwhile
         own = attestations.find("restore", run=run)
     restores = Restores.of(own, evidence.trusted)
-    whole = declared.restores if run else Restores()
+    whole = declarations.restores if run else Restores()
     counted = [restore for restore in restores.counted if restore.name not in whole.names]
     names = whole.names.union(*(restore.lost for restore in counted)) if counted else whole.names
     problems = [*restores.problems, *whole.problems]

@@ -13,7 +13,7 @@ from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
 
-class Missing(Record):
+class MissingRows(Record):
     """What a restored ledger does not have, by the names of its copies."""
 
     runs: dict[str, tuple[str, ...]]
@@ -23,12 +23,12 @@ class Missing(Record):
 
     def declarations(self, reason: str, by: str, at: str) -> list[Restore]:
         """One for each run, and one for all else."""
-        lost = [*self.runs.items(), *([("", self.others)] if self.others else [])]
+        missing_names = [*self.runs.items(), *([("", self.others)] if self.others else [])]
         fields = {"reason": reason, "by": by, "at": at}
-        return [Restore(run=run, lost=names, **fields) for run, names in lost]
+        return [Restore(run=run, lost=names, **fields) for run, names in missing_names]
 
 
-def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> Missing:
+def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> MissingRows:
     """Without what was declared to be lost already. Nothing is written."""
     # In this order: what a service adds meanwhile is in the ledger before it has a copy.
     names = mirror.names()
@@ -36,12 +36,12 @@ def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> Missing:
     with suppress(NotFound):  # nobody has signed yet what the ledger holds
         changes = verify_declared(mirror.get(GENESIS), Genesis, trusted).changes
     at_genesis = [entry.name for entry in alias_entries(changes)]
-    declared = lost_by_any(ledger.attestations, trusted)
-    ledger_names = ledger.attestations.names() | declared
+    lost_names = lost_by_any(ledger.attestations, trusted)
+    ledger_names = ledger.attestations.names() | lost_names
     ledger_names |= {entry.name for entry in alias_entries(ledger.aliases.history())}
     runs: dict[str, tuple[str, ...]] = {}
     for run, name in lost_logs(names, ledger.logs.lengths()):
-        if name not in declared:
+        if name not in lost_names:
             runs[run] = (*runs.get(run, ()), name)
     others = lost_statements(dict.fromkeys([*names, *at_genesis]), ledger_names)
-    return Missing(runs=runs, others=tuple(others))
+    return MissingRows(runs=runs, others=tuple(others))

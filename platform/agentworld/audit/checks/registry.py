@@ -19,8 +19,8 @@ from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.garbled import read_list, readable, reading
-from agentworld.records.progress import Tick, no_tick
-from agentworld.records.step_statement import Registered
+from agentworld.records.progress import OnProgress, ignore_progress
+from agentworld.records.step_statement import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
 from agentworld.signing.registration import check_registration
 
@@ -42,8 +42,8 @@ def verify_version(
     stored: StoredVersion,
     registry: Registry,
     step_keys: TrustedKeys,
-    tick: Tick = no_tick,
-    registration: Registered | None = None,
+    on_progress: OnProgress = ignore_progress,
+    registration: RegisteredVersion | None = None,
 ) -> VersionVerification:
     """Checks all that a registry keeps of a version, also by its `registration` in the ledger."""
     ref = stored.version.ref
@@ -53,7 +53,7 @@ def verify_version(
         *_missing(stored),
         *readable("its record lineage.json", of_record),
         *readable("its record lineage.json", of_links),
-        *readable("its folder of files", _problems_of_files(stored, registry, tick)),
+        *readable("its folder of files", _problems_of_files(stored, registry, on_progress)),
     )
     return VersionVerification(
         version=str(ref),
@@ -75,7 +75,7 @@ def _missing(stored: StoredVersion) -> Iterator[str]:
 
 
 def _problems_of_record(
-    stored: StoredVersion, trusted: TrustedKeys, registration: Registered | None
+    stored: StoredVersion, trusted: TrustedKeys, registration: RegisteredVersion | None
 ) -> Iterator[str]:
     name = stored.version.ref.name
     if stored.record is None:
@@ -119,7 +119,7 @@ def _problems_of_data(stored: StoredVersion, entity: WorldModel | Agent) -> Iter
         )
 
 
-def _problems_of_links(stored: StoredVersion, registration: Registered) -> Iterator[str]:
+def _problems_of_links(stored: StoredVersion, registration: RegisteredVersion) -> Iterator[str]:
     links, signed = stored.links, registration.links
     record = digest_of_record(stored.record)
     if record not in (None, registration.record):
@@ -151,19 +151,21 @@ def digest_of_record(record: str | None) -> Digest | None:
         return None
 
 
-def _problems_of_files(stored: StoredVersion, registry: Registry, tick: Tick) -> Iterator[str]:
+def _problems_of_files(
+    stored: StoredVersion, registry: Registry, on_progress: OnProgress
+) -> Iterator[str]:
     if stored.record is None or stored.model == "missing":
         return
     try:
         artifact = read_record(stored.record).artifact
     except EvidenceError:
         return
-    digest = _artifact_of(stored.version.ref, registry, tick)
+    digest = _artifact_of(stored.version.ref, registry, on_progress)
     if digest != artifact:
         yield f"its files are {digest}, and its record names {artifact}"
 
 
-def _artifact_of(ref: VersionRef, registry: Registry, tick: Tick) -> Digest:
+def _artifact_of(ref: VersionRef, registry: Registry, on_progress: OnProgress) -> Digest:
     with tempfile.TemporaryDirectory() as folder:
         registry.fetch(ref, Path(folder))
-        return ArtifactManifest.of(Path(folder), tick).digest
+        return ArtifactManifest.of(Path(folder), on_progress).digest

@@ -95,11 +95,11 @@ def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
         *_order_problems(run, log, entry_fields),
         *filter(None, [opening_problem(run, entry_fields[0] if entry_fields else {})]),
         *_closing_problems(run, entry_fields, evidence),
-        *_checkpoint_problems(checkpoints.good, log, entry_fields),
+        *_checkpoint_problems(checkpoints.valid, log, entry_fields),
         *losses.problems,
         *erasures.problems,
     ]
-    signed_length = max((checkpoint.length for checkpoint in checkpoints.good), default=0)
+    signed_length = max((checkpoint.length for checkpoint in checkpoints.valid), default=0)
     return SignedLog(
         run, entry_fields, heads, newest, signed_length, problems, erasures, losses.notes
     )

@@ -13,23 +13,23 @@ from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
-from agentworld.records.declaration import DECLARATIONS, InFolder
-from agentworld.records.step_statement import Registered, Validation
-from agentworld.signing.declaration import check_attested, verify_declared, withdrawn
+from agentworld.records.declaration import DECLARATIONS, SubjectDeclaration
+from agentworld.records.step_statement import RegisteredVersion, Validation
+from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
 from agentworld.signing.keys import TrustedKeys
 
-_Statement = TypeVar("_Statement", bound=InFolder)
+_Statement = TypeVar("_Statement", bound=SubjectDeclaration)
 
 
 class Registrations(NamedTuple):
     """What was signed of versions when they were registered, the oldest first."""
 
-    counted: tuple[Registered, ...] = ()
-    withdrawn: tuple[Registered, ...] = ()
+    counted: tuple[RegisteredVersion, ...] = ()
+    withdrawn: tuple[RegisteredVersion, ...] = ()
     """Of those that people took away."""
 
     @property
-    def newest(self) -> Registered | None:
+    def newest(self) -> RegisteredVersion | None:
         """Null for a version that was registered before this was signed."""
         return next(reversed(self.counted), None)
 
@@ -43,12 +43,14 @@ class Registrations(NamedTuple):
         return {key for key, is_withdrawn in newest.items() if is_withdrawn}
 
 
-def registrations(attestations: Attestations, evidence: Evidence, of: str = "") -> Registrations:
+def registrations(
+    attestations: Attestations, evidence: Evidence, subject: str = ""
+) -> Registrations:
     """Of all versions or of one, those whose signature holds."""
-    subject = {"subject": of} if of else {}
+    filters = {"subject": subject} if subject else {}
     # First what was registered: a withdrawal is of one that is there.
-    statements = _holding(attestations.find("registration", **subject), Registered, evidence)
-    withdrawn_digests = withdrawn(attestations.find("withdrawal", **subject), evidence.trusted)
+    statements = _holding(attestations.find("registration", **filters), RegisteredVersion, evidence)
+    withdrawn_digests = find_withdrawn(attestations.find("withdrawal", **filters), evidence.trusted)
     return Registrations(
         tuple(statement for statement in statements if statement.digest not in withdrawn_digests),
         tuple(statement for statement in statements if statement.digest in withdrawn_digests),
@@ -59,26 +61,26 @@ def validations(
     attestations: Attestations, evidence: Evidence, artifact: Digest | None = None
 ) -> list[Validation]:
     """Of an agent, or of all, those whose signature holds, the oldest first."""
-    of = {"subject": artifact} if artifact else {}
-    return _holding(attestations.find("validation", **of), Validation, evidence)
+    filters = {"subject": artifact} if artifact else {}
+    return _holding(attestations.find("validation", **filters), Validation, evidence)
 
 
 def statement_problems(
-    kind: type[InFolder],
+    kind: type[SubjectDeclaration],
     attestations: Attestations,
     evidence: Evidence,
     at: datetime | None = None,
-    of: str = "",
+    subject: str = "",
 ) -> Iterator[str]:
     """What is wrong with those of a kind, each told by the version or the agent that it is of.
 
     Of all, or of one subject; or with those that were signed by a moment.
     """
     # The copies first: what is filed meanwhile is in the ledger before it has one.
-    copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.mirror)
+    copies = copies_of(kind.folder_of(subject) if subject else kind.folder, evidence.mirror)
     rows = {
         attestation.name: attestation
-        for attestation in attestations.find(kind.kind, **({"subject": of} if of else {}))
+        for attestation in attestations.find(kind.kind, **({"subject": subject} if subject else {}))
     }
     lost_names = lost_by_any(attestations, evidence.trusted)
     keys = _keys_of(kind, evidence)
@@ -92,7 +94,7 @@ def statement_problems(
             yield f"the {kind.kind} {row.name} of {description} does not verify: {error}"
     for name, copy in sorted(copies.items()):
         description = _describe_content(copy, kind, evidence)
-        is_others = of and name not in rows and description.partition(" ")[0] != of
+        is_others = subject and name not in rows and description.partition(" ")[0] != subject
         if is_others or not is_signed_as_of(copy, at):
             continue
         if name not in rows and name not in lost_names:
@@ -113,7 +115,7 @@ def _holding(
     return sorted(statements, key=lambda statement: statement.columns.at)
 
 
-def _describe_content(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
+def _describe_content(envelope: bytes, kind: type[SubjectDeclaration], evidence: Evidence) -> str:
     """What it was signed of; nothing where none of ours signed it."""
     try:
         row = verify_declared(envelope, kind, _keys_of(kind, evidence)).columns
@@ -122,7 +124,7 @@ def _describe_content(envelope: bytes, kind: type[InFolder], evidence: Evidence)
     return _describe(row.subject, row.run)
 
 
-def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
+def _keys_of(kind: type[SubjectDeclaration], evidence: Evidence) -> TrustedKeys:
     """Of who declares, or of the steps."""
     return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
 

@@ -23,9 +23,9 @@ from agentworld.audit.checks.versions import (
     check_version,
     check_versions,
     describe_missing,
+    find_replaced,
+    find_returned,
     registrations_of,
-    replaced,
-    returned,
 )
 from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.sources import Sources, manifest_of
@@ -35,8 +35,8 @@ from agentworld.records.base import Digest, Record, Sentence, digest_bytes
 from agentworld.records.declaration import Withdrawal
 from agentworld.records.edge import SignedEdge
 from agentworld.records.garbled import read_list, readable, reading
-from agentworld.records.progress import Tick, no_tick, share_of
-from agentworld.records.step_statement import Registered, Validation
+from agentworld.records.progress import OnProgress, ignore_progress, share_of
+from agentworld.records.step_statement import RegisteredVersion, Validation
 from agentworld.storage.simulators import SimulatorStore
 
 _LIST = "the registry's list of versions"
@@ -64,7 +64,7 @@ class Verification(Record):
         )
 
 
-def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
+def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progress) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     sources = sources.for_many()
     # First: the registry is as new as they.
@@ -74,18 +74,18 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
     share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
     if sources.evidence:
-        ticks = share_of(tick, 0, share)
-        verification = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
+        on_ledger = share_of(on_progress, 0, share)
+        verification = verify_ledger(sources.ledger, sources.evidence, on_ledger, sources.at)
         runs, problems = dict(verification.runs), verification.problems
     by_ref = {registration.ref: registration for registration in signed.counted}
-    versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
-    in_registry = _unregistered(edges, versions, signed, sources)
+    versions = check_versions(refs, sources, by_ref, share_of(on_progress, share, 1))
+    in_registry = _find_unregistered(edges, versions, signed, sources)
     other_problems = (
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
         *_uses(versions, sources),
         *readable(_LIST, in_registry),
-        *map(describe_missing, replaced(signed.counted, by_ref)),
-        *returned(signed, versions, sources.registry),
+        *map(describe_missing, find_replaced(signed.counted, by_ref)),
+        *find_returned(signed, versions, sources.registry),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
@@ -93,27 +93,29 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     return _verification(runs, versions, (*problems, *other_problems), sources)
 
 
-def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
+def verify_agent(
+    ref: VersionRef, sources: Sources, on_progress: OnProgress = ignore_progress
+) -> Verification:
     """An agent's version, its uses, its run, its simulator and the world model that this serves.
 
     Raises NotFound for one that is not registered, InputError for what is no agent.
     """
     sources.check_registered(ref)
     signed = registrations_of(ref, sources)
-    own = check_version(ref, sources, signed.newest, share_of(tick, 0, 0.5))
+    own = check_version(ref, sources, signed.newest, share_of(on_progress, 0, 0.5))
     if own.agent is None and not own.verification.problems:
         raise InputError(f"{ref} is no agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
     refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
     by_ref = {str(ref): registrations_of(ref, sources).newest for ref in refs}
-    models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
+    models = check_versions(refs, sources, by_ref, share_of(on_progress, 0.5, 1))
     of_runs = (problem for run in runs.values() if run for problem in run.qualified_problems)
     other_problems = (
         *unlisted,
         *_uses([own], sources, ref),
         *_version_problems([own, *models], sources),
-        *returned(signed, [own], sources.registry),
+        *find_returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
     return _verification(runs, [own, *models], (*of_runs, *other_problems), sources)
@@ -150,7 +152,7 @@ def _edges(sources: Sources) -> list[SignedEdge]:
     return []
 
 
-def _unregistered(
+def _find_unregistered(
     edges: Iterable[SignedEdge],
     versions: Sequence[CheckedVersion],
     registered: Registrations,
@@ -164,10 +166,10 @@ def _unregistered(
     edge_digests: dict[tuple[str, Digest, str], set[Digest | None]] = {}
     for name, agent in ((version.ref.name, version.agent) for version in versions if version.agent):
         edge_digests.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
-    since = sources.registry.versions(kind="agent") if sources.at else []
-    for tagged in filter(None, map(RegisteredAgent.tagged, since)):
-        key = tagged.ref.name, tagged.artifact, tagged.run
-        edge_digests.setdefault(key, set()).add(tagged.edge_digest)
+    registered_versions = sources.registry.versions(kind="agent") if sources.at else []
+    for registered_agent in filter(None, map(RegisteredAgent.from_tags, registered_versions)):
+        key = registered_agent.ref.name, registered_agent.artifact, registered_agent.run
+        edge_digests.setdefault(key, set()).add(registered_agent.edge_digest)
     signed = [signed_edge for signed_edge in edges if signed_edge.edge.grade != "disputed"]
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
@@ -186,11 +188,13 @@ def _unregistered(
 
 
 def _uses(
-    versions: Sequence[CheckedVersion], sources: Sources, of: VersionRef | None = None
+    versions: Sequence[CheckedVersion], sources: Sources, ref: VersionRef | None = None
 ) -> Iterator[str]:
     """What is wrong with what is in use, all of it or one agent."""
-    yield from readable("what is in use", agent_use_problems(sources, of))
-    yield from readable("what is in use", _exchanged(versions, sources, of.name if of else ""))
+    yield from readable("what is in use", agent_use_problems(sources, ref))
+    yield from readable(
+        "what is in use", _find_exchanged(versions, sources, ref.name if ref else "")
+    )
 
 
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
@@ -199,27 +203,29 @@ def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> I
         return
     arguments = sources.ledger.attestations, sources.evidence, sources.at
     for version in versions:
-        for kind in (Registered, Withdrawal):
-            of_version = statement_problems(kind, *arguments, of=str(version.ref))
+        for kind in (RegisteredVersion, Withdrawal):
+            of_version = statement_problems(kind, *arguments, subject=str(version.ref))
             yield from readable("what was signed of versions", of_version)
         if version.agent:
             artifact = version.agent.artifact
-            of_agent = statement_problems(Validation, *arguments, of=artifact)
+            of_agent = statement_problems(Validation, *arguments, subject=artifact)
             yield from readable("what steps signed of validations", of_agent)
             in_store = validation_problems(sources, artifact)
             yield from readable("what steps signed of validations", in_store)
 
 
-def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) -> Iterator[str]:
+def _find_exchanged(
+    versions: Sequence[CheckedVersion], sources: Sources, name: str
+) -> Iterator[str]:
     """Where another agent bears the name and the number of what is in use."""
     if sources.evidence is None:
         return
-    registered = {str(version.ref): version.agent for version in versions if version.agent}
+    agents = {str(version.ref): version.agent for version in versions if version.agent}
     signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
     for agent_use in in_use(
         [agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]
     ):
-        agent = registered.get(agent_use.agent)
+        agent = agents.get(agent_use.agent)
         if agent and (agent.artifact, agent.run) != (agent_use.artifact, agent_use.run):
             yield (
                 f"{agent_use.agent}: {agent_use.artifact} of run {agent_use.run} is in use as"
@@ -228,14 +234,14 @@ def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) 
             )
 
 
-def _simulators(store: Path, of: Sequence[Digest] | None = None) -> Iterator[str]:
+def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterator[str]:
     """What is not as it was pinned, of all or of some; one that was pinned elsewhere is not there
     to be checked.
     """
     pinned = SimulatorStore(store)
     for digest in pinned.digests():
         try:
-            if of is None or digest in of:
+            if digests is None or digest in digests:
                 with reading("what was pinned"):
                     pinned.find(digest).verify()
         except (EvidenceError, NotFound) as error:

@@ -29,7 +29,7 @@ from agentworld.storage.receipts import (
 _STEP = "validate"
 
 
-class Validated(NamedTuple):
+class LiveValidation(NamedTuple):
     """A live validation."""
 
     report: AgentReport
@@ -37,7 +37,7 @@ class Validated(NamedTuple):
     """By the step that made it."""
 
 
-def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> Validated | None:
+def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> LiveValidation | None:
     """The validation that an agent was registered with, whose digest is signed with it; of an
     older one the newest in its simulator. Null where nobody has one.
 
@@ -48,7 +48,7 @@ def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> Validate
 
 def validation_of_weights(
     artifact: Digest, registered_report: str | None, simulator: Digest, sources: Sources
-) -> Validated | None:
+) -> LiveValidation | None:
     """The same of an agent's weights, and of the digest of the report that the registry names."""
     if registered_report:
         with _reading():
@@ -63,8 +63,8 @@ def validation_of_weights(
         in (validation.report.digest, validation.report.simulator)
     ]
     if signed:
-        return Validated(signed[-1], signed=True)
-    return Validated(report, signed=False) if report else None
+        return LiveValidation(signed[-1], signed=True)
+    return LiveValidation(report, signed=False) if report else None
 
 
 def newest_validation(store: Path, artifact: Digest, simulator: Digest) -> FinishedStep | None:

@@ -14,9 +14,9 @@ from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.run import AgentRun
-from agentworld.records.step_statement import Registered
+from agentworld.records.step_statement import RegisteredVersion
 from agentworld.signing.edge import contradictions
 
 
@@ -52,7 +52,9 @@ def registrations_of(ref: VersionRef, sources: Sources) -> Registrations:
     return registrations(sources.ledger.attestations, sources.evidence, str(ref))
 
 
-def all_refs(versions: Iterable[Version], statements: Iterable[Registered]) -> list[VersionRef]:
+def all_refs(
+    versions: Iterable[Version], statements: Iterable[RegisteredVersion]
+) -> list[VersionRef]:
     """All that are there, and those that should be, also where they hide."""
     refs = {version.ref for version in versions}
     refs |= {
@@ -62,9 +64,9 @@ def all_refs(versions: Iterable[Version], statements: Iterable[Registered]) -> l
     return sorted(refs, key=lambda ref: (ref.name, ref.version))
 
 
-def replaced(
-    statements: Iterable[Registered], by_ref: Mapping[str, Registered]
-) -> Iterator[Registered]:
+def find_replaced(
+    statements: Iterable[RegisteredVersion], by_ref: Mapping[str, RegisteredVersion]
+) -> Iterator[RegisteredVersion]:
     """What was registered under a number that the registry gave again, and not once more."""
     newest = {
         (registration.registered_as, registration.record): registration
@@ -77,7 +79,7 @@ def replaced(
     )
 
 
-def returned(
+def find_returned(
     registered: Registrations, versions: Iterable[CheckedVersion], registry: Registry
 ) -> Iterator[str]:
     """What was withdrawn and is there again, though nobody registered it again."""
@@ -104,19 +106,22 @@ def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
 def check_versions(
     refs: Sequence[VersionRef],
     sources: Sources,
-    by_ref: Mapping[str, Registered | None],
-    tick: Tick,
+    by_ref: Mapping[str, RegisteredVersion | None],
+    on_progress: OnProgress,
 ) -> list[CheckedVersion]:
     """Each, with what was signed of it when it was registered."""
     parts = [(done / len(refs), (done + 1) / len(refs)) for done in range(len(refs))]
     return [
-        check_version(ref, sources, by_ref.get(str(ref)), share_of(tick, *part))
+        check_version(ref, sources, by_ref.get(str(ref)), share_of(on_progress, *part))
         for ref, part in zip(refs, parts, strict=True)
     ]
 
 
 def check_version(
-    ref: VersionRef, sources: Sources, registration: Registered | None, tick: Tick
+    ref: VersionRef,
+    sources: Sources,
+    registration: RegisteredVersion | None,
+    on_progress: OnProgress,
 ) -> CheckedVersion:
     """One, whatever there is of it."""
     try:
@@ -129,21 +134,26 @@ def check_version(
         )
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
-    verification, agent = _verified(stored, sources, registration, tick), _agent(stored)
+    verification, agent = _verify(stored, sources, registration, on_progress), _agent(stored)
     reasons = _contradictions(ref, agent, sources) if agent else ()
     return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)))
 
 
-def _verified(
-    stored: StoredVersion, sources: Sources, registration: Registered | None, tick: Tick
+def _verify(
+    stored: StoredVersion,
+    sources: Sources,
+    registration: RegisteredVersion | None,
+    on_progress: OnProgress,
 ) -> VersionVerification:
-    verification = verify_version(stored, sources.registry, sources.step_keys, tick, registration)
+    verification = verify_version(
+        stored, sources.registry, sources.step_keys, on_progress, registration
+    )
     if sources.evidence is None or registration or verification.state != "verified":
         return verification
     return verification.model_copy(update={"state": "unsigned"})  # nobody would miss it
 
 
-def describe_missing(registration: Registered) -> str:
+def describe_missing(registration: RegisteredVersion) -> str:
     return (
         f"{registration.ref}: the registry does not have it, and {registration.artifact} was"
         " registered as that; restore that version, or see `agentworld audit withdrawn`"
@@ -196,5 +206,5 @@ def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
     if run.final_weights != agent.artifact:
         yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
     if checkpoint.parents != (run.opening.starting_weights,):
-        started = run.opening.starting_weights
-        yield f"the run began with {started}, the checkpoint names {', '.join(checkpoint.parents)}"
+        weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
+        yield f"the run began with {weights}, the checkpoint names {parents}"

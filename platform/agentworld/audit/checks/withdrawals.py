@@ -3,20 +3,20 @@
 from collections.abc import Collection, Sequence
 
 from agentworld.audit.checks.statements import registrations, statement_problems
-from agentworld.audit.checks.versions import replaced
+from agentworld.audit.checks.versions import find_replaced
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.base import Record
 from agentworld.records.declaration import Withdrawal
 from agentworld.records.garbled import reading
-from agentworld.records.step_statement import Registered
+from agentworld.records.step_statement import RegisteredVersion
 
 
 class MissingVersions(Record):
     """Versions that nobody declared to be withdrawn, as they were registered."""
 
-    versions: tuple[Registered, ...]
+    versions: tuple[RegisteredVersion, ...]
 
     def withdrawals(self, reason: str, by: str, at: str) -> list[Withdrawal]:
         """One for each."""
@@ -58,11 +58,13 @@ def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVer
     )
 
 
-def _lost(signed: Sequence[Registered], registered_refs: Collection[str]) -> set[Registered]:
+def _lost(
+    signed: Sequence[RegisteredVersion], registered_refs: Collection[str]
+) -> set[RegisteredVersion]:
     """With each all that said the same of it, or that would count in its place."""
     by_ref = {registration.ref: registration for registration in signed}
     lost = {registration for registration in signed if registration.ref not in registered_refs} | {
-        *replaced(signed, by_ref)
+        *find_replaced(signed, by_ref)
     }
     records = {(registration.registered_as, registration.record) for registration in lost}
     same = {
@@ -75,7 +77,7 @@ def _lost(signed: Sequence[Registered], registered_refs: Collection[str]) -> set
     }
 
 
-def _signed(sources: Sources) -> Sequence[Registered]:
+def _signed(sources: Sources) -> Sequence[RegisteredVersion]:
     attestations, evidence = sources.ledger.attestations, sources.evidence
     if evidence is None or not evidence.step_keys:
         raise InputError(
@@ -83,14 +85,17 @@ def _signed(sources: Sources) -> Sequence[Registered]:
             " or keys (AGENTWORLD_KEYS) that have one"
         )
     with reading("the ledger's record of its versions"):
-        kinds: tuple[type[Registered] | type[Withdrawal], ...] = (Registered, Withdrawal)
+        kinds: tuple[type[RegisteredVersion] | type[Withdrawal], ...] = (
+            RegisteredVersion,
+            Withdrawal,
+        )
         for kind in kinds:
             for problem in statement_problems(kind, attestations, evidence):
                 raise EvidenceError(f"{problem}; see `agentworld audit verify`")
         return registrations(attestations, evidence).counted
 
 
-def _registered_refs(signed: Sequence[Registered], registry: Registry) -> set[str]:
+def _registered_refs(signed: Sequence[RegisteredVersion], registry: Registry) -> set[str]:
     """By a search, and one by one what that does not find: it may have lost its tags."""
     refs = {str(version.ref) for version in registry.versions()}
     for registration in signed:
@@ -99,7 +104,7 @@ def _registered_refs(signed: Sequence[Registered], registry: Registry) -> set[st
     return refs
 
 
-def _has(statement: Registered, registry: Registry) -> bool:
+def _has(statement: RegisteredVersion, registry: Registry) -> bool:
     try:
         registry.version(VersionRef(name=statement.registered_as, version=statement.version))
     except NotFound:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from agentworld.audit.export.openlineage import events
-from agentworld.audit.export.rows import Trained, trained
+from agentworld.audit.export.rows import TrainedAgentRow, trained_agents
 from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.records.base import canonical_json
@@ -42,11 +42,11 @@ def lines_of(form: Form, sources: Sources) -> Iterator[str]:
 
 def _table(sources: Sources) -> Iterator[str]:
     yield _row(_COLUMNS)
-    for edge in trained(sources):
+    for edge in trained_agents(sources):
         yield _row(_cells(edge))
 
 
-def _cells(edge: Trained) -> tuple[object, ...]:
+def _cells(edge: TrainedAgentRow) -> tuple[object, ...]:
     run = edge.served
     return (
         edge.version.name,
@@ -82,8 +82,8 @@ def _envelopes(sources: Sources) -> Iterator[str]:
         for length in sorted(checkpoints):
             # Nobody signed when it was made; it counts from the newest entry that it covers on.
             if sources.at is None or length <= run.log_length:
-                what = f"the checkpoint of length {length} of run {run.id}"
-                yield _line(checkpoints[length], what)
+                label = f"the checkpoint of length {length} of run {run.id}"
+                yield _line(checkpoints[length], label)
         if run.closing and run.closing.signature:
             yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
     for attestation in sources.ledger.attestations.all():
@@ -94,9 +94,9 @@ def _envelopes(sources: Sources) -> Iterator[str]:
             yield _line(signature, f"the statement that {version.ref} was registered with")
 
 
-def _line(envelope: str | bytes, what: str) -> str:
+def _line(envelope: str | bytes, label: str) -> str:
     """An envelope is one line as it was signed; one that was changed could be more."""
-    with reading(what):
+    with reading(label):
         return canonical_json(json.loads(envelope)).decode()
 
 

@@ -26,7 +26,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
-from agentworld.audit.export.rows import Trained, trained
+from agentworld.audit.export.rows import TrainedAgentRow, trained_agents
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Version, VersionRef
 from agentworld.records.base import Digest
@@ -41,7 +41,7 @@ _DATA = ("FILE", None)
 _SIMULATOR = ("MODEL", "SIMULATOR")
 
 
-class _Thing(NamedTuple):
+class _Asset(NamedTuple):
     """What a job reads or makes."""
 
     digest: Digest
@@ -53,8 +53,8 @@ class _Work(NamedTuple):
 
     job: str
     at: str
-    output: _Thing
-    read: tuple[_Thing, ...]
+    output: _Asset
+    read: tuple[_Asset, ...]
     tags: dict[str, str]
 
 
@@ -73,47 +73,47 @@ def _works(sources: Sources) -> Iterator[_Work]:
     for version in sources.versions(kind="world-model"):
         for checkpoint in sources.registry.world_model(version.ref).stages:
             yield _of_stage(checkpoint, version)
-    agents = list(trained(sources))
-    registered = {each.ref: each for each in sources.versions()}
+    agents = list(trained_agents(sources))
+    versions = {version.ref: version for version in sources.versions()}
     for edge in agents:
-        yield from _of_simulator(edge, registered)
+        yield from _of_simulator(edge, versions)
     for edge in agents:
         checkpoint = sources.registry.agent(edge.version).checkpoint
-        yield _of_agent(edge, checkpoint, registered[edge.version])
+        yield _of_agent(edge, checkpoint, versions[edge.version])
 
 
 def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
     models = (*checkpoint.parents, *((checkpoint.reward_model,) if checkpoint.reward_model else ()))
-    data = (_Thing(checkpoint.data, _DATA),) if checkpoint.data else ()
-    read = (*(_Thing(model, _MODEL) for model in models), *data)
+    data = (_Asset(checkpoint.data, _DATA),) if checkpoint.data else ()
+    read = (*(_Asset(model, _MODEL) for model in models), *data)
     return _Work(
-        checkpoint.stage, version.at.isoformat(), _Thing(checkpoint.artifact, _MODEL), read, {}
+        checkpoint.stage, version.at.isoformat(), _Asset(checkpoint.artifact, _MODEL), read, {}
     )
 
 
-def _of_simulator(edge: Trained, registered: Mapping[VersionRef, Version]) -> Iterator[_Work]:
+def _of_simulator(edge: TrainedAgentRow, versions: Mapping[VersionRef, Version]) -> Iterator[_Work]:
     """How a world model became the simulator that a run was served by."""
     if edge.served and edge.world_model and edge.world_model_artifact:
-        at = registered[edge.world_model].at.isoformat()
-        model = _Thing(edge.world_model_artifact, _MODEL)
-        yield _Work("simulate", at, _Thing(edge.served.simulator, _SIMULATOR), (model,), {})
+        at = versions[edge.world_model].at.isoformat()
+        model = _Asset(edge.world_model_artifact, _MODEL)
+        yield _Work("simulate", at, _Asset(edge.served.simulator, _SIMULATOR), (model,), {})
 
 
-def _of_agent(edge: Trained, checkpoint: Checkpoint, version: Version) -> _Work:
+def _of_agent(edge: TrainedAgentRow, checkpoint: Checkpoint, version: Version) -> _Work:
     run = edge.served
-    parents = tuple(_Thing(parent, _MODEL) for parent in checkpoint.parents)
-    simulator = (_Thing(run.simulator, _SIMULATOR),) if run else ()
+    parents = tuple(_Asset(parent, _MODEL) for parent in checkpoint.parents)
+    simulator = (_Asset(run.simulator, _SIMULATOR),) if run else ()
     tags = {"agent": str(edge.version), "run": edge.run}
     if edge.edge:
         tags["grade"] = edge.edge.grade
     if run:
         tags |= {"episodes": str(run.num_episodes), "steps": str(run.num_steps)}
     at = version.at.isoformat()
-    return _Work(checkpoint.stage, at, _Thing(edge.artifact, _MODEL), (*parents, *simulator), tags)
+    return _Work(checkpoint.stage, at, _Asset(edge.artifact, _MODEL), (*parents, *simulator), tags)
 
 
 def _event(work: _Work, run: str, state: RunState) -> RunEvent:
-    tags = [tags_run.TagsRunFacetFields(*each, _NAMESPACE) for each in sorted(work.tags.items())]
+    tags = [tags_run.TagsRunFacetFields(*tag, _NAMESPACE) for tag in sorted(work.tags.items())]
     kind = job_type_job.JobTypeJobFacet("BATCH", "AGENTWORLD", "TRAINING", producer=_PRODUCER)
     return RunEvent(
         eventType=state,
@@ -121,17 +121,19 @@ def _event(work: _Work, run: str, state: RunState) -> RunEvent:
         producer=_PRODUCER,
         run=Run(run, {"tags": tags_run.TagsRunFacet(tags, producer=_PRODUCER)} if tags else {}),
         job=Job(_NAMESPACE, work.job, {"jobType": kind}),
-        inputs=[InputDataset(_NAMESPACE, each.digest, facets=_facets(each)) for each in work.read],
+        inputs=[
+            InputDataset(_NAMESPACE, asset.digest, facets=_facets(asset)) for asset in work.read
+        ],
         outputs=[OutputDataset(_NAMESPACE, work.output.digest, facets=_facets(work.output))],
     )
 
 
-def _facets(thing: _Thing) -> dict[str, DatasetFacet]:
+def _facets(asset: _Asset) -> dict[str, DatasetFacet]:
     return {
         "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet(
-            *thing.kind, producer=_PRODUCER
+            *asset.kind, producer=_PRODUCER
         ),
         "version": dataset_version_dataset.DatasetVersionDatasetFacet(
-            thing.digest, producer=_PRODUCER
+            asset.digest, producer=_PRODUCER
         ),
     }

@@ -10,7 +10,7 @@ from agentworld.records.base import Digest, Record
 from agentworld.records.run import AgentRun
 
 
-class Trained(Record):
+class TrainedAgentRow(Record):
     """A registered agent, and what the ledger saw of its training."""
 
     version: VersionRef
@@ -26,14 +26,14 @@ class Trained(Record):
     """How far it is proven; null where the store has no keys."""
 
 
-def trained(sources: Sources) -> Iterator[Trained]:
+def trained_agents(sources: Sources) -> Iterator[TrainedAgentRow]:
     """Of all registered agents, in the order of their names and versions."""
-    many = sources.for_many()
+    shared = sources.for_many()
     for version in sources.versions(kind="agent"):
-        yield _trained(version.ref, many)
+        yield _load_trained(version.ref, shared)
 
 
-def _trained(ref: VersionRef, sources: Sources) -> Trained:
+def _load_trained(ref: VersionRef, sources: Sources) -> TrainedAgentRow:
     agent = sources.registry.agent(ref)
     try:
         run = sources.run(agent.run)
@@ -43,7 +43,7 @@ def _trained(ref: VersionRef, sources: Sources) -> Trained:
     world_model = next(iter(sources.world_models_of(manifest)), None)
     stages = sources.registry.world_model(world_model).stages if world_model else ()
     edge = edge_to(ref.name, agent, sources)
-    return Trained(
+    return TrainedAgentRow(
         version=ref,
         artifact=agent.artifact,
         run=agent.run,

@@ -11,7 +11,7 @@ from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.checks.versions import breaks_of_run
-from agentworld.audit.questions.revalidation import Revalidation, Uses
+from agentworld.audit.questions.revalidation import AgentUses, Revalidation
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
@@ -107,7 +107,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
-    bases, circles = _bases(version, world_model, sources)
+    bases, base_problems = _bases(version, world_model, sources)
     live, changed = None, tuple[str, ...]()
     try:
         live = _live(agent, run.simulator, sources)
@@ -117,8 +117,8 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     run = as_signed(run, edge)
     evidence = verification_of(run.id, sources) if verify else None
     read = sources.ledger, sources.evidence, sources.store, sources.at
-    use = Uses.read(*read, ref.name).of(ref, agent)
-    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *circles)
+    use = AgentUses.read(*read, ref.name).of(ref, agent)
+    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *base_problems)
     return AgentChain(
         agent=str(ref),
         artifact=agent.artifact,
@@ -137,12 +137,15 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         breaks=(
             *breaks,
             *(edge.reasons if edge else ()),
-            *_claimed(edge, manifest),
-            *_missing(manifest),
+            *_claim_problems(edge, manifest),
+            *_manifest_problems(manifest),
             *changed,
             *(evidence.problems if evidence else ()),
         ),
-        incomplete=(*_unknown(manifest, world_model), *_unvalidated(live, changed)),
+        incomplete=(
+            *_world_model_problems(manifest, world_model),
+            *_validation_problems(live, changed),
+        ),
         at=sources.moment,
     )
 
@@ -208,25 +211,27 @@ def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:
             yield f"{after.stage} read the data {after.data}, {before.stage} {before.data}"
 
 
-def _missing(manifest: SimulatorManifest | None) -> Iterator[str]:
+def _manifest_problems(manifest: SimulatorManifest | None) -> Iterator[str]:
     if manifest is None:
         yield "the simulator's manifest is not in the store"
 
 
-def _unknown(manifest: SimulatorManifest | None, world_model: WorldModel | None) -> Iterator[str]:
+def _world_model_problems(
+    manifest: SimulatorManifest | None, world_model: WorldModel | None
+) -> Iterator[str]:
     if manifest and manifest.artifact is None:
         yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
     elif manifest and world_model is None:
         yield f"no registered world model stands for {manifest.artifact}"
 
 
-def _claimed(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
+def _claim_problems(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
     """Where a trainer named other weights than the simulator's own bytes do."""
     claim = edge.edge.claim if edge and edge.edge else None
     if claim and manifest and claim.world_model not in (None, manifest.artifact):
         yield f"the edge names the world model {claim.world_model}, the simulator another"
 
 
-def _unvalidated(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:
+def _validation_problems(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:
     if live is None and not changed:
         yield "the agent was not validated live"

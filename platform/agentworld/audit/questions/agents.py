@@ -9,7 +9,7 @@ from agentworld.audit.checks.edges import edge_to
 from agentworld.audit.checks.registry import garbled_in
 from agentworld.audit.checks.statements import statement_problems
 from agentworld.audit.checks.validation import validation_of, validation_problems
-from agentworld.audit.questions.revalidation import Revalidation, Uses, UseState
+from agentworld.audit.questions.revalidation import AgentUses, Revalidation, UseState
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, Version, VersionRef
@@ -51,7 +51,7 @@ class AgentsAudit(Record):
 def audit_agents(sources: Sources) -> AgentsAudit:
     """All that are registered, by name and version."""
     sources = sources.for_many()
-    uses = Uses.read(sources.ledger, sources.evidence, sources.store)
+    uses = AgentUses.read(sources.ledger, sources.evidence, sources.store)
     list_versions = sources.registry.versions
     versions, unlisted = read_list(
         "the registry's list of agents", lambda: list_versions(kind="agent")
@@ -61,13 +61,13 @@ def audit_agents(sources: Sources) -> AgentsAudit:
     return AgentsAudit(agents=tuple(summaries), problems=tuple(problems))
 
 
-def _summary(version: Version, uses: Uses, sources: Sources) -> AgentSummary:
+def _summary(version: Version, uses: AgentUses, sources: Sources) -> AgentSummary:
     """Raises EvidenceError where the registry's record of it is garbled."""
     with reading(str(version.ref)):
         return _summary_of(version.ref, uses, sources)
 
 
-def _summary_of(ref: VersionRef, uses: Uses, sources: Sources) -> AgentSummary:
+def _summary_of(ref: VersionRef, uses: AgentUses, sources: Sources) -> AgentSummary:
     agent = sources.registry.agent(ref)
     audit = edge_to(ref.name, agent, sources)
     use = uses.of(ref, agent)

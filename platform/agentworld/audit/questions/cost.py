@@ -126,21 +126,21 @@ def agents_by_run(registry: Registry) -> dict[str, str]:
     """The registered versions that each run made, as NAME@VERSION; several with commas."""
     refs_by_run: dict[str, list[str]] = {}
     for version in registry.versions(kind="agent"):
-        if agent := RegisteredAgent.tagged(version):
+        if agent := RegisteredAgent.from_tags(version):
             refs_by_run.setdefault(agent.run, []).append(str(agent.ref))
     return {run: ", ".join(refs) for run, refs in refs_by_run.items()}
 
 
 def costs(
-    ledger: Ledger, prices: Prices, by: Share, agents: Mapping[str, str] = {}, **of: str
+    ledger: Ledger, prices: Prices, by: Share, agents: Mapping[str, str] = {}, **filters: str
 ) -> Costs:
     """Of all runs, the newest first, or of a `tenant`, a `run`, an `episode`; raises NotFound.
 
     By agent, `agents` names by their runs those that are registered.
     """
-    rows = ledger.counts.run_usage(by_episode=by == "episode", **of)
-    if of and not rows:
-        names = ", ".join(f"{column} {of[column]}" for column in sorted(of))
+    rows = ledger.counts.run_usage(by_episode=by == "episode", **filters)
+    if filters and not rows:
+        names = ", ".join(f"{column} {filters[column]}" for column in sorted(filters))
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,

@@ -55,14 +55,14 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
         data=data,
         at=sources.moment,
         world_models=readers,
-        simulators=tuple(_served(readers, sources)),
+        simulators=tuple(_find_served(readers, sources)),
     )
 
 
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     """What was prepared here or read by a world model, with those that read it."""
-    prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
-    readers_by_data: dict[Digest, list[Reader]] = {data: [] for data in prepared}
+    digests = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
+    readers_by_data: dict[Digest, list[Reader]] = {data: [] for data in digests}
     for version in sources.versions(kind="world-model"):
         by: dict[Stage, Digest] = {}
         if "artifact" in version.tags:  # what is garbled is told by `audit verify`
@@ -98,7 +98,7 @@ def _resolve(start: str, digests: Collection[Digest]) -> Digest:
     return matches[0]
 
 
-def _served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
+def _find_served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
     versions = {reader.artifact: reader.world_model for reader in reversed(readers)}
     for simulator in SimulatorStore(sources.store).digests():
         manifest = manifest_of(simulator, sources.store)  # one that was changed is told by `verify`

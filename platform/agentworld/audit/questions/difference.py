@@ -35,14 +35,14 @@ class AgentsDifference(Record):
 
 def audit_diff(first: VersionRef, second: VersionRef, sources: Sources) -> AgentsDifference:
     """By what the registry, the ledger and the manifests say; raises NotFound."""
-    one, other = dict(_facts(first, sources)), dict(_facts(second, sources))
+    first_facts, second_facts = dict(_facts(first, sources)), dict(_facts(second, sources))
     return AgentsDifference(
         first=str(first),
         second=str(second),
         differences=tuple(
-            Difference(what=what, first=one.get(what), second=other.get(what))
-            for what in _in_order([*one, *other])
-            if one.get(what) != other.get(what)
+            Difference(what=name, first=first_facts.get(name), second=second_facts.get(name))
+            for name in _in_order([*first_facts, *second_facts])
+            if first_facts.get(name) != second_facts.get(name)
         ),
         at=sources.moment,
     )

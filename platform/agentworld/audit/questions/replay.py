@@ -27,13 +27,13 @@ class ReplayReport(Record):
 
 async def replay_episode(name: str, client: SimulatorClient, opened_by: str) -> ReplayReport:
     """Takes every recorded action again; raises Conflict where retention erased one."""
-    recorded = await client.episode(name)
-    actions = [_action(step) for step in recorded.steps]
-    run = await _open_run(recorded, client, opened_by)
+    episode = await client.episode(name)
+    actions = [_action(step) for step in episode.steps]
+    run = await _open_run(episode, client, opened_by)
     source = Source(episode=name, step=len(actions))
     replay = await client.begin(EpisodeOpening(run=run.id, replay=source))
     differences: list[str] = []
-    for step, action in zip(recorded.steps, actions, strict=True):
+    for step, action in zip(episode.steps, actions, strict=True):
         differences += _differences(step, await client.step(replay.episode, action))
     await client.end(replay.episode)
     await client.close_run(run.opening.starting_weights)
@@ -46,8 +46,8 @@ async def replay_episode(name: str, client: SimulatorClient, opened_by: str) -> 
     )
 
 
-async def _open_run(recorded: Episode, client: SimulatorClient, opened_by: str) -> AgentRun:
-    first = await client.resume_run(recorded.run)
+async def _open_run(episode: Episode, client: SimulatorClient, opened_by: str) -> AgentRun:
+    first = await client.resume_run(episode.run)
     own = {"purpose": "evaluation", "opened_by": opened_by, "simulator": None}
     return await client.open_run(first.opening.model_copy(update=own))
 

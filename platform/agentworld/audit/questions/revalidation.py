@@ -41,16 +41,16 @@ class Revalidation(Record):
     """Why the validation that there is does not count; null where there is none."""
 
     def __str__(self) -> str:
-        moved = f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
-        return f"{moved}; {self.problem}" if self.problem else moved
+        sentence = f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
+        return f"{sentence}; {self.problem}" if self.problem else sentence
 
 
-class _Dated(Protocol):
+class _Timestamped(Protocol):
     @property
     def at(self) -> str: ...
 
 
-_DatedRecord = TypeVar("_DatedRecord", bound=_Dated)
+_DatedRecord = TypeVar("_DatedRecord", bound=_Timestamped)
 
 
 class UseState(NamedTuple):
@@ -60,7 +60,7 @@ class UseState(NamedTuple):
     revalidate: tuple[Revalidation, ...] = ()
 
 
-class Uses(NamedTuple):
+class AgentUses(NamedTuple):
     """All agents in use, or those of one name, as they were read at one moment."""
 
     agent_uses: Sequence[AgentUse]
@@ -78,7 +78,7 @@ class Uses(NamedTuple):
         store: Path,
         at: datetime | None = None,
         name: str = "",
-    ) -> "Uses":
+    ) -> "AgentUses":
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
         history = agent_uses(ledger.attestations, evidence, name) if evidence else []
         # Names matter to what is in use alone.
@@ -151,7 +151,9 @@ def _revalidation(
     return Revalidation(alias=move.alias, at=move.at, problem=problem, **simulators)
 
 
-def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:
+def moved_on(
+    history: Sequence[AliasChange], simulator: Digest, opened_at: str
+) -> AliasChange | None:
     """The move that gave a name the meaning that it has, if it had meant this simulator.
 
     `history` is of one name. What it meant before a run was `opened` does not count; a canary is
@@ -161,7 +163,7 @@ def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> 
     if newest.ended or simulator in _simulators_of(newest):
         return None
     if not any(
-        simulator in _simulators_of(move) and not _is_before(following.at, opened)
+        simulator in _simulators_of(move) and not _is_before(following.at, opened_at)
         for move, following in pairwise(history)
     ):
         return None

@@ -58,16 +58,16 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     runs, garbled = sources.runs_of_simulator(simulator)
     agents = agents_of(runs, sources)
     run_ids = {agent.run.id for agent in agents}
-    verified = {run.id: verification_of(run.id, sources) for run in runs if verify}
+    verifications = {run.id: verification_of(run.id, sources) for run in runs if verify}
     return SimulatorAudit(
         simulator=simulator,
         world_model=str(versions[0]) if versions else None,
         world_model_artifact=manifest.artifact if manifest else None,
         agents=agents,
-        unregistered=tuple(_unregistered(simulator, agents, sources)),
+        unregistered=tuple(_find_unregistered(simulator, agents, sources)),
         other_runs=tuple(run for run in runs if run.id not in run_ids),
         problems=tuple(garbled),
-        evidence={run: verification for run, verification in verified.items() if verification},
+        evidence={run: verification for run, verification in verifications.items() if verification},
         at=sources.moment,
     )
 
@@ -79,16 +79,16 @@ def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent,
         for agent in sources.agents_in(simulator):
             by_run.setdefault(agent.run, []).append(agent)
     return tuple(
-        _trained(agent, run, sources)
+        _to_trained_agent(agent, run, sources)
         for run in runs
         for agent in by_run.get(run.id) or _load_agents(run, sources)
     )
 
 
-def _trained(agent: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
+def _to_trained_agent(agent: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
     edge = edge_to(agent.ref.name, agent, sources, None if sources.at else run)
-    counted = as_signed(run, edge)
-    return TrainedAgent(agent=str(agent.ref), artifact=agent.artifact, run=counted, edge=edge)
+    signed_run = as_signed(run, edge)
+    return TrainedAgent(agent=str(agent.ref), artifact=agent.artifact, run=signed_run, edge=edge)
 
 
 def _load_agents(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
@@ -96,7 +96,7 @@ def _load_agents(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
         yield RegisteredAgent.of(ref, sources.registry.agent(ref))
 
 
-def _unregistered(
+def _find_unregistered(
     simulator: Digest, agents: tuple[TrainedAgent, ...], sources: Sources
 ) -> Iterator[Edge]:
     if sources.evidence is None:

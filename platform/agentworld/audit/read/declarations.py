@@ -38,7 +38,7 @@ class Restores(NamedTuple):
         return cls(counted, names, tuple(problems))
 
 
-class Declared:
+class DeclarationReader:
     """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
 
     def __init__(self, attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys) -> None:

@@ -8,7 +8,7 @@ that somebody took away, or put there.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agentworld.audit.read.declarations import Declared, read_copy
+from agentworld.audit.read.declarations import DeclarationReader, read_copy
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.run import AgentRun
@@ -33,16 +33,16 @@ class Evidence(NamedTuple):
     mirror: WriteOnce
     step_keys: TrustedKeys | None = None
     """Those of the steps that write weights; null trusts none."""
-    cache: Declared | None = None
+    cache: DeclarationReader | None = None
     """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
 
-    def declared(self, attestations: Attestations) -> Declared:
+    def read_declarations(self, attestations: Attestations) -> DeclarationReader:
         """What was declared of the whole ledger."""
-        return self.cache or Declared(attestations, self.mirror, self.trusted)
+        return self.cache or DeclarationReader(attestations, self.mirror, self.trusted)
 
     def for_many(self, attestations: Attestations) -> "Evidence":
         """The same for one audit of many runs."""
-        return self._replace(cache=self.declared(attestations))
+        return self._replace(cache=self.read_declarations(attestations))
 
 
 class StoredCheckpoints(NamedTuple):
@@ -65,19 +65,19 @@ class StoredCheckpoints(NamedTuple):
         for length in self.in_ledger.keys() - set(lengths):
             problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
         stored = [(name, self.in_ledger[length]) for name, length in names.items()]
-        good: list[RunCheckpoint] = []
+        valid: list[RunCheckpoint] = []
         for name, envelope in dict.fromkeys([*stored, *self.copies.items()]):
             try:
-                good.append(_verified(name, envelope, run, trusted))
+                valid.append(_verify(name, envelope, run, trusted))
             except EvidenceError as error:
                 problems.append(f"the checkpoint {name} does not verify: {error}")
-        return CheckedCheckpoints(sorted(good, key=lambda checkpoint: checkpoint.length), problems)
+        return CheckedCheckpoints(sorted(valid, key=lambda checkpoint: checkpoint.length), problems)
 
 
 class CheckedCheckpoints(NamedTuple):
     """What was signed of a run, the shortest log first."""
 
-    good: list[RunCheckpoint]
+    valid: list[RunCheckpoint]
     problems: list[str]
 
 
@@ -93,7 +93,7 @@ def copies_of(run: str, mirror: WriteOnce) -> dict[str, bytes]:
     return {name: read_copy(name, mirror) for name in mirror.names(f"{run}/")}
 
 
-def _verified(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:
+def _verify(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:
     checkpoint = verify_checkpoint(envelope, trusted)
     if checkpoint_name(checkpoint.run, checkpoint.length) != name:
         raise EvidenceError(

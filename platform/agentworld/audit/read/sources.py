@@ -92,7 +92,7 @@ class Sources(NamedTuple):
     def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
         """Those whose trainers named this simulator, as their tags tell them."""
         versions = self.versions(simulator=simulator, kind="agent")
-        return [agent for agent in map(RegisteredAgent.tagged, versions) if agent]
+        return [agent for agent in map(RegisteredAgent.from_tags, versions) if agent]
 
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
         """The registered versions whose weights a simulator serves; an endpoint serves none."""

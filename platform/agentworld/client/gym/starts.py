@@ -20,7 +20,7 @@ _SOURCES = {"fork", "replay"}
 _OF_THE_TASK = {"initial_state", "turn_limit"}
 
 
-class Next(NamedTuple):
+class NextStart(NamedTuple):
     """What an episode begins with, and whose turn it is once it has begun."""
 
     opening: EpisodeOpening
@@ -43,7 +43,7 @@ class Starts:
         for fields in self._starts:
             _opening(fields)
 
-    def next(self, run: str, seed: int | None, options: Mapping[str, object]) -> Next:
+    def next(self, run: str, seed: int | None, options: Mapping[str, object]) -> NextStart:
         """The next episode's start, where `options` say something else only for this one.
 
         Raises InputError for options that are none, or that a task would silently outdo.
@@ -54,7 +54,7 @@ class Starts:
         # A fork and a replay take all that they start with from their source.
         fields = overrides if overrides.keys() & _SOURCES else {**own, **overrides}
         step = 0 if overrides.keys() & {"task", *_SOURCES} else self._stride
-        return Next(_opening(fields, run, seed), turn + step)
+        return NextStart(_opening(fields, run, seed), turn + step)
 
 
 def _as_sequence(start: Start | Sequence[Start] | None) -> Iterable[Start]:

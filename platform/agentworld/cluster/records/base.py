@@ -28,7 +28,7 @@ class Check(NamedTuple):
     message: str
 
 
-def checked(*checks: Check) -> ConfigDict:
+def with_checks(*checks: Check) -> ConfigDict:
     """The config of a part that the API server checks so."""
     rules: list[JsonValue] = [check._asdict() for check in checks]
     return ConfigDict(json_schema_extra={"x-kubernetes-validations": rules})

@@ -10,7 +10,7 @@ from agentworld.cluster.records.base import (
     Conditions,
     Part,
     ShortText,
-    checked,
+    with_checks,
 )
 from agentworld.records.base import Label
 
@@ -27,7 +27,7 @@ _FOR_EVERY_POD = Check(
 class ScheduleSpec(Part):
     """What is wanted."""
 
-    model_config = checked(_FIVE_FIELDS, _FOR_EVERY_POD)
+    model_config = with_checks(_FIVE_FIELDS, _FOR_EVERY_POD)
 
     pipeline: ShortText
     """Which one: `world_model`, `agent` or `nightly`."""

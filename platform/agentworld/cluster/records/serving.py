@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from agentworld.cluster.records.base import Check, Part, checked
+from agentworld.cluster.records.base import Check, Part, with_checks
 from agentworld.cluster.terms import LabelKey, LabelValue
 from agentworld.records.base import Label
 
@@ -38,7 +38,7 @@ _SENDS_AWAY = Check(
 class Weights(Part):
     """Where the files are that the manifest names. An init container verifies each of them."""
 
-    model_config = checked(_ONE_PLACE)
+    model_config = with_checks(_ONE_PLACE)
 
     claim: str | None = None
     """A PersistentVolumeClaim; it is mounted read-only."""
@@ -59,7 +59,7 @@ class Weights(Part):
 class Bounds(Part):
     """How many replicas there may be where open episodes decide."""
 
-    model_config = checked(_ONE_SIZE)
+    model_config = with_checks(_ONE_SIZE)
 
     min: int = Field(0, ge=0)
     """0 lets the engine go while no episode is open; the first one waits until it has started."""
@@ -79,7 +79,7 @@ class Bounds(Part):
 class Toleration(Part):
     """Lets pods run on nodes with a taint."""
 
-    model_config = checked(_ANY_VALUE, _ANY_KEY, _SENDS_AWAY)
+    model_config = with_checks(_ANY_VALUE, _ANY_KEY, _SENDS_AWAY)
 
     key: LabelKey | None = None
     """Absent tolerates every taint."""

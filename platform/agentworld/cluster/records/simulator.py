@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import StringConstraints, model_validator
 
-from agentworld.cluster.records.base import Check, Condition, Conditions, Part, checked
+from agentworld.cluster.records.base import Check, Condition, Conditions, Part, with_checks
 from agentworld.cluster.records.serving import Serving
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
@@ -31,7 +31,7 @@ class Reference(Part):
 class Identity(Part):
     """Everything that shapes an observation. It never changes."""
 
-    model_config = checked(IMMUTABLE, _ONE_IDENTITY)
+    model_config = with_checks(IMMUTABLE, _ONE_IDENTITY)
 
     manifest: SimulatorManifest | None = None
     """The pinned manifest, as `agentworld simulator show --json` prints it."""

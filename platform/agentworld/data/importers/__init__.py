@@ -1,5 +1,11 @@
 """Recorded logs of any form become trajectories: one module for each form."""
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, form_of, importer_of
+from agentworld.data.importers.base import (
+    Importer,
+    ImportOptions,
+    ImportResult,
+    form_of,
+    importer_of,
+)
 
-__all__ = ["ImportOptions", "Imported", "Importer", "form_of", "importer_of"]
+__all__ = ["ImportOptions", "ImportResult", "Importer", "form_of", "importer_of"]

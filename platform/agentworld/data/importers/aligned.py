@@ -71,9 +71,9 @@ def _check_states(steps: Sequence[Step], are_acts: Sequence[bool]) -> None:
                 " another alignment"
             )
         if is_act != (number < len(steps)):
-            what = "is the last step and has an action" if is_act else "has no action"
+            problem = "is the last step and has an action" if is_act else "has no action"
             raise InputError(
-                f"{step.place} {what}, which `next state` does not allow; name another alignment"
+                f"{step.place} {problem}, which `next state` does not allow; name another alignment"
             )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import spans_of, text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.messages import MessagesOptions, ToolCall, action_of
@@ -51,7 +51,7 @@ class Message(BaseModel):
     timestamp: str | float | None = None
 
 
-class _Use(BaseModel):
+class _ToolUse(BaseModel):
     name: str
     input: JsonValue = None
     id: str | None = None
@@ -64,7 +64,7 @@ class _Result(BaseModel):
 
 
 _MESSAGES = TypeAdapter(dict[str, Message])
-_USE = TypeAdapter(dict[str, _Use])
+_USE = TypeAdapter(dict[str, _ToolUse])
 _RESULT = TypeAdapter(dict[str, _Result])
 
 
@@ -80,10 +80,10 @@ class Anthropic:
         except (ValidationError, InputError):
             return False
         return any(
-            kind_of(block) in _USES + _RESULTS for each in messages for block in blocks(each)
+            kind_of(block) in _USES + _RESULTS for message in messages for block in blocks(message)
         )
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a list of messages, or an object that has one."""
         settings = MessagesOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, settings))
@@ -94,14 +94,14 @@ IMPORTER: Importer = Anthropic()
 
 def _messages(value: JsonValue, path: str) -> dict[str, Message]:
     path, values = list_in(value, path, _LISTS, "messages")
-    places = {f"{path}[{number}]": each for number, each in enumerate(values)}
+    places = {f"{path}[{number}]": item for number, item in enumerate(values)}
     return _MESSAGES.validate_python(places)
 
 
 def _episode(value: JsonValue, options: MessagesOptions) -> Episode:
     tools, problems = tools_of(value.get("tools") if isinstance(value, dict) else None)
     messages = _messages(value, options.messages)
-    model = next((each.model for each in messages.values() if each.model), "")
+    model = next((message.model for message in messages.values() if message.model), "")
     return Episode(
         source=options.source or first_text(value, _MODELS) or model or "anthropic",
         events=[*problems, *_events(messages, options.start)],
@@ -112,7 +112,7 @@ def _episode(value: JsonValue, options: MessagesOptions) -> Episode:
 
 
 def _events(messages: dict[str, Message], start: str) -> Iterator[Event]:
-    first = next((place for place, each in messages.items() if each.role == "user"), "")
+    first = next((place for place, message in messages.items() if message.role == "user"), "")
     for place, message in messages.items():
         time = "" if message.timestamp is None else str(message.timestamp)
         for event in events_of(message, place, time):
@@ -123,21 +123,21 @@ def _events(messages: dict[str, Message], start: str) -> Iterator[Event]:
 def events_of(message: Message, place: str, time: str) -> Iterator[Event]:
     """The events of one message."""
     for number, block in enumerate(blocks(message)):
-        where = f"{place}.content[{number}]" if isinstance(message.content, list) else place
+        location = f"{place}.content[{number}]" if isinstance(message.content, list) else place
         kind = kind_of(block)
         if kind in _USES:
-            use = _USE.validate_python({where: block})[where]
+            use = _USE.validate_python({location: block})[location]
             action = action_of(ToolCall(function=use.name, arguments=use.input))
-            yield Event(where, "action", action=action, call=use.id or "", time=time)
+            yield Event(location, "action", action=action, call=use.id or "", time=time)
         elif kind in _RESULTS:
-            result = _RESULT.validate_python({where: block})[where]
-            yield from _observation(result, where, time)
+            result = _RESULT.validate_python({location: block})[location]
+            yield from _observation(result, location, time)
         elif kind == "text":
-            text = text_of([block], where)[0]
+            text = text_of([block], location)[0]
             if text.strip():
-                yield Event(where, "left out", text, reason=_of(message.role))
+                yield Event(location, "left out", text, reason=_of(message.role))
         else:
-            yield Event(where, "left out", reason=f"block: {kind}")
+            yield Event(location, "left out", reason=f"block: {kind}")
 
 
 def _observation(result: _Result, place: str, time: str) -> Iterator[Event]:
@@ -149,7 +149,7 @@ def _observation(result: _Result, place: str, time: str) -> Iterator[Event]:
     if result.is_error:
         yield Event(f"{place}.is_error", "left out", reason="flag that a result is an error")
     spans = spans_of(text, _MARKS)
-    is_cut = any(each.what == "cut" for each in spans)
+    is_cut = any(span.what == "cut" for span in spans)
     call = result.tool_use_id or ""
     yield Event(place, "observation", text, None, call, time, spans, is_cut)
 

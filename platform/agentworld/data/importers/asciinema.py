@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field, JsonValue
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, convert_record
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, convert_record
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.rows import rows_of
 from agentworld.data.secret_search import redact_start
@@ -57,13 +57,13 @@ class Asciinema:
         fields = value if isinstance(value, dict) else {}
         return fields.get("version") in (1, 2, 3) and not {"width", "term"}.isdisjoint(fields)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A header begins a recording; what cannot be read in one is a problem beside it."""
         settings = AsciinemaOptions.model_validate(options.model_dump())
         place, header, rows = "", None, list[tuple[str, JsonValue]]()
         for row in rows_of(file):
             if row.problem:
-                yield Imported(row.place, problem=row.problem)
+                yield ImportResult(row.place, problem=row.problem)
             elif isinstance(row.value, dict):
                 if place:
                     convert = partial(_episode, header, rows, settings)
@@ -72,7 +72,7 @@ class Asciinema:
             elif place:
                 rows.append((row.place, row.value))
             else:
-                yield Imported(
+                yield ImportResult(
                     row.place, problem="no header comes before it; start the file with one"
                 )
         if place:
@@ -130,7 +130,7 @@ def _events(parts: Sequence[_Part]) -> Iterator[Event]:
             keys.append(part)
             is_typing = not part.text.endswith(_ENDS)
             if not is_typing:
-                yield _typed(keys)
+                yield _to_action(keys)
                 keys, has_acted = [], True
         elif part.code == "o":
             output.append(part)
@@ -144,7 +144,7 @@ def _events(parts: Sequence[_Part]) -> Iterator[Event]:
         yield Event(keys[0].place, "left out", text, reason="input without a line's end")
 
 
-def _typed(keys: Sequence[_Part]) -> Event:
+def _to_action(keys: Sequence[_Part]) -> Event:
     text = "".join(key.text for key in keys).rstrip("\r\n")
     return Event(keys[0].place, "action", action=Action(text), time=str(keys[-1].time))
 

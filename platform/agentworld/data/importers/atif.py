@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from agentworld.data.importers.atif_events import events_of_document
 from agentworld.data.importers.atif_records import Document
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_row
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.harbor import content_of, is_other_record, is_trajectory, task_of
 from agentworld.data.importers.paths import first_text, text_at
@@ -50,7 +50,7 @@ class Atif:
         version = value.get("schema_version") if isinstance(value, dict) else None
         return isinstance(version, str) and version.startswith("ATIF-")
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a trajectory; what else Harbor writes into its folders is passed over."""
         settings = AtifOptions.model_validate(options.model_dump())
         is_other = is_other_record(file)
@@ -71,7 +71,7 @@ def _episode(value: JsonValue, file: SourceFile, options: AtifOptions) -> Episod
     events = events_of_document(document, has_start=has_start)
     return Episode(
         source=options.source or document.agent.model_name or document.agent.name,
-        events=[*problems, *events, *_continued(document, file)],
+        events=[*problems, *events, *_read_continuations(document, file)],
         tools=tools,
         task_id=text_at(value, options.task) if options.task else _task(value, file),
         licence=options.licence,
@@ -85,14 +85,14 @@ def _task(value: JsonValue, file: SourceFile) -> str:
 def _definitions(document: Document) -> list[JsonValue]:
     own = document.agent.tool_definitions or []
     subagents = document.subagent_trajectories or []
-    return [*own, *(tool for each in subagents for tool in _definitions(each))]
+    return [*own, *(tool for subagent in subagents for tool in _definitions(subagent))]
 
 
-def _continued(document: Document, file: SourceFile) -> Iterator[Event]:
+def _read_continuations(document: Document, file: SourceFile) -> Iterator[Event]:
     """The events of the files that go on with a document, one after another."""
     read = {_name_of(file)}
     while name := document.continued_trajectory_ref:
-        following = None if "/" in name or name in read else _document_in(file.beside(name))
+        following = None if "/" in name or name in read else _document_in(file.sibling(name))
         if following is None:
             reason = "continuation that cannot be read"
             yield Event("continued_trajectory_ref", "left out", reason=reason)
@@ -108,7 +108,7 @@ def _is_continuation(file: SourceFile) -> bool:
     if not match:
         return False
     number = int(match["number"]) - 1
-    before = file.beside(f"{match['start']}{f'.cont-{number}' if number else ''}{match['end']}")
+    before = file.sibling(f"{match['start']}{f'.cont-{number}' if number else ''}{match['end']}")
     document = _document_in(before)
     return document is not None and document.continued_trajectory_ref == _name_of(file)
 

@@ -43,13 +43,13 @@ def events_of_document(
     """
     subagents = _Subagents(document, place)
     for number, step in enumerate(document.steps):
-        where = f"{place}steps[{number}]"
+        location = f"{place}steps[{number}]"
         if step.is_copied_context:
-            yield Event(where, "left out", reason="copied context")
+            yield Event(location, "left out", reason="copied context")
         elif step.source == "agent":
-            yield from _of_agent(step, where, subagents)
+            yield from _of_agent(step, location, subagents)
         else:
-            yield from _of_others(step, where, subagents, is_start=has_start)
+            yield from _of_others(step, location, subagents, is_start=has_start)
             has_start = has_start and step.source != "user"
     yield from subagents.rest()
 
@@ -59,20 +59,24 @@ class _Subagents:
 
     def __init__(self, document: Document, place: str) -> None:
         embedded = enumerate(document.subagent_trajectories or [])
-        places = {f"{place}subagent_trajectories[{number}].": each for number, each in embedded}
-        self._documents = {each.trajectory_id: (at, each) for at, each in places.items()}
+        places = {
+            f"{place}subagent_trajectories[{number}].": subagent for number, subagent in embedded
+        }
+        self._documents = {
+            subagent.trajectory_id: (path, subagent) for path, subagent in places.items()
+        }
         self._places = dict.fromkeys(places)
 
     def read(self, refs: Sequence[SubagentRef], place: str) -> Iterator[Event]:
         """What they did whom a result names."""
         yield Event(place, "left out", reason="report of a sub-agent")
         for ref in refs:
-            at, document = self._documents.get(ref.trajectory_id or "", ("", None))
+            path, document = self._documents.get(ref.trajectory_id or "", ("", None))
             if document is None:
                 yield Event(place, "left out", reason="sub-agent whose trajectory is elsewhere")
-            elif at in self._places:
-                del self._places[at]
-                yield from events_of_document(document, at)
+            elif path in self._places:
+                del self._places[path]
+                yield from events_of_document(document, path)
 
     def rest(self) -> Iterator[Event]:
         """Those that no result names: nobody knows when they acted."""
@@ -88,11 +92,11 @@ def _of_others(step: Step, place: str, subagents: _Subagents, *, is_start: bool)
         yield Event(place, "left out", text, reason=f"message of the {step.source}")
     yield from parts
     for number, result in enumerate(step.results):
-        where = _result(place, number)
+        location = _result(place, number)
         if result.subagent_trajectory_ref:
-            yield from subagents.read(result.subagent_trajectory_ref, where)
+            yield from subagents.read(result.subagent_trajectory_ref, location)
         else:
-            yield Event(where, "left out", reason=f"result of a step of the {step.source}")
+            yield Event(location, "left out", reason=f"result of a step of the {step.source}")
 
 
 def _of_agent(step: Step, place: str, subagents: _Subagents) -> Iterator[Event]:
@@ -101,7 +105,7 @@ def _of_agent(step: Step, place: str, subagents: _Subagents) -> Iterator[Event]:
     yield from parts
     if step.reasoning_content:
         yield Event(place, "left out", step.reasoning_content, reason="what the agent thought")
-    if not step.tool_calls and any(each.is_of_world for each in step.results):
+    if not step.tool_calls and any(result.is_of_world for result in step.results):
         yield Event(place, "action", action=Action(text), time=time)
     elif text.strip():
         yield Event(place, "left out", text, reason="what the agent wrote beside its calls")
@@ -115,28 +119,28 @@ def _of_agent(step: Step, place: str, subagents: _Subagents) -> Iterator[Event]:
 
 
 def _actions(step: Step, place: str) -> Iterator[Event]:
-    delegated = {each.source_call_id for each in step.results if each.subagent_trajectory_ref}
-    joined = _joined(step, delegated)
+    delegated = {result.source_call_id for result in step.results if result.subagent_trajectory_ref}
+    joined = _join_calls(step, delegated)
     time = step.timestamp or ""
     for number, call in enumerate(step.tool_calls or []):
-        where = f"{place}.tool_calls[{number}]"
+        location = f"{place}.tool_calls[{number}]"
         if call.tool_call_id in delegated:
-            yield Event(where, "left out", reason="call of a sub-agent")
+            yield Event(location, "left out", reason="call of a sub-agent")
         elif call not in joined:
-            yield Event(where, "action", action=_action(call), call=call.tool_call_id, time=time)
+            yield Event(location, "action", action=_action(call), call=call.tool_call_id, time=time)
     if joined:
-        calls = tuple(each for call in joined for each in _action(call).calls)
+        calls = tuple(part for call in joined for part in _action(call).calls)
         yield Event(f"{place}.tool_calls", "action", action=Action("", calls), time=time)
 
 
-def _joined(step: Step, delegated: Container[str | None]) -> list[ToolCall]:
+def _join_calls(step: Step, delegated: Container[str | None]) -> list[ToolCall]:
     """Several calls of which one result shows what all of them led to: they are one action."""
-    calls = [each for each in step.tool_calls or [] if each.tool_call_id not in delegated]
-    ids = {each.tool_call_id for each in calls}
-    result_ids = [each.source_call_id for each in step.results if each.is_of_world]
-    open_calls = [each for each in calls if each.tool_call_id not in result_ids]
-    has_one_result = len([each for each in result_ids if each not in ids]) == 1
-    can_join = len(open_calls) > 1 and all(_action(each).calls for each in open_calls)
+    calls = [call for call in step.tool_calls or [] if call.tool_call_id not in delegated]
+    ids = {call.tool_call_id for call in calls}
+    result_ids = [result.source_call_id for result in step.results if result.is_of_world]
+    open_calls = [call for call in calls if call.tool_call_id not in result_ids]
+    has_one_result = len([result_id for result_id in result_ids if result_id not in ids]) == 1
+    can_join = len(open_calls) > 1 and all(_action(call).calls for call in open_calls)
     return open_calls if has_one_result and can_join else []
 
 
@@ -159,7 +163,7 @@ def _observation(result: Result, place: str, time: str) -> Iterator[Event]:
         call=result.source_call_id or "",
         time=time,
         spans=spans,
-        is_cut=any(each.what == _CUT for each in spans),
+        is_cut=any(span.what == _CUT for span in spans),
     )
 
 

@@ -20,7 +20,7 @@ from agentworld.records.trajectory import Trajectory
 from agentworld.storage.source import SourceFile
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """What became of one record."""
 
     place: str
@@ -55,7 +55,7 @@ class Importer(Protocol):
     def claims(self, value: JsonValue) -> bool:
         """Whether a file's first row is plainly of this form."""
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """What becomes of one record after another; one that is none has a problem."""
 
 
@@ -69,7 +69,7 @@ class NamedImporter(Importer, Protocol):
 
 _KINDS = Kinds[Importer](
     group="agentworld.importers",
-    what="form of recordings",
+    noun="form of recordings",
     attribute="IMPORTER",
     modules={
         "anthropic": "agentworld.data.importers.anthropic",
@@ -109,8 +109,10 @@ def form_of(files: Sequence[SourceFile]) -> str:
     claims = _claims_by_name(files) or _claims_by_row(files)
     if len(claims) == 1:
         return claims[0]
-    what = f"fits {' and '.join(claims)}" if claims else "fits no form"
-    raise InputError(f"{files[0].name} {what}; name one with --format: {', '.join(_KINDS.names)}")
+    problem = f"fits {' and '.join(claims)}" if claims else "fits no form"
+    raise InputError(
+        f"{files[0].name} {problem}; name one with --format: {', '.join(_KINDS.names)}"
+    )
 
 
 def _claims_by_name(files: Sequence[SourceFile]) -> list[str]:
@@ -129,36 +131,36 @@ def _claims_by_row(files: Sequence[SourceFile]) -> list[str]:
 
 def read_rows(
     file: SourceFile, domain: str, convert: Callable[[JsonValue], Episode]
-) -> Iterator[Imported]:
+) -> Iterator[ImportResult]:
     """For forms of which a row is one episode: each row is converted by itself."""
     return (read_row(row, domain, convert) for row in rows_of(file))
 
 
-def read_row(row: Row, domain: str, convert: Callable[[JsonValue], Episode]) -> Imported:
+def read_row(row: Row, domain: str, convert: Callable[[JsonValue], Episode]) -> ImportResult:
     """What becomes of a row that is one episode."""
     if row.problem:
-        return Imported(row.place, problem=row.problem)
+        return ImportResult(row.place, problem=row.problem)
     return convert_record(row.place, partial(convert, row.value), domain)
 
 
-def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> Imported:
+def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> ImportResult:
     """What becomes of one record; what cannot be converted is a problem of it alone."""
     try:
-        return imported(place, convert(), domain)
+        return import_episode(place, convert(), domain)
     except ValidationError as error:
-        return Imported(place, problem=redacted_problem(error))
+        return ImportResult(place, problem=redacted_problem(error))
     except InputError as error:
-        return Imported(place, problem=str(error))
+        return ImportResult(place, problem=str(error))
     except RecursionError:
-        return Imported(place, problem="it is nested too deeply")
+        return ImportResult(place, problem="it is nested too deeply")
 
 
-def imported(place: str, episode: Episode, domain: str) -> Imported:
+def import_episode(place: str, episode: Episode, domain: str) -> ImportResult:
     """An episode as a trajectory of its domain."""
     whole = assemble(episode, domain)
     if problem := problem_of(whole.trajectory):
-        return Imported(place, problem=problem)
-    return Imported(
+        return ImportResult(place, problem=problem)
+    return ImportResult(
         place, whole.trajectory, notes=whole.notes, events=episode.events, pairs=whole.pairs
     )
 
@@ -168,8 +170,8 @@ def problem_of(trajectory: Trajectory) -> str:
     if _is_unicode(trajectory):
         return ""
     bad = (number for number, turn in enumerate(trajectory.turns) if not _is_unicode(turn))
-    where = next((f"turns.{number}" for number in bad), "what stands before the turns")
-    return f"{where}: a text in it is no Unicode, for it holds half a character"
+    location = next((f"turns.{number}" for number in bad), "what stands before the turns")
+    return f"{location}: a text in it is no Unicode, for it holds half a character"
 
 
 def _is_unicode(record: Record) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import NO_CALL, Episode, Event
 from agentworld.data.importers.observations import observation_of
@@ -80,13 +80,13 @@ class Chat:
             messages = _messages(raw, ChatOptions())
         except (ValidationError, InputError):
             return False
-        texts = [each for each in messages if isinstance(each.content, str)]
+        texts = [message for message in messages if isinstance(message.content, str)]
         is_other = any(
-            name in each for each in raw if isinstance(each, dict) for name in _OTHER_FORMS
+            name in message for message in raw if isinstance(message, dict) for name in _OTHER_FORMS
         )
         return len(texts) == len(messages) and not is_other and _has_marks(messages)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a list of messages, or an object that has one."""
         settings = ChatOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, settings))
@@ -96,8 +96,8 @@ IMPORTER: Importer = Chat()
 
 
 def _has_marks(messages: Sequence[Message]) -> bool:
-    replies = [str(each.content) for each in messages if each.role in _AGENTS]
-    answers = [str(each.content) for each in messages if each.role in _WORLDS]
+    replies = [str(message.content) for message in messages if message.role in _AGENTS]
+    answers = [str(message.content) for message in messages if message.role in _WORLDS]
     return bool(replies) and (
         any(_OBSERVATION.match(text) for text in answers)
         or any(action_in(text, _TERMINUS).strip("[]") for text in replies)
@@ -123,20 +123,20 @@ def _list(value: JsonValue, path: str) -> tuple[str, list[JsonValue]]:
             continue
         if isinstance(messages, list):
             return name or _LISTS[0], messages
-    what = f"{path} is no list of messages" if path else "it has no list of messages"
-    raise InputError(f"{what}; name its path with --set messages=PATH")
+    problem = f"{path} is no list of messages" if path else "it has no list of messages"
+    raise InputError(f"{problem}; name its path with --set messages=PATH")
 
 
 def _messages(values: Sequence[JsonValue], options: ChatOptions) -> list[Message]:
-    first = next((each for each in values if isinstance(each, dict)), {})
+    first = next((value for value in values if isinstance(value, dict)), {})
     role = options.role or ("from" if "from" in first and "role" not in first else "role")
     text = options.text or ("value" if "value" in first and "content" not in first else "content")
     names = {"role": role, "content": text, "timestamp": "timestamp"}
     messages = [
-        {field: each[name] for field, name in names.items() if name in each}
-        if isinstance(each, dict)
-        else each
-        for each in values
+        {field: value[name] for field, name in names.items() if name in value}
+        if isinstance(value, dict)
+        else value
+        for value in values
     ]
     return _Record.model_validate({"messages": messages}).messages
 

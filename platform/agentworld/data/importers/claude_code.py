@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pydantic import AliasChoices, BaseModel, Field, JsonValue, ValidationError
 
 from agentworld.data.importers.anthropic import Message, events_of
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_row
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.rows import Row, rows_of
@@ -54,13 +54,13 @@ class ClaudeCode:
             return False
         return not _OF_SESSIONS.isdisjoint(value)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """The lines that cannot be read, then the session, then its sub-agents."""
         session = _Session()
         for row in rows_of(file):
             problem = row.problem or session.add(row)
             if problem:
-                yield Imported(row.place, problem=problem)
+                yield ImportResult(row.place, problem=problem)
         for agent in session.agents:
             place = f"agent {agent}" if agent else ""
             yield read_row(
@@ -90,8 +90,8 @@ class _Session:
         try:
             line = _Line.model_validate(row.value)
             events = list(self._events(line, row.place))
-            for each in events:
-                _text_of(each).encode()
+            for event in events:
+                _text_of(event).encode()
         except ValidationError as error:
             return redacted_problem(error)
         except RecursionError:
@@ -163,4 +163,4 @@ def _text_of(event: Event) -> str:
     if event.role == "left out":
         return ""
     calls = event.action.calls if event.action else ()
-    return json.dumps([event.text, [each.arguments for each in calls]], ensure_ascii=False)
+    return json.dumps([event.text, [call.arguments for call in calls]], ensure_ascii=False)

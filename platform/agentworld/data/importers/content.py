@@ -31,11 +31,11 @@ def text_of(content: JsonValue, place: str) -> tuple[str, Sequence[Event]]:
 def spans_of(text: str, marks: Mapping[str, re.Pattern[str]]) -> tuple[Span, ...]:
     """The parts of a text that match a mark, in their order; each is called as its mark is."""
     spans = [
-        Span(start=match.start(), end=match.end(), what=what)
-        for what, mark in marks.items()
+        Span(start=match.start(), end=match.end(), what=name)
+        for name, mark in marks.items()
         for match in mark.finditer(text)
     ]
-    return tuple(sorted(spans, key=lambda each: (each.start, each.end)))
+    return tuple(sorted(spans, key=lambda span: (span.start, span.end)))
 
 
 def _text(part: JsonValue) -> str | None:

@@ -62,7 +62,7 @@ class Pair(NamedTuple):
     observation: int
 
 
-class Assembled(NamedTuple):
+class AssembledEpisode(NamedTuple):
     """An episode as a trajectory."""
 
     trajectory: Trajectory
@@ -72,7 +72,7 @@ class Assembled(NamedTuple):
     """How many events became no turn, by reason."""
 
 
-def assemble(episode: Episode, domain: str) -> Assembled:
+def assemble(episode: Episode, domain: str) -> AssembledEpisode:
     """The trajectory of an episode; a call that its domain cannot render is left out."""
     notes = Counter(event.reason for event in episode.events if event.role == "left out")
     pairs, turns = [], []
@@ -89,11 +89,11 @@ def assemble(episode: Episode, domain: str) -> Assembled:
         source=episode.source,
         task_id=episode.task_id,
         licence=episode.licence,
-        initial_state="\n\n".join(each.text for each in episode.events if each.role == "start"),
+        initial_state="\n\n".join(event.text for event in episode.events if event.role == "start"),
         tools=episode.tools,
         turns=tuple(turns),
     )
-    return Assembled(trajectory, pairs, +notes)
+    return AssembledEpisode(trajectory, pairs, +notes)
 
 
 def _turn(events: Sequence[Event], pair: Pair, domain: str) -> Turn:
@@ -150,14 +150,16 @@ def _pairs_of(
     for observation in observations:
         call = events[observation].call
         candidates = sorted(open_calls, key=lambda number: (number not in actions, number))
-        match = next((each for each in candidates if call and events[each].call == call), None)
+        match = next(
+            (candidate for candidate in candidates if call and events[candidate].call == call), None
+        )
         if match is None:
             rest.append(observation)
         else:
             open_calls.remove(match)
             yield Pair(match, observation)
-    left = [each for each in actions if each in open_calls]
-    has_ids = any(events[each].call for each in rest)
+    left = [action for action in actions if action in open_calls]
+    has_ids = any(events[observation].call for observation in rest)
     if has_ids and len(left) != len(rest):
         notes[NO_CALL] += len(rest)
         return

@@ -39,7 +39,7 @@ def task_of(file: SourceFile) -> str:
         return ""
     trial = _TRIAL_OF_STEP if folders[-3:-2] == ["steps"] else _TRIAL
     for name, paths in _TASKS:
-        if task := first_text(content_of(file.beside(trial + name)), paths):
+        if task := first_text(content_of(file.sibling(trial + name)), paths):
             return task.rstrip("/").rpartition("/")[2] if name == "config.json" else task
     return ""
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_row
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.inspect_logs import (
@@ -66,7 +66,7 @@ class Inspect:
         evaluation = fields.get("eval")
         return "status" in fields and isinstance(evaluation, dict) and "task" in evaluation
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A log may have many samples."""
         settings = InspectOptions.model_validate(options.model_dump())
         for evaluation, row in samples_of(file):
@@ -82,7 +82,7 @@ def _episode(value: JsonValue, evaluation: Evaluation, options: InspectOptions) 
     tools, problems = tools_of(sample.tools)
     return Episode(
         source=options.source or evaluation.model or "inspect",
-        events=[*problems, *_events(sample, options), *_lost(sample)],
+        events=[*problems, *_events(sample, options), *_run_errors(sample)],
         tools=tools,
         task_id=f"{evaluation.task}/{sample.id}",
         licence=options.licence,
@@ -95,40 +95,40 @@ def _events(sample: Sample, options: InspectOptions) -> Iterator[Event]:
     if options.calls == "messages":
         yield from events
     else:
-        others = (each for each in events if each.role in ("start", "left out"))
-        yield from (each for each in others if each.reason != _ALONE)
+        others = (event for event in events if event.role in ("start", "left out"))
+        yield from (event for event in others if event.reason != _ALONE)
         yield from _of_tool_events(exchanges.events)
 
 
 def _of_messages(exchanges: Exchanges, start: str) -> Iterator[Event]:
     waiting = defaultdict[str, deque[int]](deque)
-    for number, each in enumerate(exchanges.events):
-        if each:
-            waiting[each.id].append(number)
-    messages = {f"messages[{number}]": each for number, each in enumerate(exchanges.messages)}
+    for number, call_event in enumerate(exchanges.events):
+        if call_event:
+            waiting[call_event.id].append(number)
+    messages = {f"messages[{number}]": message for number, message in enumerate(exchanges.messages)}
     for event in events_of(exchanges.messages, start):
         if event.role != "observation":
             yield event
             continue
         same = waiting[event.call]
         tool_event = exchanges.events[same.popleft()] if same else None
-        yield _marked(event, messages[event.place].error, tool_event)
-    for number in sorted(number for each in waiting.values() for number in each):
+        yield _mark_event(event, messages[event.place].error, tool_event)
+    for number in sorted(number for numbers in waiting.values() for number in numbers):
         yield Event(f"events[{number}]", "left out", reason=_ALONE)
 
 
 def _of_tool_events(events: Sequence[ToolEvent | None]) -> Iterator[Event]:
-    for number, each in enumerate(events):
-        if not each:
+    for number, event in enumerate(events):
+        if not event:
             continue
         place = f"events[{number}]"
-        action = action_of(ToolCall(function=each.function, arguments=each.arguments))
-        yield Event(place, "action", action=action, call=each.id, time=each.timestamp)
-        if each.pending:
+        action = action_of(ToolCall(function=event.function, arguments=event.arguments))
+        yield Event(place, "action", action=action, call=event.id, time=event.timestamp)
+        if event.pending:
             continue
-        text, parts = text_of(_content(each.result), place)
+        text, parts = text_of(_content(event.result), place)
         yield from parts
-        yield _marked(Event(place, "observation", text, call=each.id), each.error, each)
+        yield _mark_event(Event(place, "observation", text, call=event.id), event.error, event)
 
 
 def _content(result: JsonValue) -> JsonValue:
@@ -141,7 +141,7 @@ def _content(result: JsonValue) -> JsonValue:
     return result
 
 
-def _marked(event: Event, error: ToolError | None, tool_event: ToolEvent | None) -> Event:
+def _mark_event(event: Event, error: ToolError | None, tool_event: ToolEvent | None) -> Event:
     """The observation as the agent was sent it, with what Inspect wrote into it."""
     text = error.message if error and error.message else event.text
     head, tail = _CUT_HEAD.match(text), _CUT_TAIL.search(text)
@@ -159,7 +159,7 @@ def _marked(event: Event, error: ToolError | None, tool_event: ToolEvent | None)
     )
 
 
-def _lost(sample: Sample) -> Iterator[Event]:
+def _run_errors(sample: Sample) -> Iterator[Event]:
     if sample.error:
         yield Event("error", "left out", reason="error that ended the sample")
     for number, _ in enumerate(sample.error_retries or []):

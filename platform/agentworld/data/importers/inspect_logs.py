@@ -77,14 +77,14 @@ class Sample(BaseModel):
     @property
     def exchanges(self) -> Exchanges:
         """Raises ValidationError, and InputError where an attachment is not there."""
-        tool_events = [each if _is(each, "tool") else None for each in self.events]
+        tool_events = [event if _is(event, "tool") else None for event in self.events]
         fields = {"messages": self.messages, "events": tool_events}
         return Exchanges.model_validate(_resolve(fields, self.attachments))
 
     @property
     def tools(self) -> list[JsonValue]:
         """That its models were offered, each once."""
-        offers = [each.get("tools") for each in self.events if _is(each, "model")]
+        offers = [event.get("tools") for event in self.events if _is(event, "model")]
         tools = [tool for offer in offers if isinstance(offer, list) for tool in offer]
         distinct = list({repr(tool): tool for tool in tools}.values())
         return cast(list[JsonValue], _resolve(distinct, self.attachments))
@@ -98,9 +98,9 @@ def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
     """A value with the texts that it names; raises InputError where one is not there."""
     match value:
         case dict():
-            return {key: _resolve(each, attachments) for key, each in value.items()}
+            return {key: _resolve(item, attachments) for key, item in value.items()}
         case list():
-            return [_resolve(each, attachments) for each in value]
+            return [_resolve(item, attachments) for item in value]
         case str() if match := _ATTACHMENT.fullmatch(value):
             if match[1] not in attachments:
                 raise InputError(f"attachments has no {match[1]}; export the log again")
@@ -135,8 +135,8 @@ def _of_json(file: SourceFile) -> Iterator[LoggedSample]:
             yield LoggedSample(_UNKNOWN, log)
             continue
         for number, sample in enumerate(log.samples or []):
-            where = f"samples[{number}]"
-            place = f"{row.place}, {where}" if row.place else where
+            location = f"samples[{number}]"
+            place = f"{row.place}, {location}" if row.place else location
             yield LoggedSample(log.eval, Row(place, sample))
 
 
@@ -156,7 +156,7 @@ def _of_zip(file: SourceFile) -> Iterator[LoggedSample]:
 
 
 def _header(archive: Zip) -> _Log | Row:
-    name = next((each for each in _HEADERS if each in archive.names), "")
+    name = next((header for header in _HEADERS if header in archive.names), "")
     return (
         _log(_member(archive, name))
         if name

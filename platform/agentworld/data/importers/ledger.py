@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, ImportOptions, NamedImporter, problem_of
+from agentworld.data.importers.base import ImportOptions, ImportResult, NamedImporter, problem_of
 from agentworld.data.importers.rows import Row, rows_of
 from agentworld.data.importers.tables import table_rows
 from agentworld.data.secret_search import redacted_problem
@@ -62,42 +62,44 @@ class Ledger:
         file: SourceFile,
         options: ImportOptions,  # noqa: ARG002  a store says all of it
         domain: str,  # noqa: ARG002
-    ) -> Iterator[Imported]:
+    ) -> Iterator[ImportResult]:
         """A row is a live episode or a run; of an exported run, an episode is one."""
         if self.claims_name(file):
-            yield from _exported(file)
+            yield from _read_export(file)
             return
-        yield from map(_imported, rows_of(file))
+        yield from map(_import_row, rows_of(file))
 
 
 IMPORTER: NamedImporter = Ledger()
 
 
-def _imported(row: Row) -> Imported:
+def _import_row(row: Row) -> ImportResult:
     if row.problem:
-        return Imported(row.place, problem=row.problem)
+        return ImportResult(row.place, problem=row.problem)
     try:
         line = LedgerLine.model_validate(row.value)
     except ValidationError as error:
-        return Imported(row.place, problem=redacted_problem(error))
+        return ImportResult(row.place, problem=redacted_problem(error))
     if line.simulator:
         problem = f"its {line.num_episodes:,} episodes were answered by {line.simulator}: {_WHY}"
-        return Imported(line.place, problem=problem, notes={SIMULATED: line.num_episodes})
+        return ImportResult(line.place, problem=problem, notes={SIMULATED: line.num_episodes})
     if line.trajectory is None:
-        return Imported(line.place, problem=line.problem or "it holds no episode")
+        return ImportResult(line.place, problem=line.problem or "it holds no episode")
     if problem := problem_of(line.trajectory):
-        return Imported(line.place, problem=problem)
-    return Imported(line.place, line.trajectory, notes={} if line.signed else {UNSIGNED: 1})
+        return ImportResult(line.place, problem=problem)
+    return ImportResult(line.place, line.trajectory, notes={} if line.signed else {UNSIGNED: 1})
 
 
-def _exported(file: SourceFile) -> Iterator[Imported]:
+def _read_export(file: SourceFile) -> Iterator[ImportResult]:
     """One problem for each episode; its steps stand together."""
     for (episode, run, simulator, damage), _ in groupby(table_rows(file, _COLUMNS), _episode):
         if damage:
-            yield Imported("", problem=damage)
+            yield ImportResult("", problem=damage)
         else:
             problem = f"it was answered by {simulator}: {_WHY}"
-            yield Imported(f"run {run} episode {episode}", problem=problem, notes={SIMULATED: 1})
+            yield ImportResult(
+                f"run {run} episode {episode}", problem=problem, notes={SIMULATED: 1}
+            )
 
 
 def _episode(row: Row) -> tuple[JsonValue, JsonValue, JsonValue, str]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.observations import ObservationOptions, observation_of
@@ -82,9 +82,9 @@ class Messages:
             messages = _messages(value, "")
         except (ValidationError, InputError):
             return False
-        return any(each.tool_calls or each.function_call for each in messages)
+        return any(message.tool_calls or message.function_call for message in messages)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a list of messages, or an object that has one."""
         settings = MessagesOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, settings))
@@ -148,8 +148,8 @@ def _actions(message: Message, place: str, time: str) -> Iterator[Event]:
         calls = [*calls, ToolCall(function=message.function_call)]
     for number, call in enumerate(calls):
         action = action_of(call)
-        where = f"{place}.tool_calls[{number}]"
-        yield Event(where, "action", action=action, call=call.id or "", time=time)
+        location = f"{place}.tool_calls[{number}]"
+        yield Event(location, "action", action=action, call=call.id or "", time=time)
 
 
 def action_of(call: ToolCall) -> Action:

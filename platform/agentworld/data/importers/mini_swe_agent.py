@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import spans_of, text_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.messages import ToolCall, action_of
@@ -98,7 +98,7 @@ class MiniSweAgent:
         form = value.get("trajectory_format") if isinstance(value, dict) else None
         return isinstance(form, str) and form.startswith(_FORMAT)
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is an episode; a `.traj.json` file has one."""
         settings = MiniSweAgentOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, file.name, settings))
@@ -109,7 +109,7 @@ IMPORTER: Importer = MiniSweAgent()
 
 def _episode(value: JsonValue, name: str, options: MiniSweAgentOptions) -> Episode:
     path, values = list_in(value, options.messages, ("messages",), "messages")
-    places = {f"{path}[{number}]": each for number, each in enumerate(values)}
+    places = {f"{path}[{number}]": item for number, item in enumerate(values)}
     messages = _MESSAGES.validate_python(places)
     submission = first_text(value, ["info.submission"])
     return Episode(
@@ -148,24 +148,24 @@ def _events(messages: dict[str, _Message], submission: str) -> Iterator[Event]:
 def _actions(message: _Message, text: str, place: str) -> Iterator[Event]:
     """Its calls, or else the commands that it lists, or else the only one in its text."""
     for number, call in enumerate(message.tool_calls or []):
-        where = f"{place}.tool_calls[{number}]"
-        yield Event(where, "action", "", action_of(call), call.id or "", message.time)
+        location = f"{place}.tool_calls[{number}]"
+        yield Event(location, "action", "", action_of(call), call.id or "", message.time)
     if message.tool_calls:
         return
     entries = message.extra.actions if message.extra else None
     if entries is None:
-        commands = [(each[1] or each[2] or "").strip() for each in _COMMAND.finditer(text)]
+        commands = [(match[1] or match[2] or "").strip() for match in _COMMAND.finditer(text)]
         if len(commands) == 1:
             yield Event(place, "action", "", Action(commands[0]), "", message.time)
         return
-    for number, each in enumerate(entries):
-        where, call_id = f"{place}.extra.actions[{number}]", each.tool_call_id or ""
-        calls = (Call("bash", {"command": each.command}),)
-        action = Action("", calls) if call_id else Action(each.command)
-        yield Event(where, "action", "", action, call_id, message.time)
+    for number, entry in enumerate(entries):
+        location, call_id = f"{place}.extra.actions[{number}]", entry.tool_call_id or ""
+        calls = (Call("bash", {"command": entry.command}),)
+        action = Action("", calls) if call_id else Action(entry.command)
+        yield Event(location, "action", "", action, call_id, message.time)
 
 
 def _observation(message: _Message, text: str, place: str) -> Event:
     call, spans = message.tool_call_id or message.call_id or "", spans_of(text, _MARKS)
-    is_cut = any(each.what == "cut" for each in spans)
+    is_cut = any(span.what == "cut" for span in spans)
     return Event(place, "observation", text, None, call, message.time, spans, is_cut)

@@ -8,7 +8,7 @@ from functools import partial
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, convert_record
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, convert_record
 from agentworld.data.importers.events import Episode
 from agentworld.data.importers.rows import rows_of
 from agentworld.data.importers.span import PlacedSpan, Span
@@ -54,12 +54,12 @@ class MlflowTraces:
             return False
         return True
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is a trace."""
         settings = SpanOptions.model_validate(options.model_dump())
         for row in rows_of(file):
             if row.problem:
-                yield Imported(row.place, problem=row.problem)
+                yield ImportResult(row.place, problem=row.problem)
             else:
                 place = _place_of(row.place, row.value)
                 yield convert_record(place, partial(_episode, row.value, settings), domain)

@@ -13,9 +13,9 @@ from itertools import chain
 from pydantic import JsonValue, TypeAdapter
 
 from agentworld.data.importers.base import (
-    Imported,
     Importer,
     ImportOptions,
+    ImportResult,
     read_row,
 )
 from agentworld.data.importers.events import Episode
@@ -63,7 +63,7 @@ class OpenHands:
         events = _flat(value if isinstance(value, list) else [value])
         return bool(events) and all(map(_is_of_openhands, events))
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is an episode; rows that are single events are together one."""
         settings = OpenHandsOptions.model_validate(options.model_dump())
         convert, parts = partial(_episode, options=settings), list[JsonValue]()
@@ -93,11 +93,11 @@ def _of_one_episode(file: SourceFile) -> list[SourceFile]:
 @lru_cache(1)
 def _event_files(folder: str) -> list[SourceFile]:
     files = files_of(folder)
-    return [each for each in files if _EVENT_FILE.fullmatch(f"events/{each.name}")]
+    return [file for file in files if _EVENT_FILE.fullmatch(f"events/{file.name}")]
 
 
 def _flat(values: Sequence[JsonValue]) -> list[JsonValue]:
-    return [each for value in values for each in (value if isinstance(value, list) else [value])]
+    return [item for value in values for item in (value if isinstance(value, list) else [value])]
 
 
 def _is_of_openhands(value: JsonValue) -> bool:
@@ -129,9 +129,9 @@ def _episode(value: JsonValue, options: OpenHandsOptions) -> Episode:
             value, _SDK_BY_PLACE.validate_python(dict(_places(values, path))), options
         )
     events = _BY_PLACE.validate_python(dict(_places(values, path)))
-    systems = [each.arguments for each in events.values() if each.action == "system"]
+    systems = [event.arguments for event in events.values() if event.action == "system"]
     tools, problems = tools_of(systems[0].get("tools") if systems else None)
-    models = (_model(each) for each in events.values())
+    models = (_model(event) for event in events.values())
     return Episode(
         source=options.source
         or first_text(value, [_MODEL])
@@ -162,11 +162,11 @@ def _task(value: JsonValue) -> str:
 
 
 def _places(values: Sequence[JsonValue], path: str) -> Iterator[tuple[str, JsonValue]]:
-    for number, each in enumerate(values):
-        if isinstance(each, list):
-            yield from ((f"{path}[{number}][{place}]", part) for place, part in enumerate(each))
+    for number, value in enumerate(values):
+        if isinstance(value, list):
+            yield from ((f"{path}[{number}][{place}]", part) for place, part in enumerate(value))
         else:
-            yield f"{path}[{number}]", each
+            yield f"{path}[{number}]", value
 
 
 def _model(event: OpenHandsEvent) -> str:

@@ -68,13 +68,15 @@ class OpenHandsEvent(BaseModel):
         """Of an action, as the harness has them."""
         if self.args is not None:
             return self.args
-        beside = {"content": self.content} if "content" in self.model_fields_set else {}
-        return {**beside, **(self.model_extra or {})}
+        content = {"content": self.content} if "content" in self.model_fields_set else {}
+        return {**content, **(self.model_extra or {})}
 
 
 def events_of(events: Mapping[str, OpenHandsEvent]) -> Iterator[Event]:
     """The events of an episode by their places."""
-    actions = {each.id for each in events.values() if each.action and each.action not in HARNESS}
+    actions = {
+        event.id for event in events.values() if event.action and event.action not in HARNESS
+    }
     for place, event in events.items():
         kind = event.action or event.observation
         if not kind or kind in HARNESS:
@@ -102,15 +104,15 @@ def _call(event: OpenHandsEvent) -> Action:
     metadata = event.tool_call_metadata
     match metadata and metadata.model_response:
         case {"choices": [{"message": {"tool_calls": list(calls)}}, *_]}:
-            for each in calls:
+            for value in calls:
                 with suppress(ValidationError):
-                    call = ToolCall.model_validate(each)
+                    call = ToolCall.model_validate(value)
                     if metadata and call.id and call.id == metadata.tool_call_id:
                         return action_of(call)
     arguments = {
-        name: each
-        for name, each in event.arguments.items()
-        if each is not None and name not in _NO_ARGUMENTS
+        name: value
+        for name, value in event.arguments.items()
+        if value is not None and name not in _NO_ARGUMENTS
     }
     return Action("", (Call(event.action or "", arguments),))
 
@@ -120,5 +122,5 @@ def _observation(event: OpenHandsEvent, place: str) -> Iterator[Event]:
     yield from parts
     call = "" if event.cause is None else str(event.cause)
     spans = spans_of(text, _MARKS)
-    is_cut = any(each.what == "cut" for each in spans)
+    is_cut = any(span.what == "cut" for span in spans)
     yield Event(place, "observation", text, None, call, event.time, spans, is_cut)

@@ -56,7 +56,7 @@ def is_of_sdk(value: JsonValue) -> bool:
 
 def tools_of_system(events: Mapping[str, SdkEvent]) -> JsonValue:
     """Those of the first system prompt, by the names that the agent calls them."""
-    system = next((each for each in events.values() if each.kind == _SYSTEM), None)
+    system = next((event for event in events.values() if event.kind == _SYSTEM), None)
     tools = system.tools if system and system.tools else []
     return [{**tool, "name": tool.get("name") or tool.get("title")} for tool in tools]
 
@@ -69,8 +69,8 @@ def sdk_events_of(events: Mapping[str, SdkEvent]) -> Iterator[Event]:
         elif event.kind == _OBSERVATION and event.tool_name not in _TOOLS_OF_HARNESS:
             yield from _observation(event, place)
         else:
-            what = f"{event.kind} of {event.tool_name}" if event.tool_name else event.kind
-            yield Event(place, "left out", reason=f"event: {what}")
+            label = f"{event.kind} of {event.tool_name}" if event.tool_name else event.kind
+            yield Event(place, "left out", reason=f"event: {label}")
 
 
 def _action(event: SdkEvent, place: str) -> Iterator[Event]:
@@ -83,9 +83,9 @@ def _action(event: SdkEvent, place: str) -> Iterator[Event]:
         yield Event(place, "left out", reason=f"event: {_ACTION} of {name or 'no tool'}")
         return
     arguments: JsonValue = {
-        key: each
-        for key, each in (event.action or {}).items()
-        if key != "kind" and each is not None
+        key: value
+        for key, value in (event.action or {}).items()
+        if key != "kind" and value is not None
     }
     if event.tool_call:  # as the agent wrote it, without the harness's defaults
         arguments = event.tool_call.arguments
@@ -102,6 +102,6 @@ def _observation(event: SdkEvent, place: str) -> Iterator[Event]:
     text, parts = text_of(content, place)
     yield from parts
     spans = spans_of(text, _MARKS)
-    is_cut = any(each.what == "cut" for each in spans)
+    is_cut = any(span.what == "cut" for span in spans)
     call = event.tool_call_id or ""
     yield Event(place, "observation", text, None, call, event.time, spans, is_cut)

@@ -27,9 +27,9 @@ class Export(BaseModel):
         """Each span, as it is, with its place."""
         for number, resource in enumerate(self.resources):
             for inner, scope in enumerate(resource.scopes):
-                where = f"resourceSpans[{number}].scopeSpans[{inner}]"
+                location = f"resourceSpans[{number}].scopeSpans[{inner}]"
                 for innermost, span in enumerate(scope.spans):
-                    yield f"{where}.spans[{innermost}]", span
+                    yield f"{location}.spans[{innermost}]", span
 
 
 def attributes_of(value: object) -> object:
@@ -48,7 +48,7 @@ def _plain(value: object) -> object:
     """The value of an `AnyValue`, which has one field that is named after its type."""
     match value:
         case {"arrayValue": {"values": list(values)}}:
-            return [_plain(each) for each in values]
+            return [_plain(item) for item in values]
         case {"kvlistValue": {"values": list(values)}}:
             return attributes_of(values)
         case {"intValue": str(digits)} if digits.removeprefix("-").isdecimal():

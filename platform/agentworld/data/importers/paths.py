@@ -95,21 +95,21 @@ def first_text(value: JsonValue, paths: Iterable[str]) -> str:
 
 
 def list_in(
-    value: JsonValue, path: str, names: Sequence[str], what: str
+    value: JsonValue, path: str, names: Sequence[str], noun: str
 ) -> tuple[str, list[JsonValue]]:
     """The list at a path, or else under the first name that has one; a list is its own.
 
-    With the path at which it is. Raises InputError where there is none; `what` is the option that
+    With the path at which it is. Raises InputError where there is none; `noun` is the option that
     names the path, such as `messages`.
     """
     fields = value if isinstance(value, dict) else {}
     path = path or next((name for name in names if isinstance(fields.get(name), list)), "")
     if not path and not isinstance(value, list):
-        raise InputError(f"it has no list of {what}; name its path with --set {what}=PATH")
+        raise InputError(f"it has no list of {noun}; name its path with --set {noun}=PATH")
     values = value_at(value, path)
     if not isinstance(values, list):
-        raise InputError(f"{path}: it is a {type(values).__name__} and no list of {what}")
-    return path or what, values
+        raise InputError(f"{path}: it is a {type(values).__name__} and no list of {noun}")
+    return path or noun, values
 
 
 def task_of(value: JsonValue, path: str, paths: Iterable[str], name: str) -> str:

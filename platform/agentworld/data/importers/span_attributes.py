@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from agentworld.data.importers.tool_values import decoded, plain_arguments, result_text
+from agentworld.data.importers.tool_values import decode_json, plain_arguments, result_text
 
 Attributes = Mapping[str, JsonValue]
 
@@ -109,15 +109,21 @@ class ToolCall(NamedTuple):
 
 def tool_call_of(name: str, attributes: Attributes) -> ToolCall | None:
     """The call that a span of this name is, if it is one."""
-    conventions = [each for each in _CONVENTIONS if _kind(each, attributes).lower() == each.tool]
+    conventions = [
+        convention
+        for convention in _CONVENTIONS
+        if _kind(convention, attributes).lower() == convention.tool
+    ]
     if not conventions:
         return None
-    names = [key for each in conventions for key in each.names]
-    arguments = first_value(attributes, (key for each in conventions for key in each.arguments))
+    names = [key for convention in conventions for key in convention.names]
+    arguments = first_value(
+        attributes, (key for convention in conventions for key in convention.arguments)
+    )
     results = (
-        result_text(value, is_json=each.is_json)
-        for each in conventions
-        if (value := first_value(attributes, each.results)) is not None
+        result_text(value, is_json=convention.is_json)
+        for convention in conventions
+        if (value := first_value(attributes, convention.results)) is not None
     )
     return ToolCall(
         name=first_word(attributes, names) or name,
@@ -129,17 +135,19 @@ def tool_call_of(name: str, attributes: Attributes) -> ToolCall | None:
 
 def kind_of(attributes: Attributes) -> str:
     """What a span says that it is, such as `chat`."""
-    return next((kind for each in _CONVENTIONS if (kind := _kind(each, attributes))), "other")
+    return next(
+        (kind for convention in _CONVENTIONS if (kind := _kind(convention, attributes))), "other"
+    )
 
 
 def tool_definitions(attributes: Attributes) -> Iterator[JsonValue]:
     """The tools that a span says an agent could call."""
     for key in _DEFINITIONS:
-        tools = decoded(attributes.get(key))
-        yield from map(decoded, tools if isinstance(tools, list) else ())
+        tools = decode_json(attributes.get(key))
+        yield from map(decode_json, tools if isinstance(tools, list) else ())
     for key, value in attributes.items():
         if key.startswith(_DEFINITION) and key.endswith(".json_schema"):
-            yield decoded(value)
+            yield decode_json(value)
 
 
 def first_value(attributes: Attributes, keys: Iterable[str]) -> JsonValue:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, convert_record
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, convert_record
 from agentworld.data.importers.events import Episode
 from agentworld.data.importers.otlp import Export
 from agentworld.data.importers.rows import Row, rows_of
@@ -44,7 +44,7 @@ class Spans:
             return False
         return first.trace_id is not None and first.span_id is not None
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """An episode for each trace; one of its spans that is none is the trace's problem."""
         settings = SpanOptions.model_validate(options.model_dump())
         last_rows = _last_rows(file)
@@ -52,7 +52,7 @@ class Spans:
         for number, row in enumerate(rows_of(file)):
             spans = _spans_or_problem(row)
             if isinstance(spans, str):
-                yield Imported(row.place, problem=spans)
+                yield ImportResult(row.place, problem=spans)
                 continue
             for span in spans:
                 traces.setdefault(span.trace, []).append(span)
@@ -115,10 +115,10 @@ def _trace_of(value: JsonValue) -> str:
 
 
 def _episode(spans: list[_RawSpan], options: SpanOptions) -> Episode:
-    return episode_of([_placed(span) for span in spans], options, _FORM)
+    return episode_of([_place_span(span) for span in spans], options, _FORM)
 
 
-def _placed(raw: _RawSpan) -> PlacedSpan:
+def _place_span(raw: _RawSpan) -> PlacedSpan:
     try:
         return PlacedSpan(raw.place, Span.model_validate(raw.value))
     except ValidationError as error:

@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import JsonValue, model_validator
 
 from agentworld.data.importers.aligned import AlignmentOptions, Step, aligned_events, text_of_cell
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_row
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_row
 from agentworld.data.importers.episode_rows import episode_rows
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.paths import (
@@ -87,7 +87,7 @@ class Steps:
         """Never: no two tables agree."""
         return False
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """An episode is a row, a list in a row, or a group of rows."""
         settings = StepsOptions.model_validate(options.model_dump())
         rows = table_rows(file, settings.paths)
@@ -110,7 +110,7 @@ def _of_rows(places: Sequence[str], options: StepsOptions, values: JsonValue) ->
     return _episode(rows[0], _steps(places, rows, options), options, episode)
 
 
-def _of_row(row: Row, options: StepsOptions, domain: str) -> Iterator[Imported]:
+def _of_row(row: Row, options: StepsOptions, domain: str) -> Iterator[ImportResult]:
     if row.problem or not options.steps:
         yield read_row(row, domain, partial(_of_lists, options))
         return
@@ -119,7 +119,7 @@ def _of_row(row: Row, options: StepsOptions, domain: str) -> Iterator[Imported]:
         place = f"{row.place} {'/'.join(names_in(options.steps, keys))}".strip()
         yield read_row(Row(place, row.value), domain, partial(_of_list, keys, options))
     if not episodes:
-        yield Imported(row.place, problem=f"there is no {options.steps}; name another path")
+        yield ImportResult(row.place, problem=f"there is no {options.steps}; name another path")
 
 
 def _of_list(keys: Sequence[str], options: StepsOptions, row: JsonValue) -> Episode:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, read_rows
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, read_rows
 from agentworld.data.importers.content import spans_of
 from agentworld.data.importers.events import Episode, Event
 from agentworld.data.importers.paths import first_text, list_in, task_of
@@ -62,7 +62,7 @@ class SweAgent:
         is_of_harness = not {"info", "environment", "history"}.isdisjoint(value)
         return is_of_harness and all(map(_is_step, steps))
 
-    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[Imported]:
+    def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
         """A row is an episode; a `.traj` file has one."""
         settings = SweAgentOptions.model_validate(options.model_dump())
         return read_rows(file, domain, lambda value: _episode(value, file.name, settings))
@@ -81,7 +81,7 @@ def _is_step(value: JsonValue) -> bool:
 
 def _episode(value: JsonValue, name: str, options: SweAgentOptions) -> Episode:
     path, values = list_in(value, options.steps, _LISTS, "steps")
-    places = {f"{path}[{number}]": each for number, each in enumerate(values)}
+    places = {f"{path}[{number}]": item for number, item in enumerate(values)}
     steps = _STEPS.validate_python(places)
     value = _with_settings(value)
     return Episode(
@@ -112,6 +112,6 @@ def _events(step: _Step, place: str) -> Iterator[Event]:
     yield Event(f"{place}.action", "action", action=Action(step.action))
     if step.observation is not None:
         spans = spans_of(text, _MARKS)
-        is_cut = any(each.what == "cut" for each in spans)
-        where = f"{place}.observation"
-        yield Event(where, "observation", text, spans=spans, is_cut=is_cut)
+        is_cut = any(span.what == "cut" for span in spans)
+        location = f"{place}.observation"
+        yield Event(location, "observation", text, spans=spans, is_cut=is_cut)

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 def plain_arguments(value: JsonValue) -> JsonValue:
     """Arguments without what decorators and LangChain's callbacks write around them."""
-    match decoded(value):
+    match decode_json(value):
         case {"args": [], "kwargs": dict(keywords), **others} if not others:
             return keywords
         case {"input_str": _, "inputs": dict(inputs)}:
@@ -22,7 +22,7 @@ def plain_arguments(value: JsonValue) -> JsonValue:
 
 def result_text(value: JsonValue, *, is_json: bool = False) -> str:
     """A result as the tool gave it, without what LangChain writes around it."""
-    whole = decoded(value)
+    whole = decode_json(value)
     if isinstance(whole, str):
         return whole if is_json or not isinstance(value, str) else value
     inner = _without_message(whole)
@@ -33,13 +33,13 @@ def result_text(value: JsonValue, *, is_json: bool = False) -> str:
     return json.dumps(inner, ensure_ascii=False)
 
 
-def unquoted(value: JsonValue) -> JsonValue:
+def unquote(value: JsonValue) -> JsonValue:
     """A text that stands in quotation marks as JSON, without them; else the value itself."""
-    whole = decoded(value)
+    whole = decode_json(value)
     return whole if isinstance(whole, str) else value
 
 
-def decoded(value: JsonValue) -> JsonValue:
+def decode_json(value: JsonValue) -> JsonValue:
     """The JSON that a text holds; a value that is none as it is."""
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):

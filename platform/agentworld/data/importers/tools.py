@@ -12,9 +12,9 @@ def tools_of(value: JsonValue) -> tuple[tuple[Tool, ...], Sequence[Event]]:
     """Tools as OpenAI, Anthropic and MCP write them; what is no tool is left out."""
     tools: dict[str, Tool] = {}
     events = []
-    for number, each in enumerate(value if isinstance(value, list) else []):
+    for number, definition in enumerate(value if isinstance(value, list) else []):
         try:
-            tool = _tool(each)
+            tool = _tool(definition)
         except ValidationError:
             place = f"tools[{number}]"
             events.append(Event(place, "left out", reason="tool without a name or a schema"))

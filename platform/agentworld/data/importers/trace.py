@@ -22,7 +22,7 @@ from agentworld.data.importers.span_attributes import (
     tool_call_of,
     tool_definitions,
 )
-from agentworld.data.importers.tool_values import unquoted
+from agentworld.data.importers.tool_values import unquote
 from agentworld.data.importers.tools import tools_of
 from agentworld.records.tool import Tools
 
@@ -65,7 +65,9 @@ class _Trace:
 
     def __init__(self, spans: Iterable[PlacedSpan], options: SpanOptions) -> None:
         self._options = options
-        self._spans = sorted(map(_unquoted, spans), key=lambda each: each.span.start)
+        self._spans = sorted(
+            map(_unquote_span, spans), key=lambda placed_span: placed_span.span.start
+        )
         self._calls = [tool_call_of(span.name, span.attributes) for _, span in self._spans]
         self._by_id = {
             span.span_id: (span, call)
@@ -76,15 +78,17 @@ class _Trace:
     def word(self, keys: Sequence[str], labels: Mapping[str, JsonValue] | None = None) -> str:
         """The first of these attributes that the trace or one of its spans has."""
         attributes = [labels or {}, *(span.attributes for _, span in self._spans)]
-        return next((word for each in attributes if (word := first_word(each, keys))), "")
+        return next((word for part in attributes if (word := first_word(part, keys))), "")
 
     def tools(self) -> tuple[Tools, Sequence[Event]]:
         """What the agent could call: as it was defined, or else as it was called."""
-        defined = [tool for _, span in self._spans for tool in tool_definitions(span.attributes)]
-        called: list[JsonValue] = [
+        definitions = [
+            tool for _, span in self._spans for tool in tool_definitions(span.attributes)
+        ]
+        names: list[JsonValue] = [
             {"name": call.name, "description": call.description} for call in self._calls if call
         ]
-        distinct = {str(tool): tool for tool in (*defined, *called)}
+        distinct = {str(tool): tool for tool in (*definitions, *names)}
         tools, problems = tools_of(list(distinct.values()))
         return tuple(t for t in tools if t.name not in self._options.harness_tools), problems
 
@@ -134,10 +138,10 @@ class _Trace:
         return False
 
 
-def _unquoted(placed: PlacedSpan) -> PlacedSpan:
+def _unquote_span(placed: PlacedSpan) -> PlacedSpan:
     """MLflow writes every attribute as JSON, so that texts stand in quotation marks."""
     attributes = placed.span.attributes
     if not any(name.startswith(_OF_MLFLOW) for name in attributes):
         return placed
-    update = {"attributes": {name: unquoted(value) for name, value in attributes.items()}}
+    update = {"attributes": {name: unquote(value) for name, value in attributes.items()}}
     return placed._replace(span=placed.span.model_copy(update=update))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue, ValidationError
 
-from agentworld.data.importers.base import Imported, Importer, ImportOptions, problem_of
+from agentworld.data.importers.base import Importer, ImportOptions, ImportResult, problem_of
 from agentworld.data.importers.rows import rows_of
 from agentworld.data.secret_search import redacted_problem
 from agentworld.records.trajectory import Trajectory
@@ -29,19 +29,19 @@ class Trajectories:
         file: SourceFile,
         options: ImportOptions,  # noqa: ARG002  a trajectory says all of it
         domain: str,  # noqa: ARG002
-    ) -> Iterator[Imported]:
+    ) -> Iterator[ImportResult]:
         """A row is a trajectory, of the domain that it names."""
         for row in rows_of(file):
             if row.problem:
-                yield Imported(row.place, problem=row.problem)
+                yield ImportResult(row.place, problem=row.problem)
                 continue
             try:
                 trajectory = Trajectory.model_validate(row.value)
             except ValidationError as error:
-                yield Imported(row.place, problem=redacted_problem(error))
+                yield ImportResult(row.place, problem=redacted_problem(error))
                 continue
             problem = problem_of(trajectory)
-            yield Imported(row.place, None if problem else trajectory, problem)
+            yield ImportResult(row.place, None if problem else trajectory, problem)
 
 
 IMPORTER: Importer = Trajectories()

@@ -26,7 +26,7 @@ class Zip:
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
         # A member that was written again stands there twice, and the last one counts.
-        self._members = {each.filename: each for each in file.infolist()}
+        self._members = {member.filename: member for member in file.infolist()}
 
     @property
     def names(self) -> list[str]:

@@ -19,7 +19,7 @@ class Effects:
     paths: set[str]
     """Files and folders that are there."""
     folders: set[str]
-    here: str = HOME
+    cwd: str = HOME
     """The current folder."""
     num_turns: int = 0
     contents: set[str] = field(default_factory=set)
@@ -42,19 +42,19 @@ class Effects:
     @property
     def is_elsewhere(self) -> bool:
         """Whether an earlier turn entered another folder than that of the start."""
-        return self.here != HOME
+        return self.cwd != HOME
 
     def path(self, name: str) -> str:
         """An operand as an absolute path."""
         if name.startswith("~"):
             name = HOME + name[1:]
         elif "/" not in name and not name.startswith("."):
-            return f"{self.here}/{name}"
-        return posixpath.normpath(posixpath.join(self.here, name))
+            return f"{self.cwd}/{name}"
+        return posixpath.normpath(posixpath.join(self.cwd, name))
 
     def enter(self, folder: str) -> None:
         """Takes the current folder from a prompt line."""
-        self.here = self.path(folder)
+        self.cwd = self.path(folder)
 
     def apply(self, command: Command) -> None:
         """Adds what a command changed that ended well."""
@@ -68,9 +68,9 @@ class Effects:
         self.contents.add(path)
         if path not in self.paths:
             self.paths.add(path)
-            self._come_or_go(path)
+            self._record_change(path)
 
-    def _come_or_go(self, path: str) -> None:
+    def _record_change(self, path: str) -> None:
         self.contents.add(path)
         self.presences.add(path)
         self.listings.add(posixpath.dirname(path))
@@ -90,15 +90,15 @@ class Effects:
     def _remove(self, names: list[str]) -> None:
         for path in map(self.path, names):
             for descendant in self._with_all_below(path):
-                self._come_or_go(descendant)
+                self._record_change(descendant)
                 self.paths.discard(descendant)
                 self.folders.discard(descendant)
 
     def _copy(self, names: list[str]) -> None:
         if len(names) < 2:
             return
-        *olds, new = map(self.path, names)
-        for old in olds:
+        *old_paths, new = map(self.path, names)
+        for old in old_paths:
             top = f"{new}/{posixpath.basename(old)}" if new in self.folders else new
             for path in self._with_all_below(old):
                 self._write(top + path.removeprefix(old))

@@ -55,7 +55,7 @@ def _append(state: ExplorerState) -> str:
 def _pick_output_file(state: ExplorerState) -> str:
     if state.rng.random() < 0.3:
         return state.file()
-    folders = state.folders[state.here].folders
+    folders = state.folders[state.cwd].folders
     inside = f"{state.rng.choice(folders)}/" if folders and state.rng.random() < 0.3 else ""
     return inside + state.new_file()
 
@@ -73,8 +73,8 @@ def _make_folder(state: ExplorerState) -> str:
 
 
 def _enter(state: ExplorerState) -> str:
-    up = state.here and state.rng.random() < 0.4
-    name = ".." if up else state.folder()
+    goes_up = state.cwd and state.rng.random() < 0.4
+    name = ".." if goes_up else state.folder()
     state.enter(name)
     return f"cd {name}"
 
@@ -113,7 +113,7 @@ def _show_variable(state: ExplorerState) -> str:
 
 def _show_nested(state: ExplorerState) -> str:
     folder = state.folder()
-    files = state.folders.get(f"{state.here}/{folder}")
+    files = state.folders.get(f"{state.cwd}/{folder}")
     name = state.rng.choice(files.files) if files and files.files else state.new_file()
     return f"cat {folder}/{name}"
 
@@ -168,7 +168,7 @@ def new_explorer(
     state = ExplorerState(rng, solved.words)
     for path, text in solved.files.items():
         state.add_file(path)
-        state.met += text.split()
+        state.recent_words += text.split()
     if pursues_task:
         return ShellExplorer(islice(task_policy(state, solved.steps), num_turns))
     return ShellExplorer(random_policy(state, num_turns))

@@ -14,8 +14,8 @@ _MAX_BYTES = 64 << 10
 class Pipes(NamedTuple):
     """Descriptors: one is written to, the other one is read from."""
 
-    to: int
-    back: int
+    stdin_fd: int
+    stdout_fd: int
 
     def exchange(
         self, data: bytes, is_whole: Callable[[bytes], bool], deadline: float, output: bytes = b""
@@ -25,30 +25,30 @@ class Pipes(NamedTuple):
         Both pipes are used at once: whoever is not read from may not read either. Raises
         EnvironmentBroken at the deadline (of time.monotonic), past 64 KiB and where the pipes end.
         """
-        os.set_blocking(self.to, False)
+        os.set_blocking(self.stdin_fd, False)
         while data or not is_whole(output):
-            destinations = [self.to] if data else []
+            destinations = [self.stdin_fd] if data else []
             seconds = max(0.0, deadline - time.monotonic())
-            readable, writable, _ = select.select([self.back], destinations, [], seconds)
+            readable, writable, _ = select.select([self.stdout_fd], destinations, [], seconds)
             if not readable and not writable:
-                raise EnvironmentBroken(_over("took too long"))
+                raise EnvironmentBroken(_message("took too long"))
             if writable:
                 data = data[self._write(data) :]
             if readable:
-                piece = os.read(self.back, 65536)
+                piece = os.read(self.stdout_fd, 65536)
                 if not piece:
-                    raise EnvironmentBroken(_over("left the shell"))
+                    raise EnvironmentBroken(_message("left the shell"))
                 output += piece
             if len(output) > _MAX_BYTES:
-                raise EnvironmentBroken(_over("printed too much"))
+                raise EnvironmentBroken(_message("printed too much"))
         return output
 
     def _write(self, data: bytes) -> int:
         try:
-            return os.write(self.to, data)
+            return os.write(self.stdin_fd, data)
         except BrokenPipeError as error:
-            raise EnvironmentBroken(_over("left the shell")) from error
+            raise EnvironmentBroken(_message("left the shell")) from error
 
 
-def _over(what: str) -> str:
-    return f"the sandboxed command {what}; the episode is over"
+def _message(problem: str) -> str:
+    return f"the sandboxed command {problem}; the episode is over"

@@ -132,8 +132,8 @@ class LiveShell:
         """Ends the sandbox and everything in it."""
         if self._sandbox is not None:
             self._sandbox.close()
-            os.close(self._supervisor.to)
-            os.close(self._supervisor.back)
+            os.close(self._supervisor.stdin_fd)
+            os.close(self._supervisor.stdout_fd)
             self._sandbox = None
 
     def _open(self) -> None:

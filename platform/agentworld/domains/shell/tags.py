@@ -86,8 +86,8 @@ def _content(effects: Effects, names: list[str]) -> bool:
 
 
 def _content_of_all(effects: Effects) -> bool:
-    inside = (path for path in effects.contents if posixpath.dirname(path) == effects.here)
-    return effects.here in effects.listings or any(inside)
+    inside = (path for path in effects.contents if posixpath.dirname(path) == effects.cwd)
+    return effects.cwd in effects.listings or any(inside)
 
 
 def _presence(effects: Effects, names: list[str]) -> bool:
@@ -99,7 +99,7 @@ def _presence_of_first(effects: Effects, names: list[str]) -> bool:
 
 
 def _listing(effects: Effects, names: list[str]) -> bool:
-    paths = [effects.path(name) for name in names] or [effects.here]
+    paths = [effects.path(name) for name in names] or [effects.cwd]
     return any(path in effects.listings or path in effects.presences for path in paths)
 
 

@@ -20,17 +20,17 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
     if not true.prompt:
         return {}
     guess = read_screen(predicted.strip("\n"))
-    is_right = guess.prompt == true.prompt and _essence(guess) == _essence(true)
+    is_right = guess.prompt == true.prompt and _significant_parts(guess) == _significant_parts(true)
     return {"errors" if true.status else "consistency": is_right}
 
 
-def _essence(screen: Screen) -> list[tuple[str, ...]]:
+def _significant_parts(screen: Screen) -> list[tuple[str, ...]]:
     """What of each line must be right."""
     failed = screen.status != 0
-    return [_essence_of(line.rstrip(), is_error=failed) for line in screen.lines]
+    return [_significant_part(line.rstrip(), is_error=failed) for line in screen.lines]
 
 
-def _essence_of(line: str, *, is_error: bool) -> tuple[str, ...]:
+def _significant_part(line: str, *, is_error: bool) -> tuple[str, ...]:
     before, colon, reason = line.rpartition(": ")
     if not (is_error and colon):
         return (line,)

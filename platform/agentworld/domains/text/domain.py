@@ -48,13 +48,13 @@ def score_by_rules(predicted: str, truth: str) -> RubricScore:
     The form and the history are left out: of any text no form is known that untrue lines could not
     have.
     """
-    mine, theirs = predicted.splitlines(), truth.splitlines()
+    predicted_lines, truth_lines = predicted.splitlines(), truth.splitlines()
     return RubricScore(
         format=0,
-        factuality=grade(line_agreement(mine, theirs)),
+        factuality=grade(line_agreement(predicted_lines, truth_lines)),
         consistency=0,
-        realism=grade(word_precision(mine, theirs)),
-        quality=grade(word_coverage(mine, theirs)),
+        realism=grade(word_precision(predicted_lines, truth_lines)),
+        quality=grade(word_coverage(predicted_lines, truth_lines)),
     )
 
 
@@ -73,7 +73,7 @@ class Text:
     @property
     def tiny(self) -> TinyModel:
         """Words, digits, punctuation and white space; nothing to warm up with."""
-        return TinyModel(_PATTERN, _nothing)
+        return TinyModel(_PATTERN, _no_texts)
 
     def prompt(self, start: Start, variant: int = SERVED) -> PromptParts:
         """What the log says of the start, and its tools."""
@@ -147,7 +147,7 @@ def _tasks() -> list[str]:
     return resources.files(__package__).joinpath("prompts.txt").read_text().splitlines()
 
 
-def _nothing(num_texts: int, seed: int) -> Iterator[str]:  # noqa: ARG001  a log has no words to list
+def _no_texts(num_texts: int, seed: int) -> Iterator[str]:  # noqa: ARG001  a log has no words to list
     return iter(())
 
 

@@ -18,7 +18,7 @@ EMBEDDING = "embedding"
 
 _KINDS = Kinds[Metric](
     group="agentworld.metrics",
-    what="metric",
+    noun="metric",
     attribute="METRIC",
     modules={
         "exact_match": "agentworld.evaluate.metrics.exact_match",

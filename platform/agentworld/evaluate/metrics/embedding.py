@@ -19,8 +19,8 @@ class EmbeddingSimilarity:
 
     def __call__(self, domain: Domain, predicted: str, truth: str) -> float:
         """At most 1; what has no word is as near as it is equal."""
-        mine, theirs = domain.normalise(predicted), domain.normalise(truth)
-        if mine == theirs or not (mine.strip() and theirs.strip()):
-            return float(mine == theirs)
+        predicted_text, truth_text = domain.normalise(predicted), domain.normalise(truth)
+        if predicted_text == truth_text or not (predicted_text.strip() and truth_text.strip()):
+            return float(predicted_text == truth_text)
         with self._lock:
-            return min(1.0, 1.0 - self._encoder.distance(mine, theirs))
+            return min(1.0, 1.0 - self._encoder.distance(predicted_text, truth_text))

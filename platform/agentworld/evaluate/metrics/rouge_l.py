@@ -8,8 +8,13 @@ from agentworld.evaluate.metrics.tokens import f1, tokens_of
 
 def rouge_l(domain: Domain, predicted: str, truth: str) -> float:
     """0 to 1."""
-    mine, theirs = tokens_of(domain.normalise(predicted)), tokens_of(domain.normalise(truth))
-    return f1(longest_common(mine, theirs), len(mine), len(theirs))
+    predicted_tokens, truth_tokens = (
+        tokens_of(domain.normalise(predicted)),
+        tokens_of(domain.normalise(truth)),
+    )
+    return f1(
+        longest_common(predicted_tokens, truth_tokens), len(predicted_tokens), len(truth_tokens)
+    )
 
 
 def longest_common(one: Sequence[str], other: Sequence[str]) -> int:
@@ -21,11 +26,11 @@ def longest_common(one: Sequence[str], other: Sequence[str]) -> int:
     positions: dict[str, int] = {}
     for position, token in enumerate(one):
         positions[token] = positions.get(token, 0) | 1 << position
-    everywhere = (1 << len(one)) - 1
-    row = everywhere
+    all_ones = (1 << len(one)) - 1
+    row = all_ones
     for token in other:
         matches = row & positions.get(token, 0)
-        row = (row + matches | row - matches) & everywhere
+        row = (row + matches | row - matches) & all_ones
     return len(one) - row.bit_count()
 
 

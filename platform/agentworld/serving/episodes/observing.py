@@ -11,13 +11,13 @@ from agentworld.records.message import Message
 from agentworld.records.simulator import ConfidencePolicy, SimulatorManifest
 from agentworld.records.usage import Usage
 from agentworld.serving.episodes import session
-from agentworld.serving.episodes.session import Observed
+from agentworld.serving.episodes.session import StepObservation
 
 _UNKNOWN = Confidence()
 _NO_USAGE = Usage()
 
 
-class Metered:
+class MeteredEngine:
     """The engine, with the usage of all that was asked through it.
 
     A request that failed has used the engine's time; how many tokens, nobody tells.
@@ -33,21 +33,21 @@ class Metered:
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The engine's answer, counted."""
-        start, counts, queued = self._clock(), (0, 0, 0), 0.0
+        start, counts, queued_seconds = self._clock(), (0, 0, 0), 0.0
         try:
             completion = await self._engine.complete(request)
-            queued = completion.queued_seconds
+            queued_seconds = completion.queued_seconds
             read, cached = completion.num_prompt_tokens, completion.num_cached_tokens
             counts = read, cached, completion.num_tokens
         except EngineError as error:
-            queued = error.queued_seconds
+            queued_seconds = error.queued_seconds
             raise
         finally:
-            usage = Usage(*counts, self._clock() - start - queued)
+            usage = Usage(*counts, self._clock() - start - queued_seconds)
             # Most things take one request.
             self.usage = self.usage.plus(usage) if self._num_requests else usage
             self._num_requests += 1
-            self.queued_seconds += queued
+            self.queued_seconds += queued_seconds
         return completion
 
 
@@ -60,20 +60,20 @@ class Observer:
 
     async def observe(
         self, messages: Sequence[Message], seed: int | None, episode: str
-    ) -> Observed:
+    ) -> StepObservation:
         """An observation, or an EngineError that says why there is none."""
-        retry, metered = self._manifest.retry, Metered(self._engine)
+        retry, metered_engine = self._manifest.retry, MeteredEngine(self._engine)
         for _ in range(retry.attempts - 1):
             try:
-                return await self._ask(metered, messages, seed, episode)
+                return await self._ask(metered_engine, messages, seed, episode)
             except EngineError as error:
                 if not error.retryable or error.kind not in retry.retry_on:
                     raise
-        return await self._ask(metered, messages, seed, episode)
+        return await self._ask(metered_engine, messages, seed, episode)
 
     async def _ask(
-        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
-    ) -> Observed:
+        self, engine: MeteredEngine, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> StepObservation:
         policy = self._manifest.confidence
         if policy.num_samples == 1:
             completion = await self._complete(engine, messages, seed, episode)
@@ -86,7 +86,9 @@ class Observer:
                 raise first
             completion = first
         observation = session.observation(self._manifest, completion)
-        confidence = judged(policy, completion.mean_logprob, self._agreement(observation, others))
+        confidence = judge_answer(
+            policy, completion.mean_logprob, self._agreement(observation, others)
+        )
         if confidence.low and policy.below == "refuse":
             raise EngineError(
                 f"the simulator is not sure of its answer ({_describe(confidence)}); mask this"
@@ -94,10 +96,10 @@ class Observer:
                 kind="unsure",
                 retryable=self._manifest.sampling.temperature > 0,
             )
-        return Observed(observation, confidence, engine.usage, engine.queued_seconds)
+        return StepObservation(observation, confidence, engine.usage, engine.queued_seconds)
 
     async def _complete(
-        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
+        self, engine: MeteredEngine, messages: Sequence[Message], seed: int | None, episode: str
     ) -> Completion:
         request = CompletionRequest(messages, self._manifest.sampling, seed, episode)
         try:
@@ -123,7 +125,7 @@ class Observer:
             return False
 
 
-def judged(
+def judge_answer(
     policy: ConfidencePolicy, mean_logprob: float | None, agreement: float | None
 ) -> Confidence:
     """Under a threshold, what is not known is low."""

@@ -20,13 +20,13 @@ from agentworld.records.episode import (
 )
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.usage import Usage
-from agentworld.rendering.episode import erased
+from agentworld.rendering.episode import erased_conflict
 from agentworld.rendering.parse import parse_observation
 from agentworld.scoring.success import outcome
 from agentworld.serving.episodes.store import OpenEpisode
 
 
-class Observed(NamedTuple):
+class StepObservation(NamedTuple):
     """What an action shows, and how sure that is."""
 
     observation: str
@@ -56,14 +56,16 @@ def seed(manifest: SimulatorManifest, opening: EpisodeOpening, number: int) -> i
     return int(digest.removeprefix("sha256:")[:8], 16)
 
 
-def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOpening:
+def continue_opening(opening: EpisodeOpening, source: Episode, position: Source) -> EpisodeOpening:
     """The opening of an episode that forks or repeats `source`: its start, its task, its world.
 
     Raises Conflict where the source has not so many steps, InputError where the opening asks
     for a start of its own.
     """
-    if at.step > len(source.steps):
-        raise Conflict(f"episode {source.id} has {len(source.steps)} steps and no step {at.step}")
+    if position.step > len(source.steps):
+        raise Conflict(
+            f"episode {source.id} has {len(source.steps)} steps and no step {position.step}"
+        )
     own = opening.model_dump(exclude={"run", "fork", "replay", "seed"}, exclude_defaults=True)
     if own:
         raise InputError(
@@ -75,13 +77,13 @@ def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOp
     return source.opened_with.model_copy(update=own_fields | own_seed)
 
 
-def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
+def copy_steps(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     """The episode with a copy of these steps, under its own name and chained to its own start."""
     copies: list[EpisodeStep] = []
     head = episode.first_head
     for step in steps:
         # What they used was used by the other episode.
-        copies.append(step._replace(episode=episode.id, usage=Usage()).linked(head))
+        copies.append(step._replace(episode=episode.id, usage=Usage()).link(head))
         head = copies[-1].head
     if copies and copies[-1].done:
         raise Conflict(
@@ -90,7 +92,7 @@ def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     return episode._replace(steps=tuple(copies))
 
 
-def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
+def find_recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
     """The answer that was already given; null where the request is the episode's next step.
 
     Raises Conflict for a step out of turn, for another action, and after the end.
@@ -108,7 +110,7 @@ def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
     return None
 
 
-def replayed(episode: OpenEpisode, action: str) -> Observed:
+def replay_step(episode: OpenEpisode, action: str) -> StepObservation:
     """What the record showed for the next step, byte for byte.
 
     Raises Conflict where the record ends, has another action, or was erased.
@@ -120,8 +122,8 @@ def replayed(episode: OpenEpisode, action: str) -> Observed:
         )
     step = _same(episode.record[num_steps], action)
     if step.observation is None:
-        raise erased(step)
-    return Observed(step.observation, step.confidence)
+        raise erased_conflict(step)
+    return StepObservation(step.observation, step.confidence)
 
 
 def _same(step: EpisodeStep, action: str) -> EpisodeStep:
@@ -158,7 +160,7 @@ def observation(manifest: SimulatorManifest, completion: Completion) -> str:
     return text
 
 
-def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeStep:
+def next_step(episode: OpenEpisode, action: str, observed: StepObservation) -> EpisodeStep:
     """The step to store: what was shown, and what it means for the task."""
     number = len(episode.steps) + 1
     text, confidence, usage, _ = observed
@@ -170,7 +172,7 @@ def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeS
     return EpisodeStep(*fields, *result, confidence, usage, head)
 
 
-def opened(episode: Episode) -> ResetResult:
+def to_reset_result(episode: Episode) -> ResetResult:
     """The answer to a reset."""
     opening = episode.opened_with
     return ResetResult(
@@ -186,7 +188,7 @@ def opened(episode: Episode) -> ResetResult:
 def to_step_result(simulator: Digest, run: str, step: EpisodeStep) -> StepResult:
     """The answer to a step, the same however often it is asked for."""
     if step.observation is None:
-        raise erased(step)
+        raise erased_conflict(step)
     outcome_ = step.reward, step.done, step.truncated
     return StepResult(
         simulator, run, step.episode, step.number, step.observation, *outcome_, *step.confidence

@@ -15,7 +15,7 @@ from functools import partial
 from agentworld.domains.base import domain_of
 from agentworld.errors import Conflict
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, Opened
+from agentworld.ledger.writes import EpisodeClosed, EpisodeOpened
 from agentworld.records.base import Digest
 from agentworld.records.episode import CloseReason, Episode, EpisodeStep
 from agentworld.records.message import Message
@@ -142,7 +142,7 @@ class EpisodeStore:
             await asyncio.wait({unsettled})
         return await asyncio.to_thread(self.ledger.episode, name)
 
-    async def settled(self, name: str) -> Episode:
+    async def wait_settled(self, name: str) -> Episode:
         """The same, once no step of it is under way here."""
         if open_episode := self._episodes.get(name):
             async with open_episode.lock:
@@ -152,7 +152,7 @@ class EpisodeStore:
     async def begin(self, episode: Episode) -> None:
         """Makes a new episode durable; raises Conflict where its name is taken."""
         counts = self.metrics.of(episode.simulator)
-        await self._writer.write(Opened(episode), on_written=counts.begin)
+        await self._writer.write(EpisodeOpened(episode), on_written=counts.begin)
 
     async def record(self, episode: OpenEpisode, step: EpisodeStep) -> None:
         """Makes a step durable, whoever waits for it."""
@@ -175,7 +175,7 @@ class EpisodeStore:
         """Ends an episode; one that is over stays as it is."""
         episode = await self.episode(name)
         while episode.closed is None:
-            end = Closed(episode.run, name, len(episode.steps), episode.head, reason)
+            end = EpisodeClosed(episode.run, name, len(episode.steps), episode.head, reason)
             try:
                 await self._write_end(end, episode.simulator)
                 break
@@ -201,7 +201,7 @@ class EpisodeStore:
         """Waits for what is being written."""
         await self._writer.close()
 
-    async def _write_end(self, end: Closed, simulator: Digest) -> None:
+    async def _write_end(self, end: EpisodeClosed, simulator: Digest) -> None:
         on_written = partial(self.metrics.of(simulator).end, end.reason)
         await self._writer.write(end, on_written=on_written)
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from agentworld.errors import StoreError
-from agentworld.ledger.writes import Closed, NewStep, Write
+from agentworld.ledger.writes import EpisodeClosed, NewStep, Write
 from agentworld.records.episode import EpisodeStep
 
 _MOST_IN_A_GROUP = 512
@@ -19,7 +19,7 @@ _QUIET_TURNS = 4
 Callback = Callable[[], None]
 
 
-class _Waiting(NamedTuple):
+class _PendingWrite(NamedTuple):
     writes: tuple[Write, ...]
     future: asyncio.Future[None]
     on_written: Callback | None
@@ -30,7 +30,7 @@ class Writer:
 
     def __init__(self, append: Callable[[Sequence[Write]], None]) -> None:
         self._append = append
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PendingWrite] = []
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
@@ -48,7 +48,7 @@ class Writer:
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._write_all())
         future: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(_Waiting(writes, future, on_written))
+        self._waiting.append(_PendingWrite(writes, future, on_written))
         return future
 
     async def close(self) -> None:
@@ -75,7 +75,7 @@ class Writer:
             await asyncio.sleep(0)
             num_quiet_turns = 0 if len(self._waiting) > num_waiting else num_quiet_turns + 1
 
-    async def _write(self, group: list[_Waiting]) -> bool:
+    async def _write(self, group: list[_PendingWrite]) -> bool:
         """Whether everybody in the group now knows what became of it."""
         writes = [write for waiting in group for write in waiting.writes]
         failure = None
@@ -108,4 +108,4 @@ def writes_of(run: str, step: EpisodeStep) -> list[Write]:
     step_write = NewStep(run, step)
     if step.ending is None:
         return [step_write]
-    return [step_write, Closed(run, step.episode, step.number, step.head, step.ending)]
+    return [step_write, EpisodeClosed(run, step.episode, step.number, step.head, step.ending)]

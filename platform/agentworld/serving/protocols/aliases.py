@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 
 from agentworld.errors import InputError
 from agentworld.http.errors import failures
-from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
 from agentworld.records.base import Digest, ShortText
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import Authorized
@@ -21,13 +21,13 @@ router = APIRouter(generate_unique_id_function=lambda route: route.name)
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def book(request: Request) -> AliasMoveSigner:
+async def alias_move_signer(request: Request) -> AliasMoveSigner:
     """The aliases of this service."""
     app_state = request.app.state.app_state
     return AliasMoveSigner(app_state.episode_store.ledger, app_state.runs.statement_signer)
 
 
-_Book = Annotated[AliasMoveSigner, Depends(book)]
+_AliasMoveSigner = Annotated[AliasMoveSigner, Depends(alias_move_signer)]
 _Alias = Annotated[str, Path(pattern="^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
 _Key = Annotated[
     Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}$")],
@@ -41,7 +41,7 @@ async def move_alias(
     alias: _Alias,
     move: AliasMove,
     authorized: Authorized,
-    alias_moves: _Book,
+    alias_moves: _AliasMoveSigner,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
@@ -60,7 +60,7 @@ async def end_alias(
     alias: _Alias,
     by: Annotated[ShortText, Query()],
     authorized: Authorized,
-    alias_moves: _Book,
+    alias_moves: _AliasMoveSigner,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
@@ -71,7 +71,9 @@ async def end_alias(
 
 
 @router.get("/aliases/{alias}", responses=failures(404, 422, 503))
-async def get_alias(alias: _Alias, authorized: Authorized, alias_moves: _Book) -> list[AliasChange]:
+async def get_alias(
+    alias: _Alias, authorized: Authorized, alias_moves: _AliasMoveSigner
+) -> list[AliasChange]:
     """What a name meant over time; the last is what it means. For operators and auditors."""
     authorized.caller.check("operator", "auditor")
     return await asyncio.to_thread(alias_moves.history, alias)
@@ -84,14 +86,16 @@ async def get_meaning(alias: _Alias, authorized: Authorized) -> Digest:
 
 
 @router.get("/aliases", responses=failures(503))
-async def get_aliases(authorized: Authorized, alias_moves: _Book) -> list[AliasChange]:
+async def get_aliases(authorized: Authorized, alias_moves: _AliasMoveSigner) -> list[AliasChange]:
     """The same of every name."""
     authorized.caller.check("operator", "auditor")
     return await asyncio.to_thread(alias_moves.history)
 
 
 @router.get("/simulators/{simulator}/use", responses=failures(422, 503))
-async def get_use(simulator: Digest, authorized: Authorized, alias_moves: _Book) -> Use:
+async def get_use(
+    simulator: Digest, authorized: Authorized, alias_moves: _AliasMoveSigner
+) -> SimulatorUse:
     """How many runs and episodes are open with any simulator; for operators."""
     authorized.caller.check("operator")
     return await asyncio.to_thread(alias_moves.use, simulator)

@@ -18,7 +18,7 @@ class Protocol(NamedTuple):
     """The routes of a protocol, each of which calls the same authorized service."""
 
     routes: Sequence[BaseRoute]
-    working: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Holds what the protocol needs while the service runs."""
 
 
@@ -27,7 +27,7 @@ OpenProtocol = Callable[[FastAPI], Protocol]
 
 _KINDS = Kinds[OpenProtocol](
     group="agentworld.protocols",
-    what="protocol",
+    noun="protocol",
     attribute="open_protocol",
     modules={
         "http": "agentworld.serving.protocols.native",

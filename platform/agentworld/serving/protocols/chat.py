@@ -23,7 +23,7 @@ from agentworld.serving.protocols.chat_model import (
     model_name,
 )
 from agentworld.serving.protocols.chat_request import ChatRequest
-from agentworld.serving.protocols.chat_session import resolve_episode, take_alone, take_next
+from agentworld.serving.protocols.chat_session import resolve_episode, take_next, take_single_step
 from agentworld.serving.protocols.native import JSON, NewName
 
 _EVENTS = "text/event-stream"
@@ -32,12 +32,12 @@ EpisodeName = Annotated[str | None, Header(description="the episode that goes on
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def _authorized(request: Request) -> AuthorizedService:
+async def _authorize(request: Request) -> AuthorizedService:
     """The service as this caller sees it."""
     return AuthorizedService(request.scope, "openai")
 
 
-Authorized = Annotated[AuthorizedService, Depends(_authorized)]
+Authorized = Annotated[AuthorizedService, Depends(_authorize)]
 
 
 router = APIRouter(
@@ -95,7 +95,7 @@ async def complete(
     check_pinned(service.manifest.sampling, body)
     episode = resolve_episode(x_agentworld_episode, body)
     if episode is None:
-        step = await take_alone(authorized, run, body, idempotency_key)
+        step = await take_single_step(authorized, run, body, idempotency_key)
     else:
         step = await take_next(authorized, run, body, episode)
     answer = completion(session.to_step_result(service.digest, run, step), step)

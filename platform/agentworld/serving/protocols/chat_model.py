@@ -10,7 +10,7 @@ from agentworld.errors import NotFound
 from agentworld.http.openai_errors import WrongField
 from agentworld.records.base import Digest, Record
 from agentworld.records.simulator import Sampling
-from agentworld.serving.protocols.chat_request import ChatRequest, Pinned
+from agentworld.serving.protocols.chat_request import ChatRequest, PinnedFields
 
 
 class Model(Record):
@@ -47,7 +47,7 @@ def check_model(model: str, simulator: Digest) -> None:
 def check_pinned(sampling: Sampling, request: ChatRequest) -> None:
     """Raises WrongField where a request would have another simulator than the pinned one."""
     pins = _pins(sampling)
-    for name in Pinned.model_fields:
+    for name in PinnedFields.model_fields:
         value, pin = getattr(request, name), pins[name]
         if name == "stop" and isinstance(value, str):
             value = (value,)

@@ -56,7 +56,7 @@ class StreamOptions(Record):
     include_obfuscation: bool | None = None
 
 
-class Pinned(Record):
+class PinnedFields(Record):
     """What would change the simulator: each may say what holds anyway, and is refused otherwise."""
 
     temperature: float | None = None
@@ -79,7 +79,7 @@ class Pinned(Record):
     logit_bias: dict[str, float] | None = None
 
 
-class ChatRequest(Pinned):
+class ChatRequest(PinnedFields):
     """A conversation that ends with an action; fields that are not named here are refused."""
 
     model: str

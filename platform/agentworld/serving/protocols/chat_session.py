@@ -62,7 +62,7 @@ def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
     return Conversation(instruction, before, texts[-1])
 
 
-async def take_alone(
+async def take_single_step(
     authorized: AuthorizedService, run: str, request: ChatRequest, key: str | None
 ) -> EpisodeStep:
     """The one step of an episode of its own, which what was told comes before.
@@ -113,15 +113,17 @@ def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conver
     """The step that follows on what is told; raises Conflict where it is not what was recorded."""
     opening = episode.opening
     _check_start(episode.id, opening, request, conversation)
-    recorded = [*map(_digests, opening.prior_turns)]
-    recorded += ((step.action_digest, step.observation_digest) for step in episode.steps)
-    if not len(opening.prior_turns) <= len(conversation.before) <= len(recorded):
+    recorded_digests = [*map(_digests, opening.prior_turns)]
+    recorded_digests += ((step.action_digest, step.observation_digest) for step in episode.steps)
+    if not len(opening.prior_turns) <= len(conversation.before) <= len(recorded_digests):
         raise Conflict(
             f"episode {episode.id} was given {len(opening.prior_turns)} turns, its next step is"
             f" {len(episode.steps) + 1}, and {len(conversation.before)} turns are told; tell all"
             " that were answered"
         )
-    for index, (turn, digests) in enumerate(zip(conversation.before, recorded, strict=False), 1):
+    for index, (turn, digests) in enumerate(
+        zip(conversation.before, recorded_digests, strict=False), 1
+    ):
         if _digests(turn) != digests:
             raise Conflict(
                 f"turn {index} of episode {episode.id} was another one than {turn.action[:80]!r}"

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class ToolsEndpoint:
-    """Takes requests while `working`."""
+    """Takes requests while its `lifespan` lasts."""
 
     def __init__(self) -> None:
         self._managers: dict[Digest, StreamableHTTPSessionManager] = {}
@@ -58,19 +58,19 @@ class ToolsEndpoint:
         self.route = Route("/episodes/{episode}/mcp", self, methods=["POST"])
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
         """Once in its life."""
-        async with asyncio.TaskGroup() as self._working:
+        async with asyncio.TaskGroup() as self._task_group:
             yield
             for task in self._tasks:
                 task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            episode = await _authorized(scope).load_open(_episode(scope))
+            episode = await _authorize(scope).load_open(_episode(scope))
         except AgentworldError as error:
             count(scope, error)
-            await _refused(error)(scope, receive, send)
+            await _refuse(error)(scope, receive, send)
             return
         manager = await self._manager(episode.simulator)
         await manager.handle_request(scope, receive, send)
@@ -78,14 +78,14 @@ class ToolsEndpoint:
     async def _manager(self, simulator: Digest) -> StreamableHTTPSessionManager:
         """A server has one name for good: each simulator has one of its own."""
         if simulator not in self._managers:
-            manager, is_ready = _managed(simulator), asyncio.Event()
-            self._tasks.append(self._working.create_task(_run(manager, is_ready)))
+            manager, is_ready = _new_manager(simulator), asyncio.Event()
+            self._tasks.append(self._task_group.create_task(_run(manager, is_ready)))
             await is_ready.wait()
             self._managers.setdefault(simulator, manager)  # somebody else may have been faster
         return self._managers[simulator]
 
 
-def _managed(simulator: Digest) -> StreamableHTTPSessionManager:
+def _new_manager(simulator: Digest) -> StreamableHTTPSessionManager:
     server = Server(
         "agentworld simulator", version=simulator, on_list_tools=_list, on_call_tool=_call
     )
@@ -109,14 +109,14 @@ async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToo
     return ListToolsResult(
         tools=[
             McpTool(name=tool.name, description=tool.description, input_schema=tool.input_schema)
-            for tool in (await _authorized(scope).toolbox(_episode(scope))).tools
+            for tool in (await _authorize(scope).toolbox(_episode(scope))).tools
         ]
     )
 
 
 async def _call(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
     scope = _scope(ctx)
-    authorized, episode = _authorized(scope), _episode(scope)
+    authorized, episode = _authorize(scope), _episode(scope)
     toolbox = await authorized.toolbox(episode)
     authorized.check_allowed()  # a comparison costs, and is no step yet
     action = await asyncio.to_thread(toolbox.action_of, params.name, params.arguments or {})
@@ -158,7 +158,7 @@ def _to_tool_result(result: StepResult) -> CallToolResult:
     )
 
 
-def _refused(error: AgentworldError) -> Response:
+def _refuse(error: AgentworldError) -> Response:
     """Before a request was read: by its status too."""
     status, headers, _ = answer_of(error)
     return Response(json.dumps(refusal(error_of(error))), status, headers)
@@ -170,7 +170,7 @@ def _scope(ctx: _Context) -> Scope:
     return ctx.request.scope
 
 
-def _authorized(scope: Scope) -> AuthorizedService:
+def _authorize(scope: Scope) -> AuthorizedService:
     return AuthorizedService(scope, "mcp")
 
 
@@ -181,4 +181,4 @@ def _episode(scope: Scope) -> str:
 def open_protocol(_app: FastAPI) -> Protocol:
     """The Model Context Protocol: an episode's tools."""
     endpoint = ToolsEndpoint()
-    return Protocol([endpoint.route], endpoint.working)
+    return Protocol([endpoint.route], endpoint.lifespan)

@@ -50,12 +50,12 @@ _STEP_BODY = {
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def authorized(request: Request) -> AuthorizedService:
+async def authorize(request: Request) -> AuthorizedService:
     """The service as this caller sees it."""
     return AuthorizedService(request.scope)
 
 
-Authorized = Annotated[AuthorizedService, Depends(authorized)]
+Authorized = Annotated[AuthorizedService, Depends(authorize)]
 _Name = Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
 NewName = Annotated[_Name | SkipJsonSchema[None], Header(description="becomes its id")]
 

@@ -112,11 +112,11 @@ class Metadata(Record):
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
-async def _authorized(request: HttpRequest) -> AuthorizedService:
+async def _authorize(request: HttpRequest) -> AuthorizedService:
     return AuthorizedService(request.scope, "openenv")
 
 
-Authorized = Annotated[AuthorizedService, Depends(_authorized)]
+Authorized = Annotated[AuthorizedService, Depends(_authorize)]
 
 _FAILURES = failures(400, 404, 409, 422, 429, 502, 503, 504)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -148,7 +148,7 @@ async def step(run: str, authorized: Authorized, body: Step) -> Response:
 async def state(run: str, authorized: Authorized, episode_id: Annotated[str, Query()]) -> State:
     """How far an episode is."""
     await authorized.check_in(run, episode_id)
-    episode = await authorized.settled(episode_id)
+    episode = await authorized.wait_settled(episode_id)
     fields = {"episode_id": episode.id, "run": episode.run, "simulator": episode.simulator}
     return State(**fields, step_count=len(episode.steps))
 

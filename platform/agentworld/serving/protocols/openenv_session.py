@@ -68,7 +68,7 @@ class OpenEnvSession:
         if fields:
             await self._check_same(opening, episode.id)
         self._episode, self._num_steps = episode.id, len(episode.steps)
-        return _resumed(episode)
+        return _resume(episode)
 
     async def step(self, data: Fields) -> Fields:
         """Takes the next step of the episode: a text as its action, or a call of a tool.
@@ -93,7 +93,7 @@ class OpenEnvSession:
         """Which episode, and how far it is."""
         episode, num_steps = await self._current(), self._num_steps
         if self._chain and episode:
-            num_steps = len((await self._authorized.settled(episode)).steps)
+            num_steps = len((await self._authorized.wait_settled(episode)).steps)
         fields: Fields = {"episode_id": episode, "step_count": num_steps}
         simulator = await self._authorized.simulator_of(self._run)
         return {**fields, "run": self._run, "simulator": simulator}
@@ -141,7 +141,7 @@ class OpenEnvSession:
 
     async def _find(self, name: str) -> Episode | None:
         try:
-            return await self._authorized.settled(name)
+            return await self._authorized.wait_settled(name)
         except NotFound:
             return None
 
@@ -208,12 +208,12 @@ def _to_call_answer(tool: object, result: StepResult) -> Fields:
     return to_step_answer(result, **fields, metadata=to_metadata(result))
 
 
-def _resumed(episode: Episode) -> Fields:
+def _resume(episode: Episode) -> Fields:
     """What was shown last; raises Conflict for an episode that was ended before it was done."""
     if episode.closed and not (episode.steps and episode.steps[-1].done):
         raise Conflict(f"episode {episode.id} is over ({episode.closed}); reset to begin another")
     if not episode.steps:
-        return to_reset_answer(session.opened(episode))
+        return to_reset_answer(session.to_reset_result(episode))
     return to_step_answer(session.to_step_result(episode.simulator, episode.run, episode.steps[-1]))
 
 

@@ -55,7 +55,7 @@ class ClusterSimulators:
         self._accelerators: dict[Digest, tuple[str, ...]] = {}
         self._listing = Lock()
         # Of its own: steps write with the others, and wait for no API server that hangs.
-        self._asking = ThreadPoolExecutor(_MOST_ASKING, "cluster")
+        self._executor = ThreadPoolExecutor(_MOST_ASKING, "cluster")
 
     async def find(self, simulator: Digest) -> ConnectedSimulator:
         """A simulator by its digest, also of an object that is gone; who may open runs with it is
@@ -80,7 +80,7 @@ class ClusterSimulators:
         return await self._ask(self._resolve, request)
 
     async def _ask(self, question: Callable[[_Argument], _Answer], argument: _Argument) -> _Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._asking, question, argument)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, question, argument)
 
     def _of_cluster(self, simulator: Digest) -> bytes:
         manifest = _manifest_of(self._find_object(simulator))

@@ -63,7 +63,7 @@ class Counts:
         self.ended = dict.fromkeys(get_args(CloseReason), 0)
         self._durations = tuple(self.durations.values())
 
-    def stepped(self, protocol: str, timings: Timings, usage: Usage = _NOTHING_USED) -> None:
+    def count_step(self, protocol: str, timings: Timings, usage: Usage = _NOTHING_USED) -> None:
         """A step was answered."""
         self.steps[protocol] = self.steps.get(protocol, 0) + 1
         for durations, seconds in zip(self._durations, timings, strict=True):

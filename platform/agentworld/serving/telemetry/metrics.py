@@ -43,7 +43,7 @@ States = Callable[[], Mapping[str, State]]
 """Whether each replica of an engine is asked, by its address."""
 
 
-class Rendered(NamedTuple):
+class MetricsResponse(NamedTuple):
     """The answer to a scrape."""
 
     body: bytes
@@ -87,10 +87,10 @@ class Metrics:
         counts = self._refusals if kind in self._refusals else self._faults
         counts[kind] += 1
 
-    def render(self, accept: str = "") -> Rendered:
+    def render(self, accept: str = "") -> MetricsResponse:
         """The answer to a scrape, in the form that its `Accept` names."""
         encode, content_type = choose_encoder(accept)
-        return Rendered(encode(self), content_type)
+        return MetricsResponse(encode(self), content_type)
 
     def collect(self) -> Iterator[Metric]:
         """Everything; the client library asks for it, in a thread of its own."""
@@ -98,10 +98,14 @@ class Metrics:
         yield from _of_simulators(self._counts.copy())
         with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
             documentation = "Episodes that are open, whichever replica opened them."
-            values = _keyed(self._open_episodes())
+            values = _by_label(self._open_episodes())
             yield gauge("agentworld_open_episodes", documentation, ("simulator",), values)
-        yield counter("agentworld_refusals", "Requests refused.", ("kind",), _keyed(self._refusals))
-        yield counter("agentworld_faults", "Requests that failed.", ("kind",), _keyed(self._faults))
+        yield counter(
+            "agentworld_refusals", "Requests refused.", ("kind",), _by_label(self._refusals)
+        )
+        yield counter(
+            "agentworld_faults", "Requests that failed.", ("kind",), _by_label(self._faults)
+        )
         served = self._states.copy()
         documentation, labels = (
             "1 for the state that an engine is in.",
@@ -143,13 +147,13 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     yield histogram("agentworld_step_duration_seconds", documentation, (label, "phase"), durations)
     documentation = "Tokens of the steps answered."
     yield counter("agentworld_tokens", documentation, (label, "kind"), by_value(lambda c: c.tokens))
-    openings = _keyed({simulator: counted.num_opened for simulator, counted in counts.items()})
+    openings = _by_label({simulator: counted.num_opened for simulator, counted in counts.items()})
     yield counter("agentworld_episodes_opened", "Episodes opened.", (label,), openings)
     ended = by_value(lambda c: c.ended)
     yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
 
 
-def _keyed(counts: Mapping[str, float]) -> dict[tuple[str, ...], float]:
+def _by_label(counts: Mapping[str, float]) -> dict[tuple[str, ...], float]:
     return {(value,): count for value, count in counts.items()}
 
 

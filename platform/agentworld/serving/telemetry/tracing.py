@@ -35,7 +35,7 @@ class TracingSettings(BaseSettings):
         return bool(endpoint) and not self.sdk_disabled
 
 
-class InCallersTrace:
+class TraceContextMiddleware:
     """Lets what a request causes be a part of the trace that its `traceparent` names."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -82,9 +82,9 @@ class Spans:
             flush=provider.force_flush,
         )
 
-    def joined(self, app: ASGIApp) -> ASGIApp:
+    def join_trace(self, app: ASGIApp) -> ASGIApp:
         """The app within its callers' traces; or as it is."""
-        return app if self._provider is None else InCallersTrace(app)
+        return app if self._provider is None else TraceContextMiddleware(app)
 
 
 def _resource() -> Resource:

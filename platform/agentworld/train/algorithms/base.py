@@ -23,7 +23,7 @@ class Algorithm(NamedTuple):
 
 _KINDS = Kinds[Algorithm](
     group="agentworld.algorithms",
-    what="algorithm",
+    noun="algorithm",
     attribute="ALGORITHM",
     modules={
         "grpo": "agentworld.train.algorithms.grpo",

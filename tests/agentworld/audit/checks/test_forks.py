@@ -7,11 +7,11 @@ import sqlite3
 import pytest
 
 from agentworld.audit.checks.signed_log import opening_entry
-from agentworld.ledger.writes import NewStep, Opened
+from agentworld.ledger.writes import EpisodeOpened, NewStep
 from agentworld.records.edge import Traffic
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.log import episode_opened
-from agentworld.serving.episodes.session import forked
+from agentworld.serving.episodes.session import copy_steps
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
 from agentworld.signing.keys import ensure_signer
 from make import records
@@ -23,10 +23,10 @@ def fork(scene, step=1):
     """`first` from a step on, with one step of its own."""
     source = scene.ledger.episode("first")
     opening = EpisodeOpening(run=scene.run, fork=Source(episode="first", step=step))
-    begun = forked(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
+    begun = copy_steps(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
     own = records.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
-    scene.ledger.write([Opened(begun)])
-    scene.ledger.write([NewStep(scene.run, own.linked(begun.head))])
+    scene.ledger.write([EpisodeOpened(begun)])
+    scene.ledger.write([NewStep(scene.run, own.link(begun.head))])
 
 
 def newest(scene) -> RunCheckpoint:

@@ -9,7 +9,7 @@ import pytest
 
 from agentworld.audit.checks.run import verify_run
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.ledger.writes import Closed
+from agentworld.ledger.writes import EpisodeClosed
 from agentworld.records.edge import Traffic
 from agentworld.records.run import RunClosing
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, sign_checkpoint
@@ -258,7 +258,7 @@ class Busy:
         if self.num_looks == 4:
             open_one = self.scene.ledger.episode("second")
             ending = self.scene.run, open_one.id, len(open_one.steps), open_one.head, "expired"
-            self.scene.ledger.write([Closed(*ending)])
+            self.scene.ledger.write([EpisodeClosed(*ending)])
         if self.num_looks == 6:
             self.scene.ledger.close_run(self.scene.run, RunClosing(final_weights=FINAL))
         self.scene.seal()

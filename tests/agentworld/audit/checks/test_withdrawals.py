@@ -13,8 +13,8 @@ from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.declaration import Withdrawal
-from agentworld.records.step_statement import Registered
-from agentworld.signing.declaration import attested, check_attested
+from agentworld.records.step_statement import RegisteredVersion
+from agentworld.signing.declaration import attest, check_attested
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.statements.genesis import now
 from agentworld.storage.objects import WriteOnce
@@ -109,7 +109,7 @@ def test_what_is_there_again_though_nobody_registered_it_again_is_named(told):
 def test_a_withdrawal_that_nobody_of_ours_signed_counts_for_nothing_and_is_named(told, tmp_path):
     lost = without(told, "hero@1")
     (made,) = withdrawals(lost)
-    lost.sources.ledger.attestations.add(attested(made, ensure_signer(tmp_path / "stranger")))
+    lost.sources.ledger.attestations.add(attest(made, ensure_signer(tmp_path / "stranger")))
     with pytest.raises(EvidenceError, match="the withdrawal .* does not verify"):
         missing(lost)
     found = problems(lost)
@@ -164,9 +164,9 @@ def test_what_was_signed_twice_is_withdrawn_at_once(told):
     """By two who handed the same in at the same time."""
     first = told.sources.ledger.attestations.find("registration", subject="hero@1")[0]
     keys = load_trusted(told.store / "keys/steps")
-    known = check_attested(first, Registered, keys)
+    known = check_attested(first, RegisteredVersion, keys)
     later = known.model_copy(update={"at": now()})
-    twin = attested(later, ensure_signer(told.store / "keys/steps"))
+    twin = attest(later, ensure_signer(told.store / "keys/steps"))
     told.sources.ledger.attestations.add(twin)
     WriteOnce(str(told.store / "mirror")).put(twin.name, twin.envelope)
     lost = without(told, "hero@1")

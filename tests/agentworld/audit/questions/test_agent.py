@@ -12,7 +12,7 @@ from agentworld.audit.read.evidence import Evidence
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import NewStep, Opened
+from agentworld.ledger.writes import EpisodeOpened, NewStep
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import Digest
@@ -46,7 +46,7 @@ def stages(**sft: object) -> tuple[Checkpoint, ...]:
 
 def play(ledger: Ledger, run: AgentRun) -> None:
     begun = Episode.new("e", run.simulator, EpisodeOpening(run=run.id))
-    ledger.write([Opened(begun)])
+    ledger.write([EpisodeOpened(begun)])
     ledger.write(
         [NewStep(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=begun).steps]
     )

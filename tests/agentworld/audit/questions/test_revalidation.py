@@ -13,10 +13,10 @@ from agentworld.audit.checks.store import verify_everything
 from agentworld.audit.checks.validation import validation_problems
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.audit.questions.agents import audit_agents
-from agentworld.audit.questions.revalidation import Uses, UseState, moved_on
+from agentworld.audit.questions.revalidation import AgentUses, UseState, moved_on
 from agentworld.records.alias import AliasChange, Canary
 from agentworld.records.step_statement import Validation
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.signing.keys import ensure_signer
 from make import records
 from make.special import exchange
@@ -217,7 +217,7 @@ def test_a_validation_that_somebody_else_signed_is_not_kept(made):
     signer = ensure_signer(made.store / "keys/stranger")
     report = records.agent_report(simulator=NEXT)
     known = {"artifact": made.agent.artifact, "imitated": NEXT, "step": "x", "at": OPENED}
-    told = attested(Validation(report=report, **known), signer)
+    told = attest(Validation(report=report, **known), signer)
     made.ledger.attestations.add(told)
     assert state(made) == "revalidate"
     (problem,) = audit_agents(made.sources).problems
@@ -231,16 +231,16 @@ def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
 
 def test_of_a_moment_is_told_what_was_in_use_then(made):
     told = made.sources.ledger, made.sources.evidence, made.store
-    early = Uses.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
+    early = AgentUses.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
     assert early.of(made.ref, made.agent) == UseState()
-    now = Uses.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
+    now = AgentUses.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
     assert now.aliases == ("production",)
     assert now.revalidate
     between = datetime.now(UTC)
     time.sleep(0.002)  # statements tell milliseconds
     made.validated(NEXT)
-    assert Uses.read(*told, between).of(made.ref, made.agent).revalidate[0].problem is None
-    assert not Uses.read(*told).of(made.ref, made.agent).revalidate
+    assert AgentUses.read(*told, between).of(made.ref, made.agent).revalidate[0].problem is None
+    assert not AgentUses.read(*told).of(made.ref, made.agent).revalidate
 
 
 def test_a_name_that_moves_back_lets_it_be(made):

@@ -82,8 +82,8 @@ def test_a_trajectory_that_is_named_alone_has_its_task_too(tmp_path):
 
 def test_a_trial_may_lie_in_a_bucket():
     file = SourceFile("s3://bucket/job/trial/steps/one/agent/trajectory.json", "trajectory.json")
-    assert file.beside("../../../result.json").address == "s3://bucket/job/trial/result.json"
-    assert file.beside("trajectory.cont-1.json").name == "trajectory.cont-1.json"
+    assert file.sibling("../../../result.json").address == "s3://bucket/job/trial/result.json"
+    assert file.sibling("trajectory.cont-1.json").name == "trajectory.cont-1.json"
 
 
 def test_a_trial_whose_records_are_damaged_has_no_task(tmp_path):

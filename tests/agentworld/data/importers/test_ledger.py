@@ -11,7 +11,7 @@ from agentworld.data.importers.base import form_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import digest_file
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.storage.receipts import RECEIPT
 from agentworld.storage.source import digest_of, files_of
 from agentworld.storage.trajectories import read_collected, read_trajectories, write_trajectories
@@ -38,7 +38,7 @@ def validated(agent, *, signed=True):
 
 def imported(source, out, **fields):
     recipe = CollectRecipe(trajectories=str(source), **fields)
-    import_trajectories(recipe, digest_of(str(source)), out, no_tick)
+    import_trajectories(recipe, digest_of(str(source)), out, ignore_progress)
     lines = (out / QUARANTINE).read_text().splitlines()
     return list(read_trajectories(out)), [json.loads(line) for line in lines]
 

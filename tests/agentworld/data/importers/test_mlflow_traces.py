@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworld.data.importers import importer_of
-from agentworld.data.importers.base import Imported, form_of
+from agentworld.data.importers.base import ImportResult, form_of
 from agentworld.data.importers.trace import SpanOptions
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import InputError, StoreError
@@ -20,12 +20,12 @@ IMPORTER = importer_of("mlflow")
 PARIS = '{"name":"weather","arguments":{"city":"Paris"}}'
 
 
-def read(source: object, **options: object) -> list[Imported]:
+def read(source: object, **options: object) -> list[ImportResult]:
     (file,) = files_of(str(source))
     return list(IMPORTER.read(file, SpanOptions(**options), "text"))
 
 
-def turns(item: Imported) -> list[tuple[str, str]]:
+def turns(item: ImportResult) -> list[tuple[str, str]]:
     assert item.trajectory, item.problem
     return [(turn.action, turn.observation) for turn in item.trajectory.turns]
 

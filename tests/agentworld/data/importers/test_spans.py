@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworld.data.importers import importer_of
-from agentworld.data.importers.base import Imported, form_of
+from agentworld.data.importers.base import ImportResult, form_of
 from agentworld.data.importers.trace import SpanOptions
 from agentworld.storage.source import files_of
 
@@ -18,17 +18,17 @@ TRACE = (1 << 127) + 1
 """More than 64 bits have, and than a double can tell from its neighbour."""
 
 
-def read(path: Path, **options: object) -> list[Imported]:
+def read(path: Path, **options: object) -> list[ImportResult]:
     (file,) = files_of(str(path))
     return list(IMPORTER.read(file, SpanOptions(**options), "text"))
 
 
-def read_document(tmp_path: Path, value: object, **options: object) -> list[Imported]:
+def read_document(tmp_path: Path, value: object, **options: object) -> list[ImportResult]:
     (tmp_path / "a.json").write_text(json.dumps(value))
     return read(tmp_path / "a.json", **options)
 
 
-def read_lines(tmp_path: Path, *values: object) -> list[Imported]:
+def read_lines(tmp_path: Path, *values: object) -> list[ImportResult]:
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in values))
     return read(tmp_path / "a.jsonl")
 
@@ -64,7 +64,7 @@ def model_span(number: int, **attributes: Any) -> Any:
     )
 
 
-def turns(item: Imported) -> list[tuple[str, str]]:
+def turns(item: ImportResult) -> list[tuple[str, str]]:
     assert item.trajectory, item.problem
     return [(turn.action, turn.observation) for turn in item.trajectory.turns]
 

@@ -12,7 +12,7 @@ from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 from agentworld.records.usage import Usage
-from agentworld.serving.episodes.observing import Metered
+from agentworld.serving.episodes.observing import MeteredEngine
 
 ASKED = [Message(role="user", content="ls")]
 REQUEST = CompletionRequest(ASKED, Sampling(), 7, "e")
@@ -23,7 +23,7 @@ def metered(*answers, clock=None):
     """A meter over an engine that gives these answers; its clock ticks a second at each look."""
     told = iter(answers)
     engine = FakeEngine(lambda messages: next(told))
-    return Metered(engine, clock or map(float, itertools.count()).__next__)
+    return MeteredEngine(engine, clock or map(float, itertools.count()).__next__)
 
 
 def ask(meter):
@@ -37,7 +37,7 @@ def test_nothing_was_used_before_anything_was_asked():
 
 def test_the_answer_and_the_question_are_the_engines_own():
     engine = FakeEngine(lambda messages: SAID)
-    assert ask(Metered(engine)) is SAID
+    assert ask(MeteredEngine(engine)) is SAID
     assert engine.requests == [REQUEST]
 
 
@@ -59,7 +59,7 @@ def test_each_of_several_requests_at_once_is_counted():
         return SAID
 
     times = iter([0.0, 0.0, 0.0, 2.0, 2.0, 2.0])
-    meter = Metered(FakeEngine(when_all_are_there), times.__next__)
+    meter = MeteredEngine(FakeEngine(when_all_are_there), times.__next__)
 
     async def work():
         await asyncio.gather(*(meter.complete(REQUEST) for _ in range(3)))
@@ -91,7 +91,7 @@ def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart(fails
         return now
 
     admitted = Replica("here", FakeEngine(takes_a_second), concurrency=1, clock=clock)
-    meters = [Metered(admitted, clock) for _ in range(3)]
+    meters = [MeteredEngine(admitted, clock) for _ in range(3)]
 
     async def work():
         asked = (meter.complete(REQUEST) for meter in meters)
@@ -115,7 +115,7 @@ def test_a_request_that_was_given_up_used_the_engines_time():
     async def never(_messages):
         await asyncio.Event().wait()
 
-    meter = Metered(FakeEngine(never), iter([0.0, 2.0]).__next__)
+    meter = MeteredEngine(FakeEngine(never), iter([0.0, 2.0]).__next__)
 
     async def work():
         asked = asyncio.create_task(meter.complete(REQUEST))

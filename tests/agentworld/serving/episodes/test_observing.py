@@ -9,7 +9,7 @@ from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import ConfidencePolicy
-from agentworld.serving.episodes.observing import Observer, judged
+from agentworld.serving.episodes.observing import Observer, judge_answer
 from make import records
 
 ASKED = [Message(role="user", content="ls")]
@@ -61,11 +61,11 @@ POLICY = ConfidencePolicy(min_logprob=-1.0, min_agreement=0.5, num_samples=2)
     ],
 )
 def test_an_answer_is_sure_where_every_threshold_is_known_to_be_reached(logprob, agreement, low):
-    assert judged(POLICY, logprob, agreement) == (logprob, agreement, low)
+    assert judge_answer(POLICY, logprob, agreement) == (logprob, agreement, low)
 
 
 def test_without_a_threshold_nothing_is_low():
-    assert not judged(ConfidencePolicy(), None, None).low
+    assert not judge_answer(ConfidencePolicy(), None, None).low
 
 
 def test_an_engine_that_tells_no_log_probability_is_not_taken_for_sure():

@@ -42,7 +42,7 @@ def play(opening, turns):
     for action, shown in turns:
         if episode.closed:
             break
-        step = session.next_step(episode, action, session.Observed(shown, Confidence()))
+        step = session.next_step(episode, action, session.StepObservation(shown, Confidence()))
         episode.add(step, step_messages(step))
     return episode
 
@@ -70,7 +70,7 @@ def test_only_the_last_step_ends_an_episode_or_is_rewarded(episode):
 @given(EPISODES)
 def test_every_step_can_be_asked_for_again(episode):
     for step in episode.steps:
-        assert session.recorded(episode, Request(step.number, step.action)) == step
+        assert session.find_recorded(episode, Request(step.number, step.action)) == step
 
 
 @pytest.mark.compute
@@ -78,10 +78,10 @@ def test_every_step_can_be_asked_for_again(episode):
 def test_a_step_is_new_only_where_it_is_the_next_one(episode, number):
     following = not episode.closed and number == len(episode.steps) + 1
     if following:
-        assert session.recorded(episode, Request(number, "ls")) is None
+        assert session.find_recorded(episode, Request(number, "ls")) is None
     elif not 1 <= number <= len(episode.steps):
         with pytest.raises(Conflict):
-            session.recorded(episode, Request(number, "ls"))
+            session.find_recorded(episode, Request(number, "ls"))
 
 
 @given(EPISODES)
@@ -109,7 +109,7 @@ def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
     ongoing = [step for step in episode.steps if not step.done]
     taken = data.draw(st.integers(0, len(ongoing)))
     empty = Episode.new("fork", MANIFEST.digest, episode.opening)
-    fork = session.forked(empty, episode.steps[:taken])
+    fork = session.copy_steps(empty, episode.steps[:taken])
     assert fork.intact
     assert opened(fork).history == episode.history[: 1 + 2 * taken]
     assert not {step.head for step in fork.steps} & {step.head for step in episode.steps}
@@ -118,7 +118,7 @@ def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
 def test_an_episode_that_is_over_is_forked_before_its_end():
     episode = play(EpisodeOpening(run="r", domain="shell", turn_limit=1), [("ls", "[0] ~")])
     with pytest.raises(Conflict, match="fork it earlier"):
-        session.forked(Episode.new("fork", MANIFEST.digest, episode.opening), episode.steps)
+        session.copy_steps(Episode.new("fork", MANIFEST.digest, episode.opening), episode.steps)
 
 
 @pytest.mark.compute
@@ -128,13 +128,13 @@ def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
         Episode.new("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
     )
     for step in episode.steps:
-        shown = session.replayed(replay, step.action)
-        assert shown == session.Observed(step.observation, step.confidence)
+        shown = session.replay_step(replay, step.action)
+        assert shown == session.StepObservation(step.observation, step.confidence)
         with pytest.raises(Conflict, match="another action"):
-            session.replayed(replay, step.action + "!")
+            session.replay_step(replay, step.action + "!")
         replay.add(step, step_messages(step))
     with pytest.raises(Conflict, match="the record ends"):
-        session.replayed(replay, "ls")
+        session.replay_step(replay, "ls")
 
 
 def test_an_unseeded_simulator_has_no_seed():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentworld.access.checked import CheckedAccess
 from agentworld.access.key import key_digest
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.access.run_token import RunTokens
 from agentworld.errors import EngineError
 from make import records
@@ -176,7 +176,7 @@ def two_tenants(serve, tmp_path):
         lines.append(f"  {tenant}: {{keys: {{only: {key}}}}}")
     file = tmp_path / "access.yaml"
     file.write_text("\n".join(lines))
-    served = serve(access=CheckedAccess(Reloaded(file), RunTokens(b"a secret of the tests")))
+    served = serve(access=CheckedAccess(ReloadedAccess(file), RunTokens(b"a secret of the tests")))
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
     told = [
         served.http("POST", "/runs", opening, authorization=f"Bearer awk_{tenant}").json()

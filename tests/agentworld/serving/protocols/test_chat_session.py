@@ -6,7 +6,7 @@ from agentworld.errors import Conflict
 from agentworld.http.openai_errors import WrongField
 from agentworld.records.episode import Episode, EpisodeOpening, Exchange
 from agentworld.serving.protocols.chat_model import check_pinned
-from agentworld.serving.protocols.chat_request import ChatMessage, ChatRequest, Pinned
+from agentworld.serving.protocols.chat_request import ChatMessage, ChatRequest, PinnedFields
 from agentworld.serving.protocols.chat_session import (
     parse_conversation,
     step_number,
@@ -109,7 +109,7 @@ def test_an_erased_text_is_compared_by_its_digest():
 def test_every_setting_that_is_pinned_is_known():
     nothing = ChatRequest(model="m", messages=[{"role": "user", "content": "ls"}])
     check_pinned(records.manifest().sampling, nothing)
-    assert not {name for name in Pinned.model_fields if getattr(nothing, name) is not None}
+    assert not {name for name in PinnedFields.model_fields if getattr(nothing, name) is not None}
 
 
 def test_an_opening_without_given_turns_has_the_name_that_it_had():

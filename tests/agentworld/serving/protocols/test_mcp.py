@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from agentworld.access.checked import CheckedAccess
 from agentworld.access.key import key_digest, new_key
-from agentworld.access.reloaded import Reloaded
+from agentworld.access.reloaded import ReloadedAccess
 from agentworld.access.run_token import RunTokens
 from agentworld.domains.shell.domain import BASH
 from agentworld.errors import EngineError
@@ -342,7 +342,9 @@ def tenants(serve, tmp_path):
         told = f"{{sha256: {key_digest(key)}, roles: [{roles[name]}]}}"
         lines += [f"  {name}:", f"    keys: {{k: {told}}}"]
     (tmp_path / "access.yaml").write_text("\n".join(lines))
-    access = CheckedAccess(Reloaded(tmp_path / "access.yaml"), RunTokens(b"a secret of the tests"))
+    access = CheckedAccess(
+        ReloadedAccess(tmp_path / "access.yaml"), RunTokens(b"a secret of the tests")
+    )
     return serve(access=access), lambda name: {"authorization": f"Bearer {keys[name]}"}
 
 

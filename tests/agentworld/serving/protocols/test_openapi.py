@@ -18,7 +18,7 @@ import make.many
 import make.service
 from agentworld.records.edge import Claim
 from agentworld.records.step_statement import Validation
-from agentworld.signing.declaration import attested
+from agentworld.signing.declaration import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from make import records
 
@@ -94,7 +94,7 @@ def _envelope(folder: Path) -> str:
     """What a step signed."""
     known = {"artifact": MADE, "imitated": MADE, "step": "s", "at": "2026-03-01T12:00:00+00:00"}
     told = Validation(report=records.agent_report(), **known)
-    return attested(told, ensure_signer(folder / "keys" / STEP_KEYS)).envelope.decode()
+    return attest(told, ensure_signer(folder / "keys" / STEP_KEYS)).envelope.decode()
 
 
 def _examine(document: str, folder: Path) -> subprocess.CompletedProcess[str]:

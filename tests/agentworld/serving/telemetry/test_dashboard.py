@@ -128,7 +128,9 @@ def test_a_real_prometheus_answers_every_panel(metrics, tmp_path):
     queries = [re.sub(r"\$\w+", lambda match: chosen[match[0]], query) for query in QUERIES]
 
     def answers(query: str) -> bool:
-        metrics.of(SIMULATOR).stepped("http", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+        metrics.of(SIMULATOR).count_step(
+            "http", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
+        )
         values = server.values(query)
         return bool(values) and all(map(math.isfinite, values))
 

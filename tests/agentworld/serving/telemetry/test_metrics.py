@@ -55,7 +55,7 @@ def busy(metrics: Metrics) -> None:
     """Does one of everything."""
     counts = metrics.of(SIMULATOR)
     for door in ("http", "openenv", "openai", "mcp"):
-        counts.stepped(door, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+        counts.count_step(door, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
     counts.begin()
     for reason in ("done", "limit", "closed", "expired"):
         counts.end(reason)
@@ -68,8 +68,8 @@ def busy(metrics: Metrics) -> None:
 def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
     metrics = new()
     counts = metrics.of(SIMULATOR)
-    counts.stepped("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
-    counts.stepped("openenv", Timings(0.002, 0.3, 0.003, 0.305), Usage(100, 0, 5))
+    counts.count_step("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    counts.count_step("openenv", Timings(0.002, 0.3, 0.003, 0.305), Usage(100, 0, 5))
     told = samples(metrics)
     assert told["agentworld_steps_total", "openenv"] == 2
     assert told["agentworld_steps_total", "http"] == 0
@@ -81,7 +81,7 @@ def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
 
 def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
     metrics = new()
-    metrics.of(SIMULATOR).stepped("http", Timings(ledger=0.003, total=0.004))
+    metrics.of(SIMULATOR).count_step("http", Timings(ledger=0.003, total=0.004))
     told = samples(metrics)
     counts = [told["agentworld_step_duration_seconds_count", phase] for phase in Timings._fields]
     assert counts == [0, 0, 1, 1]
@@ -90,7 +90,7 @@ def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
 def test_a_bucket_holds_what_took_as_long_as_its_bound_or_less():
     metrics = new()
     for seconds in (0.0, 0.1, 0.11, 9_999.0):
-        metrics.of(SIMULATOR).stepped("http", Timings(total=seconds))
+        metrics.of(SIMULATOR).count_step("http", Timings(total=seconds))
     told = samples(metrics)
     bounds = ("0.0001", "0.05", "0.1", "0.25", "120.0", "+Inf")
     counts = [told["agentworld_step_duration_seconds_bucket", bound, "total"] for bound in bounds]
@@ -127,7 +127,7 @@ def test_each_simulator_of_a_process_is_counted_apart_and_told_from_its_first_mo
     metrics = new()
     before = samples(metrics)
     metrics.serve(OTHER, lambda: {"http://third": "closed"})
-    metrics.of(SIMULATOR).stepped("http", Timings(total=0.1))
+    metrics.of(SIMULATOR).count_step("http", Timings(total=0.1))
     told = samples(metrics)
     assert told["agentworld_steps_total", "http"] == 1
     assert told["agentworld_steps_total", "http", OTHER] == 0
@@ -200,7 +200,7 @@ def test_a_step_is_counted_by_a_few_calls():
     timings, usage = Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
     counts, events = new().of(SIMULATOR), []
     sys.setprofile(lambda _frame, event, _argument: events.append(event))
-    counts.stepped("http", timings, usage)
+    counts.count_step("http", timings, usage)
     sys.setprofile(None)
     assert events.count("call") + events.count("c_call") < 20
 

@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
 from agentworld.records.simulator import Sampling
-from agentworld.serving.telemetry.tracing import InCallersTrace, Spans, TracingSettings
+from agentworld.serving.telemetry.tracing import Spans, TraceContextMiddleware, TracingSettings
 from make import records
 
 MANIFEST = records.manifest()
@@ -65,7 +65,7 @@ def told(attributes):
 def test_without_somebody_who_takes_spans_there_are_none():
     spans = Spans(TracingSettings())
     assert spans.of(ENGINE, MANIFEST, "world") is ENGINE
-    assert spans.joined(ask) is ask
+    assert spans.join_trace(ask) is ask
 
 
 @pytest.mark.parametrize("name", ["EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT"])
@@ -121,7 +121,7 @@ def test_what_a_request_causes_is_a_part_of_its_callers_trace():
         seen.append(trace.get_current_span().get_span_context())
 
     def call(scope):
-        asyncio.run(InCallersTrace(app)({"type": "http", **scope}, None, None))
+        asyncio.run(TraceContextMiddleware(app)({"type": "http", **scope}, None, None))
 
     call({"headers": [(b"traceparent", b"00-" + b"a1" * 16 + b"-" + b"b2" * 8 + b"-01")]})
     call({"headers": [(b"traceparent", b"garbage \xff")]})

@@ -1,6 +1,6 @@
 """Logs of a counter: a line `add 3 -> now 5` for each turn, an empty line between episodes."""
 
-from agentworld.data.importers import Imported, ImportOptions
+from agentworld.data.importers import ImportOptions, ImportResult
 from agentworld.records.trajectory import Trajectory, Turn
 
 
@@ -17,7 +17,7 @@ class CounterLog:
             pairs = [line.split(" -> ") for line in episode.splitlines()]
             turns = tuple(Turn(action=action, observation=f"{seen}\n") for action, seen in pairs)
             log = Trajectory(domain="counter", source="log", initial_state="at 0", turns=turns)
-            yield Imported(f"episode {number}", log)
+            yield ImportResult(f"episode {number}", log)
 
 
 IMPORTER = CounterLog()

@@ -50,7 +50,7 @@ def bill_of_materials(ref: VersionRef, sources: Sources) -> Part:
     inventory.add(model(f"starting-weights-{short(starting)}", starting))
     for digest in _data(chain, agent):
         inventory.add(data_component(digest, sources.store))
-    components = [each for each in inventory.components.values() if each is not root]
+    components = [component for component in inventory.components.values() if component is not root]
     services = [*inventory.services.values()]
     body: Part = {
         "version": 1,

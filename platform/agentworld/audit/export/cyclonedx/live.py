@@ -14,8 +14,8 @@ from agentworld.records.report import AgentReport, Estimate
 
 def report_of(agent: Agent, chain: AgentChain, sources: Sources) -> AgentReport | None:
     """The live validation of an agent; null where it has none, or one that was changed."""
-    validated = validation_of(agent, chain.simulator, sources) if chain.live else None
-    return validated.report if validated else None
+    validation = validation_of(agent, chain.simulator, sources) if chain.live else None
+    return validation.report if validation else None
 
 
 def live_properties(chain: AgentChain, report: AgentReport | None) -> dict[str, object]:

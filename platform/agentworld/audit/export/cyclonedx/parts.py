@@ -39,7 +39,7 @@ class Inventory:
         parts = self.services if is_service else self.components
         parts.setdefault(reference, part)
         # RL that changes nothing ends with the weights that it began with.
-        others = [each for each in uses if each != reference]
+        others = [other for other in uses if other != reference]
         self._uses.setdefault(reference, []).extend(others)
 
     @property
