@@ -88,8 +88,8 @@ COMMANDS = {
     "audit withdrawn": "as_json reason store versions",
     "cost": "as_json episode group_by run store tenant",
     "api-key new": "as_json roles",
-    "signing-key list": "as_json store whose",
-    "signing-key rotate": "as_json store whose",
+    "signing-key list": "as_json owner store",
+    "signing-key rotate": "as_json owner store",
     "pipeline compile": "image name out placement stages",
     "pipeline run": "as_json image pipeline placement recipe server simulator stages store wait",
     "pipeline schedule": (
@@ -97,7 +97,7 @@ COMMANDS = {
     ),
     "pipeline list": "as_json server",
     "pipeline check": "as_json kubeflow_namespace server",
-    "pipeline stop": "as_json server what",
+    "pipeline stop": "as_json name server",
     "pipeline history": "as_json store",
 }
 
