@@ -60,7 +60,8 @@ def agent(
     for base in chain.bases:
         name = f" {_to_markup(base.world_model)}" if base.world_model else ""
         source = f" from {_to_markup(base.address)}" if base.address else ""
-        before = before.add(f"base {base.artifact}{name}{source}")
+        data = f", data {base.data}" if base.data else ""
+        before = before.add(f"base {base.artifact}{name}{source}{data}")
     world.add(f"data {chain.data}")
     if live := chain.live:
         gain = live.gain

@@ -7,12 +7,13 @@ one more episode changes the fate of no other task.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from pydantic import ValidationError
 
-from agentworld.data.contents import Contents
+from agentworld.data.contents import COPY, Contents
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.import_state import ImportState, beginning_of, forget_state, load_state
 from agentworld.data.importers import Imported, Importer, form_of, importer_of
@@ -30,11 +31,12 @@ from agentworld.storage.address import redact
 from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
 from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 
-COPY = "copy of another episode"
 NO_TURN = "record without a turn"
 _PER_CHUNK = 1_000
 _MOST_CHARACTERS = 1 << 24
 """Of a chunk's turns, but for the last one's: a chunk is held in memory."""
+_LONGEST_REASON = 4_000
+"""In characters; the rest of a note's reason is not looked at."""
 _DOMAIN = "text"
 
 
@@ -48,9 +50,22 @@ class Recordings(NamedTuple):
     domain: str
 
     def read(self, file: SourceFile) -> Iterator[Imported]:
-        """What becomes of each record of a file; no problem shows a secret of it."""
+        """What becomes of each record of a file; no problem and no note shows a secret of it."""
         for item in self.importer.read(file, self.options, self.domain):
-            yield item._replace(problem=redact_text(item.problem)) if item.problem else item
+            yield _redacted(item)
+
+
+def _redacted(item: Imported) -> Imported:
+    notes = Counter[str]()
+    for reason, number in item.notes.items():
+        notes[_redacted_reason(reason[:_LONGEST_REASON])] += number
+    return item._replace(problem=redact_text(item.problem), notes=notes)
+
+
+@lru_cache(1_000)
+def _redacted_reason(reason: str) -> str:
+    """Most records have the same few reasons."""
+    return redact_text(reason)
 
 
 def open_recordings(recipe: CollectRecipe) -> Recordings:
@@ -87,7 +102,8 @@ def import_trajectories(recipe: CollectRecipe, content: Digest, out: Path, tick:
             f"{redact(source)} was changed while it was read; let it rest and try again"
         )
     if not collected.chunks:
-        raise InputError(_nothing(redact(source), recordings.form, out))
+        num = collected.num_quarantined
+        raise InputError(_nothing(redact(source), recordings.form, num, out))
     collected.write(out / MANIFEST)
     forget_state(out)
     return collected.digest
@@ -164,12 +180,13 @@ class _Tally:
 
     def add(self, file: SourceFile, item: Imported) -> bool:
         """Takes in what became of one record; true where all that was taken in is written now."""
-        self._notes.update(item.notes)
+        for reason, number in item.notes.items():
+            count_reason(self._notes, reason, number)
         trajectory = item.trajectory
         if trajectory is None:
             record = Quarantined(file=file.name, place=item.place, problem=item.problem)
             print(record.model_dump_json(), file=self._quarantine)
-            count_reason(self._quarantined, record)
+            count_reason(self._quarantined, record.reason)
         elif not trajectory.turns:
             self._notes[NO_TURN] += 1
         else:
@@ -226,10 +243,9 @@ def _num_characters(trajectory: Trajectory) -> int:
     return sum(len(turn.action) + len(turn.observation) for turn in trajectory.turns)
 
 
-def _nothing(source: str, form: str, out: Path) -> str:
+def _nothing(source: str, form: str, num: int, out: Path) -> str:
     with (out / QUARANTINE).open(encoding="utf-8", newline="\n") as lines:
         first_line = lines.readline()
-        num = 1 + sum(1 for _ in lines)
     if not first_line:
         return f"{source} holds no episode of the form {form}; name another source or form"
     first = Quarantined.model_validate_json(first_line)

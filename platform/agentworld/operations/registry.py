@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agentworld.errors import InputError, NotFound
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.base import Registry, WorldModel
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
 from agentworld.storage.address import redact
@@ -58,6 +59,38 @@ def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegist
         task=TaskRun(settings.mlflow_run_id, settings.mlflow_experiment_id) if is_task else None,
         patience_seconds=min(settings.agentworld_mlflow_patience_seconds, most_patience),
     )
+
+
+def existing_registry(store: Path) -> Registry | None:
+    """The registry of a store's versions; null where nothing was ever registered.
+
+    Raises InputError and StoreError.
+    """
+    try:
+        check_store(store)
+    except NotFound:
+        return None
+    return open_registry(store)
+
+
+def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
+    """A version that weights were registered as; null where they never were.
+
+    A version that cannot be read hides no other. Raises EvidenceError where none can be read, and
+    StoreError.
+    """
+    registry = existing_registry(store)
+    if registry is None:
+        return None
+    unreadable: EvidenceError | None = None
+    for version in registry.world_models_of(artifact):
+        try:
+            return registry.world_model(version)
+        except EvidenceError as error:
+            unreadable = error
+    if unreadable:
+        raise unreadable
+    return None
 
 
 def registered_model(store: Path, name: str, version: int) -> "MlflowModel":

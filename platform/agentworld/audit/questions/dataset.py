@@ -8,12 +8,9 @@ from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, Version
 from agentworld.records.base import Digest, Record
-from agentworld.records.checkpoint import Stage
+from agentworld.records.checkpoint import WORLD_STAGES, Stage
 from agentworld.storage.receipts import finished_steps
 from agentworld.storage.simulators import SimulatorStore
-
-_STAGES: tuple[Stage, ...] = ("cpt", "sft", "rl")
-"""Of a world model, in their order."""
 
 
 class Reader(Record):
@@ -78,7 +75,7 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
 def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
     """What each stage of a version read: by its tags, or by the record of one without them."""
     tags = version.tags
-    stages = [stage for stage in _STAGES if f"{stage}.artifact" in tags]
+    stages = [stage for stage in WORLD_STAGES if f"{stage}.artifact" in tags]
     if any(f"{stage}.data" not in tags for stage in stages):
         checkpoints = registry.world_model(version.ref).stages
         return {checkpoint.stage: checkpoint.data for checkpoint in checkpoints if checkpoint.data}
