@@ -134,7 +134,8 @@ def dataset(
     tree = Tree(f"data {audit.data}{format_moment(audit.at)}")
     for reader in audit.world_models:
         name, stages = _to_markup(reader.world_model), ", ".join(reader.stages)
-        tree.add(f"world model {name} {brief(reader.artifact)}: read by {stages}")
+        how = f"started from {_to_markup(reader.base)}" if reader.base else f"read by {stages}"
+        tree.add(f"world model {name} {brief(reader.artifact)}: {how}")
     for served in audit.simulators:
         branch = tree.add(f"simulator {served.simulator} of {_to_markup(served.world_model)}")
         for trained_agent in served.agents:

@@ -1,6 +1,6 @@
 """What a data set came into: the world models that read it, their simulators, and their agents."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from agentworld.audit.questions.simulator import TrainedAgent, agents_of
@@ -19,6 +19,8 @@ class Reader(Record):
     world_model: str
     artifact: Digest
     stages: tuple[Stage, ...]
+    base: str | None = None
+    """The version that read the data, where this one only started from its weights."""
 
 
 class ServedReader(Record):
@@ -57,19 +59,47 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
 
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
-    """What was prepared here or read by a world model, with those that read it."""
+    """What was prepared here or read by a world model, with those that read it, themselves or by a
+    version that they started from.
+    """
     prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
-    readers_by_data: dict[Digest, list[Reader]] = {data: [] for data in prepared}
-    for version in sources.versions(kind="world-model"):
-        by: dict[Stage, Digest] = {}
-        if "artifact" in version.tags:  # what is garbled is told by `audit verify`
+    readers_by_data: dict[Digest, dict[str, Reader]] = {data: {} for data in prepared}
+    # What is garbled is told by `audit verify`.
+    versions = [each for each in sources.versions(kind="world-model") if "artifact" in each.tags]
+    by_artifact = {version.tags["artifact"]: version for version in reversed(versions)}
+    for version in versions:
+        for origin in _origins(version, by_artifact):
+            read = dict[Stage, Digest]()
             with suppress(EvidenceError, InputError, NotFound):
-                by = data_of(version, sources.registry)
-        for data in dict.fromkeys(by.values()):
-            stages = tuple(stage for stage in by if by[stage] == data)
-            fields = {"world_model": str(version.ref), "artifact": version.tags["artifact"]}
-            readers_by_data.setdefault(data, []).append(Reader(**fields, stages=stages))
-    return {data: tuple(readers) for data, readers in readers_by_data.items()}
+                read = data_of(origin, sources.registry)
+            for data in dict.fromkeys(read.values()):
+                stages = tuple(stage for stage in read if read[stage] == data)
+                reader = Reader(
+                    world_model=str(version.ref),
+                    artifact=version.tags["artifact"],
+                    stages=stages if origin is version else (),
+                    base=None if origin is version else str(origin.ref),
+                )
+                readers_by_data.setdefault(data, {}).setdefault(reader.world_model, reader)
+    return {data: tuple(readers.values()) for data, readers in readers_by_data.items()}
+
+
+def _origins(version: Version, by_artifact: Mapping[Digest, Version]) -> Iterator[Version]:
+    """A version, the one that it started from, and so on."""
+    origin: Version | None = version
+    seen = set[str]()
+    while origin is not None and str(origin.ref) not in seen:
+        yield origin
+        seen.add(str(origin.ref))
+        parents = (by_artifact.get(parent) for parent in _parents_of(origin))
+        origin = next(filter(None, parents), None)
+
+
+def _parents_of(version: Version) -> list[Digest]:
+    """What its first stage started from, as its tags tell."""
+    tags = version.tags
+    first = next((stage for stage in WORLD_STAGES if f"{stage}.artifact" in tags), None)
+    return tags.get(f"{first}.parents", "").split()
 
 
 def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
