@@ -59,7 +59,8 @@ def _redacted(item: Imported) -> Imported:
     notes = Counter[str]()
     for reason, number in item.notes.items():
         notes[_redacted_reason(reason[:_LONGEST_REASON])] += number
-    return item._replace(problem=redact_text(item.problem), notes=notes)
+    problem = redact_text(item.problem) if item.problem else ""
+    return item._replace(problem=problem, notes=notes)
 
 
 @lru_cache(1_000)
