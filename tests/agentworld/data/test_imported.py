@@ -242,7 +242,7 @@ def test_notes_show_no_secret_and_end_and_are_unicode(tmp_path):
     (tmp_path / "logs/a.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
     assert len(taken_in(tmp_path, RECIPE.model_copy(update={"format": "messages"}))) == 1
     notes = read_collected(tmp_path / "out").notes
-    assert sum(notes.values()) == len(kinds)
+    assert sum(notes.values()) == len(kinds) + 1  # and the words of the user
     assert notes["part: [REDACTED:github-token:1]"] == 1
     assert notes["part: \\ud800"] == 1
     assert notes[OTHER] > 90

@@ -7,9 +7,8 @@ import make.access
 import make.many
 import make.service
 from agentworld.audit.checks.alias_history import alias_problems
-from agentworld.errors import EvidenceError, InputError, NotFound, SimulatorError
+from agentworld.errors import InputError, NotFound, SimulatorError
 from agentworld.lineage.base import WorldModel
-from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence, open_ledger
 from agentworld.operations.registry import world_model_of
 from agentworld.operations.simulators import (
@@ -100,30 +99,6 @@ def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):
     assert told[ours.digest].world_model == ours.manifest.artifact
     assert told[theirs.digest].world_model == "somebody/model at http://127.0.0.1:8000"
     assert [told[each.digest].verifiable for each in (ours, theirs)] == [True, False]
-
-
-def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_path, monkeypatch):
-    simulator = records.pinned(tmp_path)
-    stages = (records.checkpoint("rl", artifact=simulator.manifest.artifact),)
-    what = WorldModel(stages=stages, report=records.digest("report"))
-
-    class Garbled(MemoryRegistry):
-        unreadable = ("shell",)
-
-        def world_model(self, ref):
-            if ref.name in self.unreadable:
-                raise EvidenceError(f"{ref} is garbled")
-            return super().world_model(ref)
-
-    registry = Garbled()
-    for name in ("shell", "world"):
-        registry.register_world_model(name, what, tmp_path / "model")
-    monkeypatch.setattr("agentworld.operations.registry.check_store", lambda store: None)
-    monkeypatch.setattr("agentworld.operations.registry.open_registry", lambda store: registry)
-    assert world_model_of(simulator.manifest.artifact, tmp_path) == what
-    registry.unreadable = ("shell", "world")
-    with pytest.raises(EvidenceError, match="world@1 is garbled"):
-        world_model_of(simulator.manifest.artifact, tmp_path)
 
 
 @pytest.mark.waits

@@ -206,6 +206,16 @@ def test_what_a_client_refuses_in_its_own_words_is_one_sentence_without_a_secret
     assert re.fullmatch(sentence, str(refused.value))
 
 
+@pytest.fixture
+def s3_client():
+    """One that remembers nothing, and that nobody after it remembers."""
+    kind = fsspec.get_filesystem_class("s3")
+    kind.clear_instance_cache()
+    yield
+    kind.clear_instance_cache()
+
+
+@pytest.mark.usefixtures("s3_client")
 def test_a_bucket_without_credentials_is_one_sentence(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)

@@ -57,7 +57,7 @@ def test_an_agent_imitates_what_was_recorded_without_its_secrets(
         task = live_domain("shell").task(0, held_out=False)
         write_trajectories(folder / "a.jsonl", [records.trajectory(*turns, task=task)])
         agent = AgentRecipe().model_dump()
-        agent["imitation"] |= training.TINY
+        agent["imitation"] |= {**training.TINY, "epochs": 4}
         recipe = Recipe(name="mine", agent=agent, prepare={"redact": redact})
         given = {"collected": folder}, {}, {"simulator": pinned.digest}
         out = folder / "out"
