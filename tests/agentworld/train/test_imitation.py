@@ -54,15 +54,16 @@ def test_an_agent_imitates_what_was_recorded_without_its_secrets(
         folder = tmp_path / f"{letter} {redact}"
         secret = "ghp_" + f"{letter}B2c3D4e5F6g7" * 3
         turns = (f"echo {secret} > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~")
-        task = live_domain("shell").task(0, held_out=False)
-        write_trajectories(folder / "a.jsonl", [records.trajectory(*turns, task=task)])
+        order = live_domain("shell").task(0, held_out=False)
+        write_trajectories(folder / "a.jsonl", [records.trajectory(*turns, task=order)])
         agent = AgentRecipe().model_dump()
         agent["imitation"] |= {**training.TINY, "epochs": 4}
-        recipe = Recipe(name="mine", agent=agent, prepare={"redact": redact})
-        given = {"collected": folder}, {}, {"simulator": pinned.digest}
+        fields = {"name": "mine", "agent": agent, "prepare": {"redact": redact}}
+        recipe = Recipe.model_validate(fields)
+        task = Task(recipe, store, {"collected": folder}, {}, {"simulator": pinned.digest})
         out = folder / "out"
         out.mkdir()
-        made = imitate.plan(Task(recipe, store, *given)).work(out, no_tick)
+        made = imitate.plan(task).work(out, no_tick)
         assert Checkpoint.read(out / "checkpoint.json").domains == ("shell", "text")
         return made
 

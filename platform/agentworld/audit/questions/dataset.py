@@ -69,11 +69,11 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     by_artifact = {version.tags["artifact"]: version for version in reversed(versions)}
     for version in versions:
         for origin in _origins(version, by_artifact):
-            read = dict[Stage, Digest]()
+            by_stage = dict[Stage, Digest]()
             with suppress(EvidenceError, InputError, NotFound):
-                read = data_of(origin, sources.registry)
-            for data in dict.fromkeys(read.values()):
-                stages = tuple(stage for stage in read if read[stage] == data)
+                by_stage = data_of(origin, sources.registry)
+            for data in dict.fromkeys(by_stage.values()):
+                stages = tuple(stage for stage in by_stage if by_stage[stage] == data)
                 reader = Reader(
                     world_model=str(version.ref),
                     artifact=version.tags["artifact"],
