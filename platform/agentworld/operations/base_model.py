@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.errors import InputError
-from agentworld.operations.registry import registered_model, world_model_of
+from agentworld.operations.registry import can_have_registry, registered_model, world_model_of
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.runner.folders import CHECKPOINT
@@ -71,7 +71,7 @@ def _beside(folder: Path, artifact: Digest) -> Checkpoint | None:
 
 def _registered(artifact: Digest, store: Path) -> Checkpoint | None:
     """The last stage of the world model that these files are registered as."""
-    world_model = world_model_of(artifact, store)
+    world_model = world_model_of(artifact, store) if can_have_registry(store) else None
     return world_model.stages[-1] if world_model else None
 
 

@@ -122,6 +122,11 @@ def check_store(store: Path) -> None:
         raise NotFound(f"{store} holds no registry; run `agentworld demo` or name another store")
 
 
+def can_have_registry(store: Path) -> bool:
+    """False for a bucket where the environment names no registry."""
+    return bool(from_environment(Settings).mlflow_tracking_uri) or not copy_of(store.resolve())
+
+
 def _check_configured(settings: Settings, store: Path) -> None:
     copy = copy_of(store.resolve())
     if copy and not settings.mlflow_tracking_uri:

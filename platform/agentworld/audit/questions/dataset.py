@@ -87,10 +87,10 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
 def _origins(version: Version, by_artifact: Mapping[Digest, Version]) -> Iterator[Version]:
     """A version, the one that it started from, and so on."""
     origin: Version | None = version
-    seen = set[str]()
-    while origin is not None and str(origin.ref) not in seen:
+    visited = set[str]()
+    while origin is not None and str(origin.ref) not in visited:
         yield origin
-        seen.add(str(origin.ref))
+        visited.add(str(origin.ref))
         parents = (by_artifact.get(parent) for parent in _parents_of(origin))
         origin = next(filter(None, parents), None)
 
