@@ -60,7 +60,8 @@ def agent(
     for base in chain.bases:
         name = f" {_to_markup(base.world_model)}" if base.world_model else ""
         source = f" from {_to_markup(base.address)}" if base.address else ""
-        before = before.add(f"base {base.artifact}{name}{source}")
+        data = f", data {base.data}" if base.data else ""
+        before = before.add(f"base {base.artifact}{name}{source}{data}")
     world.add(f"data {chain.data}")
     if live := chain.live:
         gain = live.gain
@@ -133,7 +134,8 @@ def dataset(
     tree = Tree(f"data {audit.data}{format_moment(audit.at)}")
     for reader in audit.world_models:
         name, stages = _to_markup(reader.world_model), ", ".join(reader.stages)
-        tree.add(f"world model {name} {brief(reader.artifact)}: read by {stages}")
+        origin = f"started from {_to_markup(reader.base)}" if reader.base else f"read by {stages}"
+        tree.add(f"world model {name} {brief(reader.artifact)}: {origin}")
     for entry in audit.simulators:
         branch = tree.add(f"simulator {entry.simulator} of {_to_markup(entry.world_model)}")
         for trained_agent in entry.agents:

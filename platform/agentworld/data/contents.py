@@ -1,4 +1,8 @@
-"""Which contents were there before: a set of 8 bytes for each, however many there are."""
+"""What makes two trajectories copies of each other, and which of many are copies.
+
+Each is 8 bytes, however many there are. Two different texts count as one with a chance of 2 to the
+power of -64 for each pair.
+"""
 
 import hashlib
 from collections.abc import Iterable
@@ -8,6 +12,7 @@ from numpy.typing import NDArray
 
 from agentworld.records.trajectory import Trajectory
 
+COPY = "duplicate trajectory"
 _MOST_RECENT = 1 << 16
 
 
@@ -15,8 +20,7 @@ class Contents:
     """A set of texts, or of trajectories by what happened in them, whoever wrote it down.
 
     The newest keys are in a Python set, of some 4 MiB at most, all others in a sorted array. While
-    the one is merged into the other there are two arrays. Two different texts count as one
-    with a chance of 2 to the power of -64 for each pair.
+    the one is merged into the other there are two arrays.
     """
 
     def __init__(self) -> None:
@@ -51,6 +55,14 @@ class Contents:
     def _is_sorted_in(self, key: int) -> bool:
         place = int(np.searchsorted(self._sorted, np.uint64(key)))
         return place < len(self._sorted) and int(self._sorted[place]) == key
+
+
+def are_copies(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of these keys of contents stand before, of all at once."""
+    _, firsts = np.unique(keys, return_index=True)
+    copies = np.ones(len(keys), np.bool_)
+    copies[firsts] = False
+    return copies
 
 
 def content_key(trajectory: Trajectory) -> int:

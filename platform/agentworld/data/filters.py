@@ -1,16 +1,13 @@
-"""What is left out of a data set, and why; each filter's removals are counted by its name."""
+"""What is left out of trajectories, each by itself; removals are counted by their reason."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import NamedTuple
 
-from agentworld.data.contents import Contents
 from agentworld.domains.base import Domain, domain_of
 from agentworld.records.base import Digest
 from agentworld.records.trajectory import Trajectory, Turn
-
-COPY = "duplicate trajectory"
 
 
 class FilteredTrajectory(NamedTuple):
@@ -22,23 +19,18 @@ class FilteredTrajectory(NamedTuple):
 
 
 class TrajectoryFilter:
-    """Lets a trajectory through, without its empty turns, once; `removed` counts the rest."""
+    """Lets a trajectory through without its empty turns; `removed` counts the rest."""
 
     def __init__(self, min_turns: int) -> None:
         self._min_turns = min_turns
-        self._contents = Contents()
         self.removed: Counter[str] = Counter()
 
     def apply(self, trajectories: Iterable[Trajectory]) -> Iterator[FilteredTrajectory]:
-        """What is neither short nor a second copy; raises InputError for an unknown domain."""
-        for trajectory in trajectories:
-            candidate = self.shorten(trajectory)
-            if candidate is None:
-                continue
-            if self._contents.add(candidate):
-                yield FilteredTrajectory(trajectory.digest, candidate)
-            else:
-                self.removed[COPY] += 1
+        """What is long enough; raises InputError for an unknown domain."""
+        for recorded in trajectories:
+            trajectory = self.shorten(recorded)
+            if trajectory is not None:
+                yield FilteredTrajectory(recorded.digest, trajectory)
 
     def shorten(self, trajectory: Trajectory) -> Trajectory | None:
         """A trajectory without its empty turns, or nothing where too few are left."""

@@ -7,12 +7,13 @@ one more episode changes the fate of no other task.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from pydantic import ValidationError
 
-from agentworld.data.contents import Contents
+from agentworld.data.contents import COPY, Contents
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.import_state import ImportState, beginning_of, forget_state, load_state
 from agentworld.data.importers import Importer, ImportResult, form_of, importer_of
@@ -30,11 +31,12 @@ from agentworld.storage.address import redact
 from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
 from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 
-COPY = "copy of another episode"
 NO_TURN = "record without a turn"
 _PER_CHUNK = 1_000
 _MOST_CHARACTERS = 1 << 24
 """Of a chunk's turns, but for the last one's: a chunk is held in memory."""
+_LONGEST_REASON = 4_000
+"""In characters; the rest of a note's reason is not looked at."""
 _DOMAIN = "text"
 
 
@@ -48,9 +50,23 @@ class Recordings(NamedTuple):
     domain: str
 
     def read(self, file: SourceFile) -> Iterator[ImportResult]:
-        """What becomes of each record of a file; no problem shows a secret of it."""
+        """What becomes of each record of a file; no problem and no note shows a secret of it."""
         for item in self.importer.read(file, self.options, self.domain):
-            yield item._replace(problem=redact_text(item.problem)) if item.problem else item
+            yield _redact_item(item)
+
+
+def _redact_item(item: ImportResult) -> ImportResult:
+    notes = Counter[str]()
+    for reason, number in item.notes.items():
+        notes[_redact_reason(reason[:_LONGEST_REASON])] += number
+    problem = redact_text(item.problem) if item.problem else ""
+    return item._replace(problem=problem, notes=notes)
+
+
+@lru_cache(1_000)
+def _redact_reason(reason: str) -> str:
+    """Most records have the same few reasons."""
+    return redact_text(reason)
 
 
 def open_recordings(recipe: CollectRecipe) -> Recordings:
@@ -89,7 +105,8 @@ def import_trajectories(
             f"{redact(source)} was changed while it was read; let it rest and try again"
         )
     if not manifest.chunks:
-        raise InputError(_describe_empty(redact(source), recordings.form, out))
+        num = manifest.num_quarantined
+        raise InputError(_describe_empty(redact(source), recordings.form, num, out))
     manifest.write(out / MANIFEST)
     forget_state(out)
     return manifest.digest
@@ -170,12 +187,13 @@ class _Tally:
 
     def add(self, file: SourceFile, item: ImportResult) -> bool:
         """Takes in what became of one record; true where all that was taken in is written now."""
-        self._notes.update(item.notes)
+        for reason, number in item.notes.items():
+            count_reason(self._notes, reason, number)
         trajectory = item.trajectory
         if trajectory is None:
             record = QuarantinedRecord(file=file.name, place=item.place, problem=item.problem)
             print(record.model_dump_json(), file=self._quarantine)
-            count_reason(self._quarantined, record)
+            count_reason(self._quarantined, record.reason)
         elif not trajectory.turns:
             self._notes[NO_TURN] += 1
         else:
@@ -232,10 +250,9 @@ def _num_characters(trajectory: Trajectory) -> int:
     return sum(len(turn.action) + len(turn.observation) for turn in trajectory.turns)
 
 
-def _describe_empty(source: str, form: str, out: Path) -> str:
+def _describe_empty(source: str, form: str, num: int, out: Path) -> str:
     with (out / QUARANTINE).open(encoding="utf-8", newline="\n") as lines:
         first_line = lines.readline()
-        num = 1 + sum(1 for _ in lines)
     if not first_line:
         return f"{source} holds no episode of the form {form}; name another source or form"
     first = QuarantinedRecord.model_validate_json(first_line)

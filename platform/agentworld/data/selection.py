@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentworld.data.benchmarks import benchmark_texts
-from agentworld.data.filters import COPY
+from agentworld.data.contents import COPY, are_copies
 from agentworld.data.leaks import (
     MatchJob,
     RareGrams,
@@ -49,7 +49,8 @@ def select(jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Worker
     `benchmarks` are addresses; the jobs' recipe has the digests of their content.
     """
     recipe, rows = jobs[0].recipe, _Rows(jobs)
-    removed = Counter({COPY: rows.drop(_is_copy(rows.column("contents")[rows.order]), rows.order)})
+    copies = are_copies(rows.column("contents")[rows.order])
+    removed = Counter({COPY: rows.drop(copies, rows.order)})
     if recipe.near_duplicates is not None:
         order = rows.order[rows.stays[rows.order]]
         is_near = near_duplicates(rows.column("signatures")[order], recipe.near_duplicates)
@@ -81,13 +82,6 @@ class _Rows:
         """Takes out the rows with these numbers that a mask marks, and counts them."""
         self.stays[numbers[mask]] = False
         return int(mask.sum())
-
-
-def _is_copy(contents: Hashes) -> Mask:
-    _, first_places = np.unique(contents, return_index=True)
-    is_copy = np.ones(len(contents), np.bool_)
-    is_copy[first_places] = False
-    return is_copy
 
 
 def _held_out(rows: _Rows) -> Iterator[Hashes]:

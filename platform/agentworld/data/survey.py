@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from agentworld.data.contents import content_key
-from agentworld.data.filters import TrajectoryFilter
+from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
 from agentworld.data.n_grams import Hashes, hash_words, n_grams, text_of
 from agentworld.data.near_duplicates import Signatures, sign
 from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.base import Digest, digest_bytes, digest_json
 from agentworld.records.file import write_whole
-from agentworld.records.trajectory import Trajectory
 from agentworld.storage.batches import Batch, read_batch
 
 WORDS_PER_GRAM = 13
@@ -65,13 +64,8 @@ def survey(job: SurveyJob) -> Counter[str]:
     """Writes a batch's survey, unless it is there; returns what the filters removed."""
     if not job.path.is_file():
         trajectory_filter = TrajectoryFilter(job.recipe.min_turns)
-        trajectories, digests = [], []
-        for read_trajectory in read_batch(job.batch):
-            trajectory = trajectory_filter.shorten(read_trajectory)
-            if trajectory is not None:
-                trajectories.append(trajectory)
-                digests.append(read_trajectory.digest)
-        result = _survey_of(job.recipe, trajectories, digests)
+        filtered = list(trajectory_filter.apply(read_batch(job.batch)))
+        result = _survey_of(job.recipe, filtered)
         removed = json.dumps(trajectory_filter.removed)
         file = io.BytesIO()
         np.savez(file, removed=np.array(removed), **result._asdict())
@@ -93,9 +87,9 @@ def grams_of(path: Path, rows: Iterable[int]) -> Iterator[Hashes]:
     return (grams[ends[row - 1] if row else 0 : ends[row]] for row in rows)
 
 
-def _survey_of(
-    recipe: PrepareRecipe, trajectories: list[Trajectory], digests: list[Digest]
-) -> Survey:
+def _survey_of(recipe: PrepareRecipe, filtered: list[FilteredTrajectory]) -> Survey:
+    digests = [item.digest for item in filtered]
+    trajectories = [item.trajectory for item in filtered]
     dedup, leaks = recipe.near_duplicates is not None, recipe.leaks is not None
     words = hash_words(
         [text_of(trajectory.turns) if dedup or leaks else "" for trajectory in trajectories]

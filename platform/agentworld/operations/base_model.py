@@ -10,14 +10,16 @@ A training depends on the digest over all files, not on the base's name.
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.errors import InputError
-from agentworld.operations.registry import registered_model
+from agentworld.operations.registry import can_have_registry, registered_model, world_model_of
 from agentworld.records.base import Digest
-from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
+from agentworld.runner.folders import CHECKPOINT
 from agentworld.storage.bases import BaseSource, BaseStore
 from agentworld.storage.remote_model import RemoteModel
 
@@ -35,23 +37,42 @@ class Base(NamedTuple):
     """Without what is secret; null for a folder, which is read where it is."""
     folder: Callable[[], Path]
     """Its files; raises StoreError where those that were fetched were changed since."""
+    checkpoint: Checkpoint | None
+    """What made it, where that was a training of this project; null where nobody knows."""
 
 
 def find_base(base: str, store: Path) -> Base:
     """Fetches what is not in the store yet; raises InputError for what names no model, and
-    StoreError where it cannot be had.
+    StoreError where it cannot be had, or the registry does not answer.
     """
     if source := _source_of(base, store):
         bases = BaseStore(store)
         digest = bases.digest_of(source)
-        return Base(digest, source.address, partial(bases.folder_of, digest))
+        checkpoint = _registered(digest, store)
+        return Base(digest, source.address, partial(bases.folder_of, digest), checkpoint)
     folder = Path(base)
     if not folder.is_dir() and (parts := _UNPINNED.fullmatch(base)):
         raise InputError(
             f"there is no folder {base}, and a hub's model may change under its name; pin one as"
             f" {parts[1]}@{_COMMIT}"
         )
-    return Base(ArtifactManifest.of(folder).digest, None, lambda: folder)
+    digest = ArtifactManifest.of(folder).digest
+    checkpoint = _beside(folder, digest) or _registered(digest, store)
+    return Base(digest, None, lambda: folder, checkpoint)
+
+
+def _beside(folder: Path, artifact: Digest) -> Checkpoint | None:
+    """The record of the stage whose folder these files are in, where it is of them."""
+    with suppress(InputError):  # it may be a file of somebody else's
+        checkpoint = Checkpoint.read(folder.resolve().with_name(CHECKPOINT))
+        return checkpoint if checkpoint.artifact == artifact else None
+    return None
+
+
+def _registered(artifact: Digest, store: Path) -> Checkpoint | None:
+    """The last stage of the world model that these files are registered as."""
+    world_model = world_model_of(artifact, store) if can_have_registry(store) else None
+    return world_model.stages[-1] if world_model else None
 
 
 def _source_of(base: str, store: Path) -> BaseSource | None:

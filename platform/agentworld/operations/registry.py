@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agentworld.errors import InputError, NotFound
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.base import Registry, WorldModel
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
 from agentworld.storage.address import redact
@@ -60,6 +61,38 @@ def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "Mlflo
     )
 
 
+def existing_registry(store: Path) -> Registry | None:
+    """The registry of a store's versions; null where nothing was ever registered.
+
+    Raises InputError and StoreError.
+    """
+    try:
+        check_store(store)
+    except NotFound:
+        return None
+    return open_registry(store)
+
+
+def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
+    """A version that weights were registered as; null where they never were.
+
+    A version that cannot be read hides no other. Raises EvidenceError where none can be read, and
+    StoreError.
+    """
+    registry = existing_registry(store)
+    if registry is None:
+        return None
+    unreadable: EvidenceError | None = None
+    for version in registry.world_models_of(artifact):
+        try:
+            return registry.world_model(version)
+        except EvidenceError as error:
+            unreadable = error
+    if unreadable:
+        raise unreadable
+    return None
+
+
 def registered_model(store: Path, name: str, version: int) -> "MlflowModel":
     """A version of the registry, whoever registered it; raises InputError and StoreError."""
     from agentworld.lineage.mlflow_model import MlflowModel
@@ -87,6 +120,13 @@ def check_store(store: Path) -> None:
     _check_configured(settings, store)
     if not settings.mlflow_tracking_uri and not _registry_file(store).is_file():
         raise NotFound(f"{store} holds no registry; run `agentworld demo` or name another store")
+
+
+def can_have_registry(store: Path) -> bool:
+    """False for a bucket where the environment names no registry."""
+    return bool(from_environment(RegistrySettings).mlflow_tracking_uri) or not copy_of(
+        store.resolve()
+    )
 
 
 def _check_configured(settings: RegistrySettings, store: Path) -> None:

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from agentworld.audit.read.sources import world_models_of
 from agentworld.client.simulator import SimulatorClient
-from agentworld.errors import EvidenceError, InputError, NotFound, SimulatorError
-from agentworld.lineage.base import Registry, WorldModel
+from agentworld.errors import InputError, NotFound, SimulatorError
+from agentworld.lineage.base import Registry
 from agentworld.operations.ledger import existing_ledger, open_ledger
-from agentworld.operations.registry import check_store, open_registry
+from agentworld.operations.registry import existing_registry
 from agentworld.operations.serving import deployed_service
 from agentworld.recipes import Recipe
 from agentworld.records.alias import AliasChange, AliasMove
@@ -127,29 +127,9 @@ def resolve_simulator(name: str, store: Path) -> PinnedSimulator:
         raise NotFound(f"{problem} {place}, and {error}") from error
 
 
-def world_model_of(simulator: PinnedSimulator, store: Path) -> WorldModel | None:
-    """A version that its weights were registered as; null where they never were.
-
-    A version that cannot be read hides no other. Raises EvidenceError where none can be read, and
-    StoreError.
-    """
-    registry = _registry(store)
-    if registry is None:
-        return None
-    unreadable: EvidenceError | None = None
-    for version in world_models_of(simulator.manifest, registry):
-        try:
-            return registry.world_model(version)
-        except EvidenceError as error:
-            unreadable = error
-    if unreadable:
-        raise unreadable
-    return None
-
-
 def summaries(store: Path) -> list[SimulatorSummary]:
     """All simulators of a store."""
-    meanings, registry = _meanings(store), _registry(store)
+    meanings, registry = _meanings(store), existing_registry(store)
     simulators = SimulatorStore(store).all()
     return [
         SimulatorSummary(**_summary_fields(simulator, meanings, registry))
@@ -160,7 +140,7 @@ def summaries(store: Path) -> list[SimulatorSummary]:
 def sheet(simulator: PinnedSimulator, store: Path) -> SimulatorSheet:
     """All that is known of one simulator."""
     return SimulatorSheet(
-        **_summary_fields(simulator, _meanings(store), _registry(store)),
+        **_summary_fields(simulator, _meanings(store), existing_registry(store)),
         folder=str(simulator.folder),
         reports=tuple(simulator.reports),
         manifest=simulator.manifest,
@@ -243,14 +223,6 @@ async def _meaning_at(client: SimulatorClient, alias: str) -> Digest | None:
         return None
     finally:
         await client.close()
-
-
-def _registry(store: Path) -> Registry | None:
-    try:
-        check_store(store)
-    except NotFound:
-        return None
-    return open_registry(store)
 
 
 def _summary_fields(

@@ -14,6 +14,8 @@ _MOST_AT_ONCE = 8
 """Files that are read beside each other: one for each processor, or a store that is far away."""
 
 Stage = Literal["cpt", "sft", "rl", "imitation", "agent"]
+WORLD_STAGES: tuple[Stage, ...] = ("cpt", "sft", "rl")
+"""Of a world model, in their order."""
 
 BESIDE = (".cache", ".git", ".gitattributes", ".github", ".gitignore", "model.sig")
 """What no model is made of: the bookkeeping of git and of `hf download`, and a signature over

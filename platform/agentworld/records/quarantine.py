@@ -26,10 +26,13 @@ class QuarantinedRecord(Record):
     @property
     def reason(self) -> str:
         """The problem without what makes it that of one record: its value and its numbers."""
-        return _NUMBER.sub("N", _VALUE.sub("", self.problem))[:_MOST_LETTERS]
+        return _NUMBER.sub("N", _VALUE.sub("", self.problem))
 
 
-def count_reason(counts: Counter[str], record: QuarantinedRecord) -> None:
-    """Adds a record to the counts of reasons, of which hostile records may have no end."""
-    reason = record.reason
-    counts[reason if reason in counts or len(counts) < _MOST_REASONS else OTHER] += 1
+def count_reason(counts: Counter[str], reason: str, number: int = 1) -> None:
+    """Adds to the counts of reasons, of which hostile records may have no end, each of any length.
+
+    What is no Unicode in a reason is escaped.
+    """
+    short = reason[:_MOST_LETTERS].encode("utf-8", "backslashreplace").decode()
+    counts[short if short in counts or len(counts) < _MOST_REASONS else OTHER] += number

@@ -1,18 +1,24 @@
 """A policy imitates explorers, from the weights of the simulator that it will act in."""
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
+from agentworld.data.redaction import redact_trajectories
 from agentworld.domains.live import no_environment
 from agentworld.errors import InputError
-from agentworld.operations.simulators import resolve_simulator, world_model_of
-from agentworld.records.base import Digest
+from agentworld.operations.registry import world_model_of
+from agentworld.operations.simulators import resolve_simulator
+from agentworld.records.base import Digest, digest_json
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import OnProgress
+from agentworld.records.trajectory import Trajectory
 from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, reuse_or_train
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import fetch
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.start import check_rates
+from agentworld.storage.trajectories import read_trajectories
 from agentworld.train.parent import Parent
 
 
@@ -30,16 +36,16 @@ def plan(task: Task) -> Plan:
             f"{pinned.digest} is the world of an endpoint, which has no weights that an agent could"
             " start from; name a simulator that was pinned"
         )
-    world_model = world_model_of(pinned, task.store)
+    world_model = world_model_of(pinned.manifest.artifact, task.store)
     if world_model is None:
         raise InputError(
             f"no registered version stands for the weights of {pinned.digest}, so that no agent of"
             " it could be followed back to its data; name a simulator of a registered world model"
         )
-    from_scratch = world_model.stages[-1].from_scratch
-    check_rates("agent.imitation", settings.agent.imitation, from_scratch=from_scratch)
+    last = world_model.stages[-1]
+    check_rates("agent.imitation", settings.agent.imitation, from_scratch=last.from_scratch)
     # Here and not only where the agent learns by it, which is hours later.
-    check_rates("agent.rl", settings.agent.rl, from_scratch=from_scratch)
+    check_rates("agent.rl", settings.agent.rl, from_scratch=last.from_scratch)
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
@@ -47,12 +53,20 @@ def plan(task: Task) -> Plan:
         SelectedSimulator(simulator=pinned.digest).write(out / SELECTED_SIMULATOR)
 
         def train() -> Checkpoint:
-            parent = Parent(fetch(pinned.model), from_scratch=from_scratch)
-            return imitation.run(
-                settings.agent, task.folders["collected"], parent, out, on_progress
-            )
+            parent = Parent(fetch(pinned.model), checkpoint=last)
+            return imitation.run(settings.agent, _episodes(task), parent, out, on_progress)
 
         with no_environment():
             return reuse_or_train(out, train).artifact
 
-    return Plan(work, {"simulator": pinned.digest})
+    redact = digest_json(settings.prepare.redact)
+    return Plan(work, {"simulator": pinned.digest, "redact": redact})
+
+
+def _episodes(task: Task) -> Iterable[Trajectory]:
+    """What was collected, without secrets where a data set of it would have none."""
+    trajectories = read_trajectories(task.folders["collected"])
+    if not task.recipe.prepare.redact:
+        return trajectories
+    pairs = ((trajectory.digest, trajectory) for trajectory in trajectories)
+    return (item.trajectory for item in redact_trajectories(pairs, Counter()))

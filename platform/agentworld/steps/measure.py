@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
+from agentworld.data.contents import Contents
 from agentworld.data.explore import collected_domain, explore
 from agentworld.data.filters import TrajectoryFilter
 from agentworld.data.redaction import redact_trajectories
@@ -116,7 +117,9 @@ def _live(measurement: _Measurement) -> list[Sample]:
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
-    passed = TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path))
+    filtered = TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path))
+    contents = Contents()
+    passed = (item for item in filtered if contents.add(item.trajectory))
     trajectories = list(redact_trajectories(passed, Counter()) if recipe.prepare.redact else passed)
     if not trajectories:
         raise InputError(

@@ -31,9 +31,9 @@ class Start(NamedTuple):
     inputs: Mapping[str, Digest]
     """What the step reads of it beside its parent."""
     from_scratch: bool = False
-    """Whether training begins with random weights, here or in a stage before.
+    """Whether training begins with random weights, here or in a training before.
 
-    False for a base, of which nobody knows.
+    False for a base from elsewhere, of which nobody knows.
     """
 
 
@@ -48,14 +48,21 @@ def start_of(task: Task) -> Start:
     find: Callable[[str, Path], Base] = import_module(_BASES).find_base
     base, template = find(model.base, task.store), _template_of(model)
     inputs = {"base": base.digest}
+    if base.checkpoint is not None:  # the result's record is made of it
+        inputs["base_checkpoint"] = base.checkpoint.digest
     if template is not None:
         inputs["chat_template"] = digest_bytes(template.encode())
-    return Start(lambda: Parent(base.folder(), base.address, template), inputs)
+    from_scratch = base.checkpoint is not None and base.checkpoint.from_scratch
+
+    def parent_of_base() -> Parent:
+        return Parent(base.folder(), base.address, template, base.checkpoint)
+
+    return Start(parent_of_base, inputs, from_scratch)
 
 
 def parent_of(folder: Path) -> Parent:
     """The model of a finished stage."""
-    return Parent(model_of(folder), from_scratch=checkpoint_of(folder).from_scratch)
+    return Parent(model_of(folder), checkpoint=checkpoint_of(folder))
 
 
 def check_rates(part: str, recipe: NextTokenRecipe | GroupRlRecipe, *, from_scratch: bool) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import io
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import accumulate
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 import fsspec
 
-from agentworld.errors import InputError
+from agentworld.errors import AgentworldError, InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import open_regular
@@ -33,6 +34,8 @@ _BESIDE = re.compile(
 )
 """What lies beside recordings and is none."""
 _PIECE_BYTES = 1 << 20
+_MOST_OF_ERROR = 300
+_DIGITS_OF_NAME = 12
 _LOCAL = "file://"
 _WEB = ("http://", "https://")
 _LINES = Kinds[Callable[[str], Iterator[bytes]]](
@@ -129,16 +132,18 @@ class SourceFile(NamedTuple):
 
 @contextmanager
 def _client_errors() -> Iterator[None]:
-    """Raises OSError for an error of aiohttp, and shows no secret of an address."""
+    """Raises OSError for every error of a client, and shows no secret of an address."""
     try:
         yield
-    except Exception as error:
-        message = redact(str(error))
-        # Most of them are no OSError, and to import their class takes a fifth of a second.
-        is_of_client = type(error).__module__.startswith("aiohttp.")
-        if is_of_client or (isinstance(error, OSError) and message != str(error)):
-            raise OSError(message) from None
+    except (AgentworldError, MemoryError):
         raise
+    except OSError as error:
+        if (message := redact(str(error))) == str(error):
+            raise
+        raise OSError(message) from None
+    except Exception as error:  # noqa: BLE001 - botocore, google.auth, azure have errors of their own
+        words = " ".join(redact(str(error)).split())
+        raise OSError(words[:_MOST_OF_ERROR] or type(error).__name__) from None
 
 
 class _Stream(io.RawIOBase):
@@ -225,17 +230,17 @@ def files_of(source: str) -> list[SourceFile]:
     if _kind_of(source):
         return [SourceFile(source, source)]
     try:
-        filesystem, path = fsspec.core.url_to_fs(source)
         with _client_errors():
+            filesystem, path = fsspec.core.url_to_fs(source)
             # A web server also answers for a folder as for a file.
             if not source.endswith("/") and filesystem.isfile(path):
                 sizes = {path: filesystem.size(path)}
             else:
                 details = filesystem.find(path, detail=True)
                 sizes = {name: details[name].get("size") for name in sorted(details)}
-        paths = [*sizes]
-        addresses = [filesystem.unstrip_protocol(path) for path in paths]
-    except (OSError, ValueError, ImportError) as error:
+            paths = [*sizes]
+            addresses = [filesystem.unstrip_protocol(path) for path in paths]
+    except OSError as error:
         problem = redact(f"cannot read {source}: {error}; check the address")
         raise InputError(problem) from error
     is_web = source.startswith(_WEB)
@@ -251,7 +256,23 @@ def files_of(source: str) -> list[SourceFile]:
     if not recordings:
         problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
         raise InputError(problem)
-    return recordings
+    return sorted(_distinct(recordings), key=lambda file: file.name)
+
+
+def _distinct(files: Sequence[SourceFile]) -> Iterator[SourceFile]:
+    """The same files, each with a name of its own: those that differ in a secret alone are read,
+    and have the start of their content's digest in their names. A signature may be another one
+    tomorrow, and its digest could be guessed.
+    """
+    names, copies = Counter(file.name for file in files), Counter[str]()
+    for file in files:
+        name = file.name
+        if names[name] > 1:
+            digest = _digest(file).removeprefix("sha256:")
+            name += f"{'&' if '?' in name else '?'}content={digest[:_DIGITS_OF_NAME]}"
+            copies[name] += 1
+            name += f"-{copies[name]}" if copies[name] > 1 else ""
+        yield file._replace(name=name)
 
 
 def _kind_of(address: str) -> str:

@@ -9,7 +9,6 @@ from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import OnProgress
 from agentworld.records.trajectory import Trajectory
 from agentworld.rendering.messages import agent_messages
-from agentworld.storage.trajectories import read_trajectories
 from agentworld.train.encode import Conversation, encode, fit
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
@@ -18,11 +17,15 @@ from agentworld.train.trainer import train_rows
 
 
 def run(
-    recipe: AgentRecipe, trajectories: Path, parent: Parent, out: Path, on_progress: OnProgress
+    recipe: AgentRecipe,
+    trajectories: Iterable[Trajectory],
+    parent: Parent,
+    out: Path,
+    on_progress: OnProgress,
 ) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
     language_model = load_model(parent)
-    conversations = _conversations(read_trajectories(trajectories), recipe.imitation_episodes)
+    conversations = _conversations(trajectories, recipe.imitation_episodes)
     rows = fit(encode(language_model.tokenizer, conversations), recipe.imitation.sequence_tokens)
     metrics = train_rows(language_model, recipe.imitation, rows, out, on_progress)
     return save_checkpoint(

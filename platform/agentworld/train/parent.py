@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from agentworld.records.checkpoint import Checkpoint
+
 
 class Parent(NamedTuple):
     """A model's folder."""
@@ -12,5 +14,10 @@ class Parent(NamedTuple):
     """Where a base model was fetched from; null for a folder and for a stage of ours."""
     chat_template: str | None = None
     """Takes the place of the model's own."""
-    from_scratch: bool = False
-    """Whether its first stage began with random weights."""
+    checkpoint: Checkpoint | None = None
+    """What made it, where that was a training of this project; null where nobody knows."""
+
+    @property
+    def from_scratch(self) -> bool:
+        """Whether its first stage is known to have begun with random weights."""
+        return self.checkpoint is not None and self.checkpoint.from_scratch

@@ -66,9 +66,8 @@ def save_checkpoint(
 def _domains(parent: Parent | None, dataset: DataSet | None) -> tuple[str, ...]:
     """Of the data, and of the checkpoint that training started from, where it is one of ours."""
     names = set(dataset.domains) if dataset else set()
-    record = parent.folder.with_name(RECORD) if parent else None
-    if record and record.is_file():
-        names |= set(Checkpoint.read(record).domains)
+    if parent and parent.checkpoint:
+        names |= set(parent.checkpoint.domains)
     return tuple(sorted(names))
 
 

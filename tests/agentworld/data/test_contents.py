@@ -1,7 +1,11 @@
 import random
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agentworld.data import contents
-from agentworld.data.contents import Contents
+from agentworld.data.contents import Contents, are_copies
 from agentworld.records.trajectory import Turn
 from make import records
 
@@ -28,6 +32,13 @@ def test_a_copy_has_the_same_turns_whoever_wrote_it_down():
     assert mine.add(episode.model_copy(update={"initial_state": "another"}))
     assert mine.add(episode.model_copy(update={"domain": "text"}))
     assert mine.add(episode.model_copy(update={"turns": episode.turns[:1]}))
+
+
+@given(st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1)))
+def test_of_many_at_once_the_same_are_copies_as_of_one_after_another(keys):
+    contents = Contents()
+    copies = [not contents.add_key(key) for key in keys]
+    assert are_copies(np.array(keys, np.uint64)).tolist() == copies
 
 
 def test_texts_do_not_run_together():

@@ -46,26 +46,10 @@ def test_what_is_no_retry_of_an_unknown_command_stays(turns):
     assert not removed
 
 
-def test_a_second_copy_is_dropped_whatever_its_seed():
-    kept, removed = passed(records.trajectory(seed=1), records.trajectory(seed=2))
-    assert [each.trajectory.seed for each in kept] == [1]
-    assert removed == {"duplicate trajectory": 1}
-
-
-def test_the_same_turns_from_another_start_are_no_copy():
-    kept, _ = passed(records.trajectory(), records.trajectory(initial_state="rimo.txt: tane"))
-    assert len(kept) == 2
-
-
 def test_the_digest_is_of_the_trajectory_as_it_was_recorded():
     recorded = records.trajectory(LS, ("", "[0] ~"), ("pwd", "/"))
     ((digest, _),), _ = passed(recorded)
     assert digest == recorded.digest
-
-
-def test_the_same_turns_in_another_domain_are_no_copy():
-    kept, _ = passed(records.trajectory(), records.trajectory(domain="text"))
-    assert [each.trajectory.domain for each in kept] == ["shell", "text"]
 
 
 def test_a_log_keeps_every_turn_with_an_action_but_failures_that_are_tried_again():

@@ -102,7 +102,7 @@ def test_copies_and_records_without_a_turn_are_counted(tmp_path):
     log(tmp_path, records.trajectory(), records.trajectory(seed=1), empty)
     taken_in(tmp_path)
     notes = read_collected(tmp_path / "out").notes
-    assert notes == {"copy of another episode": 1, "record without a turn": 1}
+    assert notes == {"duplicate trajectory": 1, "record without a turn": 1}
 
 
 def test_the_trials_of_a_task_are_held_out_together(tmp_path):
@@ -228,11 +228,32 @@ def test_reasons_of_the_quarantine_are_counted_without_values_and_numbers(tmp_pa
     assert not any("x1" in reason for reason in collected.quarantined)
 
 
+def test_notes_show_no_secret_and_end_and_are_unicode(tmp_path):
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    kinds = [secret, "k" * 1_000_000, "\ud800", *(f"kind {number}" for number in range(200))]
+    parts = [{"type": kind} for kind in kinds]
+    call = {"type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "go"}, *parts]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "nothing"},
+    ]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/a.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    assert len(taken_in(tmp_path, RECIPE.model_copy(update={"format": "messages"}))) == 1
+    notes = read_collected(tmp_path / "out").notes
+    assert sum(notes.values()) == len(kinds) + 1  # and the words of the user
+    assert notes["part: [REDACTED:github-token:1]"] == 1
+    assert notes["part: \\ud800"] == 1
+    assert notes[OTHER] > 90
+    assert max(map(len, notes)) == 120
+
+
 def test_reasons_without_end_are_counted_together():
     counts = Counter()
     for number in range(300):
         name = "".join(chr(97 + int(digit)) for digit in str(number))
-        count_reason(counts, QuarantinedRecord(file="f", place="", problem=f"{name}: wrong"))
+        count_reason(counts, QuarantinedRecord(file="f", place="", problem=f"{name}: wrong").reason)
     assert len(counts) == 101
     assert counts[OTHER] == 200
     assert counts.total() == 300

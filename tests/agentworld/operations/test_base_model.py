@@ -68,7 +68,19 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_folder_is_read_where_it_is(store, model, digest):
     base = find_base(str(model), store)
     assert (base.digest, base.address, base.folder()) == (digest, None, model)
+    assert base.checkpoint is None
     assert not store.exists()
+
+
+def test_the_folder_of_a_stage_is_known_by_the_record_beside_it(store, model, digest):
+    record = model.with_name("checkpoint.json")
+    record.write_text("of another program")
+    assert find_base(str(model), store).checkpoint is None
+    checkpoint = records.checkpoint("cpt", artifact=digest, from_scratch=True)
+    checkpoint.write(record)
+    assert find_base(str(model), store).checkpoint == checkpoint
+    (model / "config.json").write_text("[]")  # the weights are others now
+    assert find_base(str(model), store).checkpoint is None
 
 
 def test_an_address_is_fetched_once_under_the_digest_that_a_folder_has(
@@ -229,6 +241,8 @@ class TestRegistered:
             found = find_base(base, store)
             assert (found.digest, found.address) == (digest, "models:/agentworld-text/1")
             assert files(found.folder()) == files(model)
+            assert found.checkpoint == checkpoint
+        assert find_base(str(model), store).checkpoint == checkpoint
 
     def test_so_is_a_version_that_others_registered(self, store, model, digest):
         import mlflow

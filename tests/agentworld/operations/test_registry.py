@@ -1,9 +1,15 @@
 import pytest
 
 from agentworld.engine.process import LOOPBACK, free_port
-from agentworld.errors import InputError, NotFound, StoreError
+from agentworld.errors import EvidenceError, InputError, NotFound, StoreError
 from agentworld.lineage.base import WorldModel
-from agentworld.operations.registry import check_store, open_registry, registry_digest
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.operations.registry import (
+    check_store,
+    open_registry,
+    registry_digest,
+    world_model_of,
+)
 from machines.mlflow_server import serving
 from make import records
 
@@ -30,6 +36,30 @@ def test_a_registry_that_is_down_is_waited_for_as_long_as_who_asks_has_patience(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{free_port()}")
     with pytest.raises(StoreError, match="gave no answer in 0 s"):
         open_registry(tmp_path, max_patience_seconds=0).versions()
+
+
+def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_path, monkeypatch):
+    weights = records.digest("weights")
+    stages = (records.checkpoint("rl", artifact=weights),)
+    what = WorldModel(stages=stages, report=records.digest("report"))
+
+    class Garbled(MemoryRegistry):
+        unreadable = ("shell",)
+
+        def world_model(self, ref):
+            if ref.name in self.unreadable:
+                raise EvidenceError(f"{ref} is garbled")
+            return super().world_model(ref)
+
+    registry = Garbled()
+    for name in ("shell", "world"):
+        registry.register_world_model(name, what, tmp_path / "model")
+    monkeypatch.setattr("agentworld.operations.registry.check_store", lambda store: None)
+    monkeypatch.setattr("agentworld.operations.registry.open_registry", lambda store: registry)
+    assert world_model_of(weights, tmp_path) == what
+    registry.unreadable = ("shell", "world")
+    with pytest.raises(EvidenceError, match="world@1 is garbled"):
+        world_model_of(weights, tmp_path)
 
 
 @pytest.mark.waits

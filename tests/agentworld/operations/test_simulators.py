@@ -7,10 +7,10 @@ import make.access
 import make.many
 import make.service
 from agentworld.audit.checks.alias_history import alias_problems
-from agentworld.errors import EvidenceError, InputError, NotFound, SimulatorError
+from agentworld.errors import InputError, NotFound, SimulatorError
 from agentworld.lineage.base import WorldModel
-from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence, open_ledger
+from agentworld.operations.registry import world_model_of
 from agentworld.operations.simulators import (
     alias_history,
     find,
@@ -18,7 +18,6 @@ from agentworld.operations.simulators import (
     set_alias,
     sheet,
     summaries,
-    world_model_of,
 )
 from agentworld.records.base import Digest
 from make import records
@@ -102,30 +101,6 @@ def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):
     assert [told[each.digest].verifiable for each in (ours, theirs)] == [True, False]
 
 
-def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_path, monkeypatch):
-    simulator = records.pinned(tmp_path)
-    stages = (records.checkpoint("rl", artifact=simulator.manifest.artifact),)
-    what = WorldModel(stages=stages, report=records.digest("report"))
-
-    class Garbled(MemoryRegistry):
-        unreadable = ("shell",)
-
-        def world_model(self, ref):
-            if ref.name in self.unreadable:
-                raise EvidenceError(f"{ref} is garbled")
-            return super().world_model(ref)
-
-    registry = Garbled()
-    for name in ("shell", "world"):
-        registry.register_world_model(name, what, tmp_path / "model")
-    monkeypatch.setattr("agentworld.operations.simulators.check_store", lambda store: None)
-    monkeypatch.setattr("agentworld.operations.simulators.open_registry", lambda store: registry)
-    assert world_model_of(simulator, tmp_path) == what
-    registry.unreadable = ("shell", "world")
-    with pytest.raises(EvidenceError, match="world@1 is garbled"):
-        world_model_of(simulator, tmp_path)
-
-
 @pytest.mark.waits
 def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
     from agentworld.operations.registry import open_registry
@@ -138,9 +113,8 @@ def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
     (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
     open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
     assert sheet(simulator, tmp_path).world_model == "shell@1"
-    assert world_model_of(simulator, tmp_path) == what
-    other = records.pinned(tmp_path, artifact=records.digest("never registered"))
-    assert world_model_of(other, tmp_path) is None
+    assert world_model_of(simulator.manifest.artifact, tmp_path) == what
+    assert world_model_of(records.digest("never registered"), tmp_path) is None
 
 
 @pytest.fixture

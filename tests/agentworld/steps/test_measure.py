@@ -185,16 +185,15 @@ PLACEHOLDER = "[REDACTED:aws-access-key:1]"
 
 
 @pytest.mark.parametrize(("redact", "shown"), [(True, PLACEHOLDER), (False, SECRET)])
-def test_a_secret_of_a_live_episode_is_what_it_is_in_the_data_set(night, redact, shown):
+def test_live_episodes_have_no_secrets_and_no_copies_as_a_data_set_has_none(night, redact, shown):
     recipe = yaml.safe_load(Path(night.words[0]).read_text())
     Path(night.words[0]).write_text(yaml.safe_dump(recipe | {"prepare": {"redact": redact}}))
     night.measured()
     (live,) = night.store.glob("steps/measure/*/live.jsonl")
     first, *others = night.live
     turn = first.turns[0].model_copy(update={"action": f"echo {SECRET}", "observation": SECRET})
-    write_trajectories(
-        live, [first.model_copy(update={"turns": (turn, *first.turns[1:])}), *others]
-    )
+    first = first.model_copy(update={"turns": (turn, *first.turns[1:])})
+    write_trajectories(live, [first, *others, others[-1].model_copy(update={"seed": 7})])
     for path in (live.parent / "receipt.json", live.parent / "report.json"):
         path.unlink()
     for path in live.parent.glob("replayed/*.json"):
@@ -205,7 +204,9 @@ def test_a_secret_of_a_live_episode_is_what_it_is_in_the_data_set(night, redact,
         actions.append(messages[-1]["content"])
         return actions[-1].removeprefix("echo ")
 
-    figures = night.measured(echoing).free_running
+    report = night.measured(echoing)
+    figures = report.free_running
+    assert report.num_episodes == 1 + len(others)
     assert f"echo {shown}" in actions
     assert figures.exact_match.mean == pytest.approx(1 / figures.exact_match.num)
 

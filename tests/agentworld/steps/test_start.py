@@ -34,7 +34,7 @@ def base(tmp_path) -> Path:
 def test_a_parent_goes_before_a_base(base, tmp_path):
     parent = records.trained_step(tmp_path, "cpt")
     start = start_of(task(base=str(base), parent=parent))
-    assert start.parent() == Parent(parent / "model")
+    assert start.parent() == Parent(parent / "model", checkpoint=records.checkpoint("cpt"))
     assert (start.inputs, start.from_scratch) == ({}, False)
 
 
@@ -42,6 +42,16 @@ def test_a_base_counts_by_its_content(base):
     start = start_of(task(base=str(base)))
     assert start.parent() == Parent(base)
     assert start.inputs == {"base": ArtifactManifest.of(base).digest}
+
+
+def test_a_base_that_was_trained_from_scratch_here_counts_as_that(base):
+    artifact = ArtifactManifest.of(base).digest
+    checkpoint = records.checkpoint("cpt", artifact=artifact, from_scratch=True)
+    checkpoint.write(base.with_name("checkpoint.json"))
+    start = start_of(task(base=str(base)))
+    assert start.from_scratch
+    assert start.parent().from_scratch
+    assert start.inputs == {"base": artifact, "base_checkpoint": checkpoint.digest}
 
 
 def test_a_chat_template_counts_by_its_text_wherever_that_is(base, tmp_path):

@@ -10,6 +10,7 @@ import fsspec
 import pytest
 
 from agentworld.errors import InputError
+from agentworld.records.base import digest_bytes
 from agentworld.storage.source import Meter, ReadProgress, digest_of, files_of
 
 
@@ -50,8 +51,13 @@ def test_an_address_is_read_as_a_folder_is(tmp_path):
 
 @pytest.fixture
 def web(tmp_path):
-    """A server of the files in a folder; gives where it listens."""
-    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    """A server of the files in a folder, of another for each token; gives where it listens."""
+
+    class ByToken(SimpleHTTPRequestHandler):
+        def translate_path(self, path):
+            return super().translate_path(path.replace("?token=", "-"))
+
+    handler = partial(ByToken, directory=tmp_path)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -80,6 +86,25 @@ def test_files_of_a_folder_on_the_web_that_differ_in_their_query_are_two(tmp_pat
     for file in files:
         with file.open() as stream:
             assert stream.read() == b"1\n"
+
+
+def test_files_on_the_web_that_differ_in_a_secret_alone_keep_names_of_their_own(tmp_path, web):
+    def digest_with(**contents):
+        for token, content in contents.items():
+            (tmp_path / f"a.jsonl-{token}").write_text(content)
+        links = (f"http://{web}/a.jsonl?token={token}" for token in contents)
+        (tmp_path / "index.html").write_text("".join(f'<a href="{each}">a</a>' for each in links))
+        return digest_of(f"http://{web}/")
+
+    digest = digest_with(s1="1\n", s2="2\n", s3="2\n")
+    files = files_of(f"http://{web}/")
+    one, two = (digest_bytes(content).removeprefix("sha256:")[:12] for content in (b"1\n", b"2\n"))
+    names = [f"a.jsonl?token=***&content={each}" for each in (one, two, f"{two}-2")]
+    assert [file.name for file in files] == sorted(names)
+    assert {file.suffix for file in files} == {".jsonl"}
+    assert digest_with(s7="2\n", s8="1\n", s9="2\n") == digest
+    assert digest_with(s7="2\n", s8="2\n", s9="2\n") != digest
+    assert digest_with(s7="1\n", s8="2\n") != digest
 
 
 def test_no_message_shows_the_password_of_an_address(web):

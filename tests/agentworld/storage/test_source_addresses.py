@@ -1,11 +1,14 @@
 """Sources that are no file, and files that a server has."""
 
 import io
+import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import fsspec
 import pytest
 
 from agentworld.data.importers.rows import rows_of
@@ -144,3 +147,76 @@ def test_an_address_that_a_server_refuses_is_refused_without_its_signature(answe
         files_of(f"{url}/{SIGNED}")
     assert "cannot read http://127.0.0.1" in str(refused.value)
     assert "s1gned" not in str(refused.value)
+
+
+class Refused(Exception):
+    """As clients of object stores have them, such as google.auth and azure: no OSError."""
+
+
+class Refusing(fsspec.AbstractFileSystem):
+    protocol = "refusing"
+
+    def __init__(self, when="find", **options):
+        super().__init__(**options)
+        self.when = when
+        self.refuse("open")
+
+    def refuse(self, what):
+        if self.when == what:
+            raise Refused("no rights:\n  ask https://me:s3cr3t@cloud for some")
+
+    @staticmethod
+    def _get_kwargs_from_urls(path):
+        return {"when": path.removeprefix("refusing://").partition("/")[0]}
+
+    def isfile(self, *_):
+        self.refuse("find")
+        return True
+
+    def size(self, *_):
+        return 9
+
+    def _open(self, *_, **__):
+        self.refuse("read")
+        return Broken(self) if self.when == "stream" else io.BytesIO(b"{}")
+
+
+class Broken(io.BytesIO):
+    """Refused while it is read."""
+
+    def __init__(self, system):
+        super().__init__(b"{}")
+        self.system = system
+
+    def read(self, *_):
+        self.system.refuse("stream")
+
+
+@pytest.mark.parametrize("when", ["open", "find", "read", "stream"])
+def test_what_a_client_refuses_in_its_own_words_is_one_sentence_without_a_secret(when):
+    fsspec.register_implementation("refusing", Refusing, clobber=True)
+    with pytest.raises(InputError) as refused:
+        digest_of(f"refusing://{when}/a.jsonl")
+    sentence = r"cannot read \S+: no rights: ask https://me:\*\*\*@cloud for some; check the \w+"
+    assert re.fullmatch(sentence, str(refused.value))
+
+
+@pytest.fixture
+def s3_client():
+    """One that remembers nothing, and that nobody after it remembers."""
+    kind = fsspec.get_filesystem_class("s3")
+    kind.clear_instance_cache()
+    yield
+    kind.clear_instance_cache()
+
+
+@pytest.mark.usefixtures("s3_client")
+def test_a_bucket_without_credentials_is_one_sentence(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    sentence = "cannot read s3://logs-of-nobody/a.jsonl: Unable to locate credentials; check"
+    with pytest.raises(InputError, match=sentence):
+        files_of("s3://logs-of-nobody/a.jsonl")

@@ -11,7 +11,7 @@ import pytest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.steps.run import run_by_name
 from agentworld.storage.receipts import read_receipt
-from make import training
+from make import records, training
 
 if TYPE_CHECKING:
     from agentworld.train.model import LanguageModel
@@ -42,3 +42,15 @@ def test_a_base_is_in_the_lineage_by_its_digest_and_where_it_lies_is_nothing_to_
     anew = Path(run_by_name("cpt", *own))
     assert anew != made
     assert Checkpoint.read(anew / "checkpoint.json").parents != (digest,)
+
+
+def test_a_base_that_is_a_stage_of_ours_gives_its_domains_and_its_random_start(
+    language_model: LanguageModel, tmp_path: Path
+) -> None:
+    base = tmp_path / "model"
+    language_model.save(base)
+    known = {"artifact": ArtifactManifest.of(base).digest, "domains": ("text",)}
+    records.checkpoint("cpt", from_scratch=True, **known).write(tmp_path / "checkpoint.json")
+    own = training.training(tmp_path / "store", model={"base": str(base)}, cpt={"epochs": 1})
+    checkpoint = Checkpoint.read(Path(run_by_name("cpt", *own)) / "checkpoint.json")
+    assert (checkpoint.domains, checkpoint.from_scratch) == (("shell", "text"), True)

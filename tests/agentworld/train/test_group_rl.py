@@ -132,7 +132,7 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
     from agentworld.train import agent_rl
 
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
-    start = Parent(parent, from_scratch=True)
+    start = Parent(parent, checkpoint=records.checkpoint("imitation", from_scratch=True))
     made = agent_rl.run(AGENT, start, practice(world), tmp_path / "out", ignore_progress)
     assert made.simulator == records.digest("simulator")
     assert world.num_episodes == 2 * 2 * 2

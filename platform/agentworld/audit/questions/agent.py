@@ -6,6 +6,7 @@ the steps, the store. Links that should agree are compared, and what does not is
 
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
@@ -16,10 +17,11 @@ from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, Sentence, digest_json
-from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.checkpoint import WORLD_STAGES, Checkpoint, Stage
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.receipts import step_that_made
 
 
 class StageLink(Record):
@@ -51,6 +53,8 @@ class BaseLink(Record):
     """Where it was fetched from; null for a folder."""
     world_model: str | None
     """The version that these weights are registered as, whose own base follows."""
+    data: Digest | None = None
+    """What that version was trained on; null where these weights are no version."""
 
 
 class LiveLink(Record):
@@ -144,6 +148,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         ),
         incomplete=(
             *_world_model_problems(manifest, world_model),
+            *_unregistered_bases(bases, sources.store),
             *_validation_problems(live, changed),
         ),
         at=sources.moment,
@@ -168,17 +173,27 @@ def _bases(
     """
     links, versions = list[BaseLink](), {version}
     while world_model:
-        first, version = world_model.stages[0], None
+        first, version, world_model = world_model.stages[0], None, None
         for artifact in first.parents:
             registered = sources.versions(artifact=artifact, kind="world-model")
             version = registered[0].ref if registered else None
-            name = str(version) if version else None
-            links.append(BaseLink(artifact=artifact, address=first.base, world_model=name))
+            world_model = sources.registry.world_model(version) if version else None
+            links.append(_base(artifact, first.base, version, world_model))
         if version in versions:
             return tuple(links), (f"the bases of {version} lead back to {version}",)
         versions.add(version)
-        world_model = sources.registry.world_model(version) if version else None
     return tuple(links), ()
+
+
+def _base(
+    artifact: Digest, address: str | None, version: VersionRef | None, model: WorldModel | None
+) -> BaseLink:
+    return BaseLink(
+        artifact=artifact,
+        address=address,
+        world_model=str(version) if version else None,
+        data=model.stages[-1].data if model else None,
+    )
 
 
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
@@ -223,6 +238,17 @@ def _world_model_problems(
         yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
     elif manifest and world_model is None:
         yield f"no registered world model stands for {manifest.artifact}"
+
+
+def _unregistered_bases(bases: tuple[BaseLink, ...], store: Path) -> Iterator[str]:
+    """Bases that are stages of this store: nothing signed says what they were trained on."""
+    for base in bases:
+        steps = (step_that_made(store, stage, base.artifact) for stage in WORLD_STAGES)
+        if base.world_model is None and any(steps):
+            yield (
+                f"the base {base.artifact} was trained in this store and is no registered world"
+                " model; register it, and the chain goes on to its data"
+            )
 
 
 def _claim_problems(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:

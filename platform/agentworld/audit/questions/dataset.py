@@ -1,6 +1,6 @@
 """What a data set came into: the world models that read it, their simulators, and their agents."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from agentworld.audit.questions.simulator import TrainedAgent, agents_of
@@ -8,12 +8,9 @@ from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, Version
 from agentworld.records.base import Digest, Record
-from agentworld.records.checkpoint import Stage
+from agentworld.records.checkpoint import WORLD_STAGES, Stage
 from agentworld.storage.receipts import finished_steps
 from agentworld.storage.simulators import SimulatorStore
-
-_STAGES: tuple[Stage, ...] = ("cpt", "sft", "rl")
-"""Of a world model, in their order."""
 
 
 class Reader(Record):
@@ -22,6 +19,8 @@ class Reader(Record):
     world_model: str
     artifact: Digest
     stages: tuple[Stage, ...]
+    base: str | None = None
+    """The version that read the data, where this one only started from its weights."""
 
 
 class ServedReader(Record):
@@ -60,25 +59,55 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
 
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
-    """What was prepared here or read by a world model, with those that read it."""
+    """What was digests here or read by a world model, with those that read it, themselves or by a
+    version that they started from.
+    """
     digests = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
-    readers_by_data: dict[Digest, list[Reader]] = {data: [] for data in digests}
-    for version in sources.versions(kind="world-model"):
-        by: dict[Stage, Digest] = {}
-        if "artifact" in version.tags:  # what is garbled is told by `audit verify`
+    readers_by_data: dict[Digest, dict[str, Reader]] = {data: {} for data in digests}
+    # What is garbled is told by `audit verify`.
+    versions = [
+        version for version in sources.versions(kind="world-model") if "artifact" in version.tags
+    ]
+    by_artifact = {version.tags["artifact"]: version for version in reversed(versions)}
+    for version in versions:
+        for origin in _origins(version, by_artifact):
+            by_stage = dict[Stage, Digest]()
             with suppress(EvidenceError, InputError, NotFound):
-                by = data_of(version, sources.registry)
-        for data in dict.fromkeys(by.values()):
-            stages = tuple(stage for stage in by if by[stage] == data)
-            fields = {"world_model": str(version.ref), "artifact": version.tags["artifact"]}
-            readers_by_data.setdefault(data, []).append(Reader(**fields, stages=stages))
-    return {data: tuple(readers) for data, readers in readers_by_data.items()}
+                by_stage = data_of(origin, sources.registry)
+            for data in dict.fromkeys(by_stage.values()):
+                stages = tuple(stage for stage in by_stage if by_stage[stage] == data)
+                reader = Reader(
+                    world_model=str(version.ref),
+                    artifact=version.tags["artifact"],
+                    stages=stages if origin is version else (),
+                    base=None if origin is version else str(origin.ref),
+                )
+                readers_by_data.setdefault(data, {}).setdefault(reader.world_model, reader)
+    return {data: tuple(readers.values()) for data, readers in readers_by_data.items()}
+
+
+def _origins(version: Version, by_artifact: Mapping[Digest, Version]) -> Iterator[Version]:
+    """A version, the one that it started from, and so on."""
+    origin: Version | None = version
+    visited = set[str]()
+    while origin is not None and str(origin.ref) not in visited:
+        yield origin
+        visited.add(str(origin.ref))
+        parents = (by_artifact.get(parent) for parent in _parents_of(origin))
+        origin = next(filter(None, parents), None)
+
+
+def _parents_of(version: Version) -> list[Digest]:
+    """What its first stage started from, as its tags tell."""
+    tags = version.tags
+    first = next((stage for stage in WORLD_STAGES if f"{stage}.artifact" in tags), None)
+    return tags.get(f"{first}.parents", "").split()
 
 
 def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
     """What each stage of a version read: by its tags, or by the record of one without them."""
     tags = version.tags
-    stages = [stage for stage in _STAGES if f"{stage}.artifact" in tags]
+    stages = [stage for stage in WORLD_STAGES if f"{stage}.artifact" in tags]
     if any(f"{stage}.data" not in tags for stage in stages):
         checkpoints = registry.world_model(version.ref).stages
         return {checkpoint.stage: checkpoint.data for checkpoint in checkpoints if checkpoint.data}

@@ -57,14 +57,16 @@ def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(own):
     registry = without_world(own).registry
     older = world(own.data.digest, parents=[BASE])
     (first, last) = older.stages
-    last = last.model_copy(update={"artifact": records.digest("older")})
+    data = records.digest("older data")
+    last = last.model_copy(update={"artifact": records.digest("older"), "data": data})
     older = older.model_copy(update={"stages": (first, last)})
     registry.register_world_model("older", older, own.made.store / "world")
     newer = world(own.data.digest, parents=[last.artifact])
     registry.register_world_model("world", newer, own.made.store / "world")
     bill = checked(bill_of_materials(own.made.ref, own.sources._replace(registry=registry)))
     assert parts_of(bill)[last.artifact]["name"] == "older"
-    assert uses(bill)[last.artifact] == [BASE]
+    assert uses(bill)[last.artifact] == [BASE, data]
+    assert data in parts_of(bill)
 
 
 def test_of_a_data_set_that_was_deleted_only_the_digest_is_known(own):

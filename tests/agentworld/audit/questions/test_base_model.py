@@ -61,10 +61,18 @@ def test_the_chain_of_an_agent_leads_to_the_base_of_its_world(told):
 def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(told):
     told.agent("first", BASE)
     chain = audit_agent(told.agent("second", records.digest("first")), told.sources)
-    assert [(each.artifact, each.world_model) for each in chain.bases] == [
-        (records.digest("first"), "world@1"),
-        (BASE, None),
+    assert [(each.artifact, each.world_model, each.data) for each in chain.bases] == [
+        (records.digest("first"), "world@1", records.digest("data")),
+        (BASE, None, None),
     ]
+
+
+def test_a_base_that_was_trained_here_and_never_registered_leaves_the_chain_incomplete(told):
+    agent = told.agent("w", BASE)
+    sentence = f"the base {BASE} was trained in this store and is no registered world model"
+    assert sentence not in str(audit_agent(agent, told.sources).incomplete)
+    records.trained_step(told.store, "sft", artifact=BASE)
+    assert sentence in str(audit_agent(agent, told.sources).incomplete)
 
 
 def test_a_version_that_is_its_own_base_breaks_the_chain(told):

@@ -4,7 +4,7 @@ import pytest
 
 from agentworld.audit.questions.dataset import audit_dataset
 from agentworld.errors import InputError, NotFound
-from agentworld.lineage.base import Version
+from agentworld.lineage.base import Version, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from make import records
 from make.story import DATA, EARLY_DATA, story
@@ -46,6 +46,25 @@ def test_a_version_without_such_tags_is_answered_for_by_its_record(tmp_path):
     assert [each.stages for each in audit_dataset(EARLY_DATA, told.sources).world_models] == [
         ("cpt",)
     ]
+
+
+def test_data_leads_on_to_what_started_from_a_version_that_read_it(tmp_path):
+    told = story(tmp_path)
+    (first,) = told.sources.versions(kind="world-model")
+    base, own = first.tags["artifact"], records.digest("own data")
+    for name in ("later", "latest"):
+        stage = records.checkpoint("sft", artifact=records.digest(name), parents=[base], data=own)
+        what = WorldModel(stages=(stage,), report=records.digest("report"))
+        told.sources.registry.register_world_model(name, what, tmp_path / "model")
+        base = stage.artifact
+    latest = records.pinned(tmp_path, artifact=base).digest
+    found = audit_dataset(DATA, told.sources)
+    assert [(each.world_model, each.stages, each.base) for each in found.world_models] == [
+        ("later@1", (), "world@1"),
+        ("latest@1", (), "world@1"),
+        ("world@1", ("sft", "rl"), None),
+    ]
+    assert latest in {each.simulator for each in found.simulators}
 
 
 @pytest.mark.parametrize("start", [DATA[:20], DATA[7:20]])

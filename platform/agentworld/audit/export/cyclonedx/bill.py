@@ -79,9 +79,12 @@ def _add_world(inventory: Inventory, chain: AgentChain, sources: Sources) -> Non
 
 
 def _data(chain: AgentChain, agent: Agent) -> Iterator[Digest]:
-    """Every data set of the stages and of the agent, and those that the signed edge names."""
+    """Every data set of the stages, of what they started from and of the agent, and those that the
+    signed edge names.
+    """
     yield from _data_of(agent)
     yield from (stage.data for stage in chain.stages if stage.data)
+    yield from (base.data for base in chain.bases if base.data)
     yield from _claimed_data(chain)
 
 

@@ -123,6 +123,8 @@ def add_bases(inventory: Inventory, chain: AgentChain, sources: Sources) -> None
             ref = VersionRef.parse(link.world_model)
             name, version = ref.name, ref.version
             uses = sources.registry.world_model(ref).stages[0].parents
+        if link.data:
+            uses = (*uses, link.data)
         part = model(name, link.artifact, version=version, externalReferences=_address(link))
         inventory.add(part, uses=uses)
 

@@ -1,0 +1,71 @@
+"""An agent that imitates what was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentworld.domains.live import live_domain
+from agentworld.lineage.base import WorldModel
+from agentworld.operations.registry import open_registry
+from agentworld.recipes import Recipe
+from agentworld.recipes.train import AgentRecipe
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.progress import no_tick
+from agentworld.runner.task import Task
+from agentworld.steps import imitate
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from agentworld.storage.trajectories import write_trajectories
+from make import records, training
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.compute
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def pinned(
+    store: Path, language_model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> PinnedSimulator:
+    """A simulator of a registered world model of two domains."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    language_model.save(tmp_path / "model")
+    artifact = SimulatorStore(store).take_in(tmp_path / "model")
+    stage = records.checkpoint("rl", artifact=artifact.digest, domains=("shell", "text"))
+    what = WorldModel(stages=(stage,), report=records.digest("report"))
+    open_registry(store).register_world_model("world", what, tmp_path / "model")
+    fields = {"artifact": artifact.digest, "files": artifact.files}
+    return SimulatorStore(store).keep(records.manifest(**fields))
+
+
+def test_an_agent_imitates_what_was_recorded_without_its_secrets(
+    store: Path, pinned: PinnedSimulator, tmp_path: Path
+) -> None:
+    def imitated(letter: str, *, redact: bool) -> Digest:
+        folder = tmp_path / f"{letter} {redact}"
+        secret = "ghp_" + f"{letter}B2c3D4e5F6g7" * 3
+        turns = (f"echo {secret} > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~")
+        order = live_domain("shell").task(0, held_out=False)
+        write_trajectories(folder / "a.jsonl", [records.trajectory(*turns, task=order)])
+        agent = AgentRecipe().model_dump()
+        agent["imitation"] |= {**training.TINY, "epochs": 4}
+        fields = {"name": "mine", "agent": agent, "prepare": {"redact": redact}}
+        recipe = Recipe.model_validate(fields)
+        task = Task(recipe, store, {"collected": folder}, {}, {"simulator": pinned.digest})
+        out = folder / "out"
+        out.mkdir()
+        made = imitate.plan(task).work(out, no_tick)
+        assert Checkpoint.read(out / "checkpoint.json").domains == ("shell", "text")
+        return made
+
+    assert imitated("a", redact=True) == imitated("b", redact=True)
+    assert imitated("a", redact=False) != imitated("b", redact=False)
