@@ -206,7 +206,7 @@ def test_the_next_request_is_answered_in_whatever_turn_the_last_one_was_given_up
         num_turns, in_time = 0, True
         async with counted() as (_, url):
             while in_time:
-                engine = connect(url)
+                engine = connect(url, timeout_seconds=20.0)
                 in_time = await give_up(engine, num_turns)
                 assert await say(engine) == "besa", num_turns
                 await engine.close()
