@@ -1,7 +1,6 @@
-"""A Kubeflow Pipelines server, a pipeline that it takes, and steps that follow a cluster's Jobs."""
+"""A Kubeflow Pipelines server, and a pipeline that it takes."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,38 +34,3 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
     compiler.Compiler().compile(one_step, str(path))
     return path
-
-
-@pytest.fixture(scope="module")
-def kubelet(control_plane):
-    """Of the only node."""
-    from fakes import trainer
-
-    with trainer.node(control_plane) as kubelet:
-        yield kubelet
-
-
-@pytest.fixture
-def account(control_plane) -> tuple[str, Path]:
-    """A new namespace, and the kubeconfig of its pipelines' account."""
-    from fakes import trainer
-
-    return trainer.new_namespace(control_plane)
-
-
-@pytest.fixture
-def start_step(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., object]]:
-    """Begins a kind of step at a place, with the rights that the guide gives its account."""
-    namespace, kubeconfig = account
-    known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
-    known |= {"tell_seconds": 0.1, "settle_seconds": 1}
-    with ExitStack() as ending:
-
-        def start(kind, place, **settings: object):
-            names = {**known, **settings}.items()
-            environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in names}
-            step = kind(tmp_path, environment, place)
-            ending.callback(step.kill)
-            return step
-
-        yield start

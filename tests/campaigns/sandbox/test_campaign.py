@@ -66,8 +66,7 @@ class Lasting(LiveShell):
         super().close()
 
 
-def test_what_an_episode_leaves_to_the_next_is_found(host, monkeypatch):
-    monkeypatch.setattr("campaigns.sandbox.host.END_SECONDS", 1.0)  # for what never ends
+def test_what_an_episode_leaves_to_the_next_is_found(host):
     shells = []
 
     def open_shell():
