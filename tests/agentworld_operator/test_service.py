@@ -73,7 +73,7 @@ def served(kubernetes, namespace, tmp_path):
         yield url
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def ask(url, path, key="acme-agent", **body):

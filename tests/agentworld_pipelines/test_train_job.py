@@ -5,10 +5,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime import (
-    TrainerV1alpha1ClusterTrainingRuntime,
-)
-from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alpha1TrainJob
 
 from agentworld.cluster.records.serving import Toleration
 from agentworld_pipelines.job_parts import BUILT, name_of
@@ -39,7 +35,7 @@ def patches(job: dict) -> dict[str, dict]:
     "place", [PLACE, MPI, Place(image="x", nodes=Nodes(count=2))], ids=["torch", "mpi", "bare"]
 )
 def test_it_is_of_the_trainers_own_types_and_nothing_of_it_is_unknown_to_them(place):
-    assert TrainerV1alpha1TrainJob.from_dict(built(place)).to_dict() == built(place)
+    assert typed("TrainerV1alpha1TrainJob", built(place)) == built(place)
 
 
 def test_its_job_set_has_a_pod_for_each_node_with_all_that_the_place_says():
@@ -163,7 +159,7 @@ def test_mpirun_begins_on_one_node_and_takes_the_variables_along():
 def test_the_guides_runtime_is_of_the_trainers_types_and_fits_the_image():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     (told,) = re.findall(r"```yaml\n(apiVersion: trainer.*?)```", guide, re.S)
-    spec = typed(TrainerV1alpha1ClusterTrainingRuntime, yaml.safe_load(told))["spec"]
+    spec = typed("TrainerV1alpha1ClusterTrainingRuntime", yaml.safe_load(told))["spec"]
     folder = spec["mlPolicy"]["mpi"]["sshAuthMountPath"]
     assert f"HostKey {folder}/id_rsa\n" in (ROOT / "tools/mpi/sshd_config").read_text()
     assert f"IdentityFile {folder}/id_rsa\n" in (ROOT / "tools/mpi/ssh_config").read_text()

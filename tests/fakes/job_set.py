@@ -6,12 +6,6 @@ process its place among the others. What the types have no field for fails here.
 
 from typing import Any
 
-from kubeflow_trainer_api.models.jobset_v1alpha2_job_set import JobsetV1alpha2JobSet
-from kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime import (
-    TrainerV1alpha1ClusterTrainingRuntime,
-)
-from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alpha1TrainJob
-
 Object = dict[str, Any]
 
 PORT = "29400"
@@ -44,10 +38,12 @@ _RUNTIME = {
 }
 
 
-def typed(model: type[Any], told: Object) -> Object:
-    """The same, where a type has a field for all of it."""
-    made: Object = model.from_dict(told).to_dict()
-    assert made == told, f"{model.__name__} has no field for a part of it"
+def typed(kind: str, told: Object) -> Object:
+    """The same, where the type of this name has a field for all of it."""
+    from kubeflow_trainer_api import models  # half a second
+
+    made: Object = getattr(models, kind).from_dict(told).to_dict()
+    assert made == told, f"{kind} has no field for a part of it"
     return made
 
 
@@ -55,8 +51,8 @@ def job_set(job: Object) -> Object:
     """With as many pods as the TrainJob has nodes, and `PET_MASTER_ADDR` left to who runs them."""
     asked = {name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")}
     asked["metadata"] = {"name": job["metadata"]["name"]}
-    spec = typed(TrainerV1alpha1TrainJob, asked)["spec"]
-    runtime = typed(TrainerV1alpha1ClusterTrainingRuntime, _RUNTIME)["spec"]
+    spec = typed("TrainerV1alpha1TrainJob", asked)["spec"]
+    runtime = typed("TrainerV1alpha1ClusterTrainingRuntime", _RUNTIME)["spec"]
     (replicated,) = runtime["template"]["spec"]["replicatedJobs"]
     (container,) = replicated["template"]["spec"]["template"]["spec"]["containers"]
     (patch,) = spec["runtimePatches"]
@@ -96,4 +92,4 @@ def job_set(job: Object) -> Object:
             ]
         },
     }
-    return typed(JobsetV1alpha2JobSet, made)
+    return typed("JobsetV1alpha2JobSet", made)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lanes.processor import Meter
+from lanes.processor import Meter, ended_seconds, tree_seconds
 from lanes.repeating import Repeating
 from lanes.results import TestResult
 
@@ -31,7 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if times := config.getoption("repeat"):
         last_results = config.getoption("last_results")
         config.pluginmanager.register(Repeating(times, last_results), "lane-repeating")
-    config.pluginmanager.register(Measuring(), "lane-measuring")
+    # What servers that go on running take is for the figures alone.
+    meter = Meter(tree_seconds if file else ended_seconds)
+    config.pluginmanager.register(Measuring(meter), "lane-measuring")
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,8 +66,8 @@ def _uses_slow_fixture(item: pytest.Item) -> bool:
 class Measuring:
     """Adds the processor seconds of each phase to its report."""
 
-    def __init__(self) -> None:
-        self._meter = Meter()
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
 
     def pytest_collection_finish(self) -> None:
         """Imports are no test's."""

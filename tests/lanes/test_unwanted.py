@@ -5,6 +5,7 @@ import pytest
 from lanes.unwanted import pytest_ignore_collect
 
 OF_A_LANE = "import pytest\n\npytestmark = pytest.mark.compute  # trains\n"
+OF_A_LANE_IN_ORDER = "import pytest\n\npytestmark = [pytest.mark.compute, pytest.mark.ordered]\n"
 OF_ONE_TEST = "import pytest\n\n\n@pytest.mark.compute\ndef test_it():\n    assert True\n"
 
 
@@ -13,6 +14,8 @@ OF_ONE_TEST = "import pytest\n\n\n@pytest.mark.compute\ndef test_it():\n    asse
     [
         (OF_A_LANE, "not compute and not waits", True),
         (OF_A_LANE, "waits", True),
+        (OF_A_LANE_IN_ORDER, "not compute and not waits", True),
+        (OF_A_LANE_IN_ORDER, "ordered", None),
         (OF_A_LANE, "compute", None),
         (OF_A_LANE, "", None),
         (OF_ONE_TEST, "not compute", None),

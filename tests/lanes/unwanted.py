@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-_OF_THE_FILE = re.compile(r"^pytestmark = pytest\.mark\.(\w+)", re.MULTILINE)
+_OF_THE_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
+_NAME = re.compile(r"pytest\.mark\.(\w+)")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -14,7 +15,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     expression = config.getoption("markexpr")
     if not expression or not collection_path.match("test_*.py"):
         return None
-    marker = _OF_THE_FILE.search(collection_path.read_text())
-    if marker is None or Expression.compile(expression).evaluate(lambda name: name == marker[1]):
+    markers = _OF_THE_FILE.search(collection_path.read_text())
+    if markers is None:
         return None
-    return True
+    names = set(_NAME.findall(markers[1]))
+    return None if Expression.compile(expression).evaluate(names.__contains__) else True

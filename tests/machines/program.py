@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_GRACE_SECONDS = 20.0
+_GRACE_SECONDS = 60.0
 
 
 class Program:

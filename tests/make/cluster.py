@@ -49,7 +49,7 @@ class Cluster:
 
     def read(self, path: str) -> Object | None:
         self.asked[path] += 1
-        self.answers.wait(10)
+        self.answers.wait(60)
         if self.failing:
             raise self.failing
         if path == "simulators":

@@ -31,7 +31,14 @@ class Kind(NamedTuple):
     """The paths of the scale subresource, where it has one."""
 
 
-_READY = '.status.conditions[?(@.type=="Ready")]'
+_AGE = Column("Age", "date", ".metadata.creationTimestamp")
+_DIGEST = Column("Digest", "string", ".status.digest", wide=True)
+
+
+def _condition(type_: str, field: str = "status") -> str:
+    """Where a condition says so."""
+    return f'.status.conditions[?(@.type=="{type_}")].{field}'
+
 
 SIMULATOR = Kind(
     kind="Simulator",
@@ -41,12 +48,12 @@ SIMULATOR = Kind(
     spec=SimulatorSpec,
     status=SimulatorStatus,
     columns=(
-        Column("Ready", "string", f"{_READY}.status"),
-        Column("Reason", "string", f"{_READY}.reason"),
+        Column("Ready", "string", _condition("Ready")),
+        Column("Reason", "string", _condition("Ready", "reason")),
         Column("Replicas", "integer", ".status.readyReplicas"),
         Column("Episodes", "integer", ".status.openEpisodes"),
-        Column("Age", "date", ".metadata.creationTimestamp"),
-        Column("Digest", "string", ".status.digest", wide=True),
+        _AGE,
+        _DIGEST,
         Column("URL", "string", ".status.url", wide=True),
     ),
     scale={
@@ -66,9 +73,9 @@ SIMULATOR_ALIAS = Kind(
     columns=(
         Column("Simulator", "string", ".spec.simulator"),
         Column("Canary", "string", ".spec.canary.simulator"),
-        Column("Recorded", "string", '.status.conditions[?(@.type=="Recorded")].status'),
-        Column("Age", "date", ".metadata.creationTimestamp"),
-        Column("Digest", "string", ".status.digest", wide=True),
+        Column("Recorded", "string", _condition("Recorded")),
+        _AGE,
+        _DIGEST,
     ),
 )
 
@@ -85,8 +92,8 @@ TRAINING_SCHEDULE = Kind(
         Column("Last", "date", ".status.lastRun.started"),
         Column("State", "string", ".status.lastRun.state"),
         Column("Next", "string", ".status.nextRun"),
-        Column("Scheduled", "string", '.status.conditions[?(@.type=="Scheduled")].status'),
-        Column("Age", "date", ".metadata.creationTimestamp"),
+        Column("Scheduled", "string", _condition("Scheduled")),
+        _AGE,
         Column("Pipeline", "string", ".spec.pipeline", wide=True),
         Column("Recipe", "string", ".spec.recipe", wide=True),
     ),

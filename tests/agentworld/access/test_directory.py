@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from agentworld.access.base import ROLES
@@ -11,6 +11,7 @@ from agentworld.access.directory import Directory
 from agentworld.access.key import key_digest, new_key
 from agentworld.access.limits import Limits
 from agentworld.errors import InputError
+from make.examples import examples
 
 KEY = new_key()
 DIGEST = key_digest(KEY)
@@ -156,7 +157,7 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
         Directory.load(tmp_path / "gone.yaml")
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_whatever_a_file_holds_is_no_defect(tmp_path, data):
     (tmp_path / "access.yaml").write_bytes(data)

@@ -6,7 +6,7 @@ import pytest
 from gymnasium import wrappers
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.client.gym import SimulatorEnv, SimulatorVectorEnv
@@ -15,6 +15,7 @@ from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.base import Completion
 from agentworld.errors import EngineError, InputError, SimulatorError, StoreError
 from make import records
+from make.examples import examples
 from make.service import OPENING, listening, shell
 
 SEEDED = {"sampling": {"seed_policy": "seeded"}}
@@ -315,7 +316,7 @@ def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, lo
     served = serve(answer)
     transport = losing(served.app, lambda _path: next(fates["answers"], False))
 
-    @settings(max_examples=10)
+    @examples(10)
     @given(gone=st.lists(st.booleans(), max_size=20), lost=st.lists(st.booleans(), max_size=20))
     def whatever_fails(gone, lost):
         before = len(served.engine.requests)

@@ -157,7 +157,7 @@ class Counting:
     async def serve(self, reader, writer):
         self.opened += 1
         self.open += 1
-        with contextlib.suppress(asyncio.IncompleteReadError):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 await reader.readexactly(int(LENGTH.search(head)[1]))
                 writer.write(WHOLE.replace(NAME, NAMED.search(head)[1]))
@@ -165,18 +165,52 @@ class Counting:
         writer.close()
 
 
-def test_connections_are_used_again_and_no_more_are_open_than_requests_may_be():
-    async def work():
-        counting = Counting()
-        server = await asyncio.start_server(counting.serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        engine = connect(url, concurrency=3)
-        for _ in range(5):
-            assert set(await asyncio.gather(*(say(engine) for _ in range(9)))) == {"besa"}
-        assert (counting.opened, counting.open) == (3, 3)
-        await engine.close()
+@contextlib.asynccontextmanager
+async def counted():
+    """A counting server and its URL."""
+    counting = Counting()
+    server = await asyncio.start_server(counting.serve, "127.0.0.1", 0)
+    yield counting, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with asyncio.timeout(60):
         while counting.open:
             await asyncio.sleep(0.01)
-        server.close()
+    server.close()
+
+
+def test_connections_are_used_again_and_no_more_are_open_than_requests_may_be():
+    async def work():
+        async with counted() as (counting, url):
+            engine = connect(url, concurrency=3)
+            for _ in range(5):
+                assert set(await asyncio.gather(*(say(engine) for _ in range(9)))) == {"besa"}
+            assert (counting.opened, counting.open) == (3, 3)
+            await engine.close()
 
     asyncio.run(work())
+
+
+async def give_up(engine, num_turns):
+    """Asks, and cancels that after so many turns of the event loop; whether it was in time."""
+    asking = asyncio.create_task(say(engine))
+    for _ in range(num_turns):
+        await asyncio.sleep(0)
+    in_time = asking.cancel()
+    await asyncio.wait({asking})
+    return in_time
+
+
+def test_the_next_request_is_answered_in_whatever_turn_the_last_one_was_given_up():
+    """Also by a connection that was new, and the connection that was left is closed."""
+
+    async def work():
+        num_turns, in_time = 0, True
+        async with counted() as (_, url):
+            while in_time:
+                engine = connect(url, timeout_seconds=20.0)
+                in_time = await give_up(engine, num_turns)
+                assert await say(engine) == "besa", num_turns
+                await engine.close()
+                num_turns += 1
+        return num_turns
+
+    assert asyncio.run(work()) > 10

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -21,6 +21,7 @@ from agentworld.records.simulator import (
     SimulatorManifest,
 )
 from make import records
+from make.examples import examples
 
 TEXTS = st.text(max_size=20)
 DIGESTS = st.integers(0, 2**16).map(lambda number: records.digest(str(number)))
@@ -99,7 +100,7 @@ def test_these_tests_know_every_field_of_a_manifest():
     assert set(paths(SimulatorManifest)) == known
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(MANIFESTS, st.data())
 @pytest.mark.parametrize("path", VALUES)
 def test_another_value_of_any_field_is_another_digest(path, manifest, data):

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 from google.protobuf import json_format
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from in_toto_attestation.v1 import statement as in_toto
 from model_signing import hashing, signing, verifying
@@ -24,6 +24,7 @@ from model_signing._signing.signing import Payload
 
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.signing.model_signing import model_statement
+from make.examples import examples
 
 NAMES = st.sampled_from(
     ["a", "a.txt", "a/b", "a b", "a-b/c", "B", "b/a/c", "é", ".x", ".gitignore", ".git/b", "d/.git"]
@@ -88,7 +89,7 @@ def verify(folder: Path, signature: Path, public: Path) -> None:
     verifying.Config().use_elliptic_key_verifier(public_key=public).verify(folder, signature)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.dictionaries(NAMES, st.binary(max_size=3), min_size=1, max_size=8))
 def test_subject_and_resources_are_those_that_the_program_finds(files):
     files = {

@@ -7,13 +7,14 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.records.base import digest_bytes
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from make import records
+from make.examples import examples
 
 KINDS = ["disk", "memory", "s3"]
 
@@ -70,7 +71,7 @@ def the_file(tmp_path, digest):
     return tmp_path / "store" / digest[7:9] / digest[7:]
 
 
-@settings(max_examples=20)
+@examples(20)
 @example(b"\x00\xff\r\n\x00")
 @given(st.binary())
 def test_any_bytes_come_back_by_their_digest(shared, data):

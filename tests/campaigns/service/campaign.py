@@ -16,6 +16,7 @@ from agentworld.audit.checks.run import verify_run
 from agentworld.engine.process import free_port
 from agentworld.errors import StoreError
 from campaigns.harness.finding import Finding, mistakes
+from campaigns.harness.journal import read
 from campaigns.harness.processes import keep_running, until
 from campaigns.harness.proxy import Proxy
 from campaigns.harness.report import FaultReport
@@ -141,8 +142,17 @@ async def _finish(crew: Crew, playing: list[asyncio.Task[None]]) -> None:
     for client in crew.clients:
         client.end()
     _, late = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
-    waiting = [str(task.get_stack()) for task in late]
-    assert not late, f"{len(late)} clients do not come to an end: they are in {waiting}"
+    names = {
+        client.name for client, task in zip(crew.clients, playing, strict=True) if task in late
+    }
+    last = {name: _last_answers(crew.place, name) for name in sorted(names)}
+    assert not late, f"{len(late)} clients do not come to an end; what each got last: {last}"
+
+
+def _last_answers(place: Place, client: str) -> list[str]:
+    """Of what a client asked, with when; what it was answered, or that its connection was lost."""
+    lines = [line for line in read(place.folder / "wire.jsonl") if line.get("client") == client]
+    return [str(line)[:500] for line in lines[-5:]]
 
 
 async def _close_books(place: Place) -> None:

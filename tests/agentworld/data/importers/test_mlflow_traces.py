@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.data.importers import importer_of
@@ -118,7 +118,6 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from _places(child)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_whatever_is_wrong_in_a_trace_it_is_an_episode_or_a_problem(tmp_path_factory, data):
     document = copy.deepcopy(trace())

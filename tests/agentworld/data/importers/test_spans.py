@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.data.importers import importer_of
 from agentworld.data.importers.base import ImportResult, form_of
 from agentworld.data.importers.trace import SpanOptions
 from agentworld.storage.source import files_of
+from make.examples import examples
 
 EXECUTE_TOOL = {"gen_ai.operation.name": "execute_tool"}
 IMPORTER = importer_of("spans")
@@ -324,7 +325,7 @@ DOCUMENTS = [
 ]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_whatever_is_wrong_in_a_record_it_is_an_episode_or_a_problem(tmp_path_factory, data):
     document = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))

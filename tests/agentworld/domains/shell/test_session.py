@@ -4,13 +4,14 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentworld.domains.sandbox import SandboxLimits
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.start import describe_files
 from agentworld.errors import EnvironmentBroken
+from make.examples import examples
 from waiting import wait_for
 
 
@@ -265,7 +266,7 @@ letters = st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00"
 
 
 @pytest.mark.waits
-@settings(max_examples=40)
+@examples(40)
 @given(st.text(letters, max_size=30))
 @example("!!")
 @example("\n^")
@@ -275,7 +276,7 @@ def test_any_text_can_be_a_files_content(opened, text):
     assert opened.step("cat text").removesuffix("[0] ~").strip("\n") == text.strip("\n")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.text(letters, max_size=30))
 def test_any_text_is_quoted_as_it_is(opened, text):
     shown = opened.step(f"printf %s {shlex.quote(text)}")
