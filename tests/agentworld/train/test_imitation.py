@@ -14,7 +14,7 @@ from agentworld.recipes import Recipe
 from agentworld.recipes.train import AgentRecipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import no_tick
+from agentworld.records.progress import ignore_progress
 from agentworld.runner.task import Task
 from agentworld.steps import imitate
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
@@ -39,7 +39,7 @@ def pinned(
     """A simulator of a registered world model of two domains."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     language_model.save(tmp_path / "model")
-    artifact = SimulatorStore(store).take_in(tmp_path / "model")
+    artifact = SimulatorStore(store).import_model(tmp_path / "model")
     stage = records.checkpoint("rl", artifact=artifact.digest, domains=("shell", "text"))
     what = WorldModel(stages=(stage,), report=records.digest("report"))
     open_registry(store).register_world_model("world", what, tmp_path / "model")
@@ -63,7 +63,7 @@ def test_an_agent_imitates_what_was_recorded_without_its_secrets(
         task = Task(recipe, store, {"collected": folder}, {}, {"simulator": pinned.digest})
         out = folder / "out"
         out.mkdir()
-        made = imitate.plan(task).work(out, no_tick)
+        made = imitate.plan(task).work(out, ignore_progress)
         assert Checkpoint.read(out / "checkpoint.json").domains == ("shell", "text")
         return made
 

@@ -59,7 +59,7 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
 
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
-    """What was digests here or read by a world model, with those that read it, themselves or by a
+    """What was prepared here or read by a world model, with those that read it, themselves or by a
     version that they started from.
     """
     digests = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
