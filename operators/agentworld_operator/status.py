@@ -1,5 +1,6 @@
 """Records a change of a resource of ours: its events first, then its status."""
 
+import asyncio
 import logging
 from typing import Protocol, Self
 
@@ -20,14 +21,17 @@ class ResourceStatus(Status, Protocol):
     def model_dump(self, *, mode: str) -> Object: ...
 
 
-def write_status(
+async def write_status(
     cluster: Cluster, kind: str, resource: Object, before: Status, after: ResourceStatus, now: str
 ) -> Object:
-    """Whoever reads the status finds its events; returns the object as it is afterwards."""
+    """Whoever reads the status finds its events; returns the object as it is afterwards.
+
+    Each call has a thread of its own: cancelled, it writes nothing more, for another may lead.
+    """
     for event in transitions(kind, resource, before, after, now):
-        _create(cluster, event)
-    name = resource["metadata"]["name"]
-    return cluster.write_status(kind, name, after.model_dump(mode="json"))
+        await asyncio.to_thread(_create, cluster, event)
+    name, status = resource["metadata"]["name"], after.model_dump(mode="json")
+    return await asyncio.to_thread(cluster.write_status, kind, name, status)
 
 
 def _create(cluster: Cluster, event: Object) -> None:

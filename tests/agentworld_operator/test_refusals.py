@@ -2,6 +2,8 @@
 server.
 """
 
+import asyncio
+
 import pytest
 
 from agentworld.cluster.api_resources import type_fields
@@ -116,8 +118,9 @@ def test_a_crash_between_an_event_and_its_status_loses_neither_and_repeats_none(
     after = before.model_copy(update={"conditions": conditions((), said, 1, now)})
     killed = KilledBeforeStatus(namespace._server, namespace.namespace, OPERATOR)
     with pytest.raises(Killed):
-        write_status(killed, "Simulator", found, before, after, now)
+        asyncio.run(write_status(killed, "Simulator", found, before, after, now))
     assert not namespace.conditions("one")
-    write_status(namespace, "Simulator", found, before, after, "2026-01-01T00:00:09Z")
+    later = "2026-01-01T00:00:09Z"
+    asyncio.run(write_status(namespace, "Simulator", found, before, after, later))
     assert events(namespace, "FailedCreate") == ["Ready is False: exceeded quota"]
     assert namespace.conditions("one") == {"Ready": ("False", "FailedCreate")}

@@ -1,5 +1,8 @@
 """Events and a status, as a cluster in memory is told to write them."""
 
+import asyncio
+import threading
+
 import pytest
 
 from agentworld.cluster.records.schedule import ScheduleStatus
@@ -40,10 +43,13 @@ def cluster():
     return Writes()
 
 
-def write(cluster, at="2026-01-01T00:00:00Z", found=FOUND):
-    said = conditions((), [ConditionState("Scheduled", "False", "Suspended")], 1, at)
-    after = BEFORE.model_copy(update={"conditions": said})
-    return write_status(cluster, "TrainingSchedule", found, BEFORE, after, at)
+AT = "2026-01-01T00:00:00Z"
+CONDITIONS = conditions((), [ConditionState("Scheduled", "False", "Suspended")], 1, AT)
+
+
+def write(cluster, at=AT, found=FOUND):
+    after = BEFORE.model_copy(update={"conditions": CONDITIONS})
+    return asyncio.run(write_status(cluster, "TrainingSchedule", found, BEFORE, after, at))
 
 
 def test_an_event_is_there_before_the_status_that_it_is_of(cluster):
@@ -60,6 +66,32 @@ def test_a_status_that_is_written_the_second_time_has_one_event(cluster, caplog)
     write(cluster, at="2026-01-01T00:01:00Z")
     assert len(cluster.events) == 1
     assert caplog.messages == []
+
+
+def test_who_leads_no_longer_writes_no_status_after_the_event_that_was_under_way(cluster):
+    is_asked, may_end, is_created = (threading.Event() for _ in range(3))
+
+    class SlowServer(Writes):
+        def create(self, event):
+            is_asked.set()
+            assert may_end.wait(60)
+            super().create(event)
+            is_created.set()
+
+    async def lose_the_lease(server):
+        after = BEFORE.model_copy(update={"conditions": CONDITIONS})
+        write = write_status(server, "TrainingSchedule", FOUND, BEFORE, after, AT)
+        task = asyncio.create_task(write)
+        await asyncio.to_thread(is_asked.wait, 60)
+        task.cancel()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    server = SlowServer()
+    asyncio.run(lose_the_lease(server))  # which waits for its threads
+    assert is_created.is_set()
+    assert server.kinds == ["Event"]
 
 
 def test_the_same_change_of_a_later_version_has_an_event_of_its_own(cluster):

@@ -4,7 +4,6 @@ A Controller has the queue and writes the status and its events. A Reconciler of
 is so, what keeps it from being as it should be, and when to look again.
 """
 
-import asyncio
 from collections.abc import Iterable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -82,7 +81,7 @@ class Controller(Generic[Status]):
         outcome = await self._reconciler.reconcile(resource, before, now)
         if outcome.status is not None and outcome.status != before:
             change = kind, resource, before, outcome.status, now
-            stored_resource = await asyncio.to_thread(write_status, self._cluster, *change)
+            stored_resource = await write_status(self._cluster, *change)
             self._cache.put(kind, stored_resource)
         return outcome
 
