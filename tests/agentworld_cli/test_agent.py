@@ -46,10 +46,13 @@ def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
     done = call(f"agent list --store {made.store}")
     assert "broken: the alias production of shell-agent is gone from the registry" in done.out
     assert done.code == 8
-    assert "what is in use, or a name means, is not what was signed; its problems (1)" in done.error
+    assert (
+        "what is in use, or what an alias points at, is not what was signed; its problems (1)"
+        in done.error
+    )
     as_json = call(f"agent list --store {made.store} --json")
     assert (as_json.code, len(json.loads(as_json.out)["problems"])) == (8, 1)
-    ended = call(f"agent unuse shell-agent --as production --store {made.store} --json")
+    ended = call(f"agent retire shell-agent --as production --store {made.store} --json")
     assert json.loads(ended.out)["ended"]
     whole = call(f"agent list --store {made.store} --json")
     assert (whole.code, json.loads(whole.out)["problems"]) == (0, [])
@@ -66,11 +69,11 @@ def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
     assert state() == "current"
 
 
-@pytest.mark.parametrize("words", ["use shell-agent@1", "unuse shell-agent"])
+@pytest.mark.parametrize("words", ["use shell-agent@1", "retire shell-agent"])
 def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
     done = call(f"agent {words} --as Production --store {made.store}")
     assert (done.code, done.out) == (2, "")
-    assert "no 'shell-agent' is in use as 'Production'; correct alias: " in done.error
+    assert "'shell-agent' cannot be in use as 'Production'; correct alias: " in done.error
 
 
 def test_who_asks_is_told_where_nobody_else_is_named(call, made):
@@ -104,7 +107,7 @@ def test_words_of_others_do_nothing_to_who_looks(call, made):
     nasty = "\x1b[2J [red]"
     move = made.move(by=nasty, reason=nasty)
     made.statement_signer.start_agent_use("shell-agent", "production", move)
-    for words in ("agent use shell-agent@1", "agent unuse shell-agent"):
+    for words in ("agent use shell-agent@1", "agent retire shell-agent"):
         done = call(f"{words} --as production --store {made.store} --by {chr(39)}{nasty}{chr(39)}")
         assert done.code == 0, done.error
         assert "\\x1b[2J [red]" in done.out

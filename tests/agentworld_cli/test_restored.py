@@ -42,7 +42,7 @@ def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored
         f"  {checkpoint_name('later', 1)}",
     ]
     assert "lost episode-erasures/" in shown.out
-    assert shown.out.endswith("nothing is declared; add --reason\n")
+    assert shown.out.endswith("nothing is recorded; add --reason TEXT to record it\n")
     assert call(verify).code == 8
     told = json.loads(call(f"{words} --reason 'a disk' --json").out)
     assert (list(told["runs"]), len(told["others"])) == (["later"], 1)

@@ -16,7 +16,7 @@ FINAL = records.digest("final")
 
 def test_a_run_is_opened_and_closed_at_a_service(call, played):
     started = records.digest("starting")
-    opened = call(f"run open --agent a --weights {started} --by me --url {played.url}")
+    opened = call(f"run open --name a --weights {started} --by me --url {played.url}")
     run = opened.out.strip()
     assert played.ledger.run(run).opening.opened_by == "me"
     closed = call(f"run close {run} --weights {FINAL} --url {played.url} --json")
@@ -44,19 +44,19 @@ def test_a_file_that_holds_no_signature_closes_nothing(call, played, tmp_path):
 
 
 def test_an_opened_run_is_json_where_that_is_asked(call, played):
-    done = call(f"run open --agent a --weights {FINAL} --url {played.url} --json")
+    done = call(f"run open --name a --weights {FINAL} --url {played.url} --json")
     assert json.loads(done.out)["simulator"] == make.service.SIMULATOR
 
 
 @pytest.mark.parametrize("simulator", [make.service.SIMULATOR, "production"])
 def test_a_run_is_opened_by_digest_or_alias(call, played, simulator):
     played.ledger.aliases.set("production", make.service.SIMULATOR, "me")
-    done = call(f"run open --agent a --weights {FINAL} --simulator {simulator} --url {played.url}")
+    done = call(f"run open --name a --weights {FINAL} --simulator {simulator} --url {played.url}")
     assert played.ledger.run(done.out.strip()).simulator == make.service.SIMULATOR
 
 
 def test_a_run_with_another_simulator_is_refused(call, played):
-    done = call(f"run open --agent a --weights {FINAL} --simulator {FINAL} --url {played.url}")
+    done = call(f"run open --name a --weights {FINAL} --simulator {FINAL} --url {played.url}")
     assert done.code == 6
     assert done.error.count("\n") == 1
 
@@ -132,7 +132,7 @@ def test_a_run_is_exported(call, played, tmp_path):
         ("run export gone --out {0.store}/out", "there is no run gone"),
         ("run join {0.run} --trajectory {0.store}/gone", "cannot read"),
         ("run join {0.run} --trajectory {0.store}/keys", "holds no trajectory"),
-        ("run open --agent a --weights no --url {0.url}", "'no' is no digest"),
+        ("run open --name a --weights no --url {0.url}", "'no' is no digest"),
         ("run close {0.run} --weights sha256:0 --url {0.url}", "'sha256:0' is no digest"),
         ("run close gone --weights " + FINAL + " --url {0.url}", "there is no run gone"),
         (
@@ -182,7 +182,7 @@ def guarded(tmp_path):
 
 
 def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, monkeypatch):
-    words = f"run open --agent a --weights {FINAL} --url {guarded}"
+    words = f"run open --name a --weights {FINAL} --url {guarded}"
     nobody = call(words)
     assert (nobody.code, nobody.out) == (6, "")
     assert "an API key" in nobody.error
@@ -197,4 +197,4 @@ def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, m
 
 def test_a_credential_may_stand_in_the_address(call, guarded):
     there = guarded.replace("http://", f"http://me:{make.access.key('acme-agent')}@")
-    assert call(f"run open --agent a --weights {FINAL} --url {there}").code == 0
+    assert call(f"run open --name a --weights {FINAL} --url {there}").code == 0

@@ -7,7 +7,7 @@ import make.service
 from agentworld.audit.checks.agent_uses import agent_use_problems
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import VersionRef
-from agentworld.operations.agent_use import due_by, mirror, unuse, use
+from agentworld.operations.agent_use import due_by, mirror, retire, use
 from agentworld.operations.registry import open_registry
 from agentworld.operations.simulators import set_alias
 from make import records
@@ -34,7 +34,7 @@ def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_us
     used = use(made.ref, "production", made.store, "ada", "the first")
     assert (used.agent, used.by, used.reason) == ("shell-agent@1", "ada", "the first")
     assert made.registry.aliases() == {("shell-agent", "production"): 1}
-    assert unuse("shell-agent", "production", made.store, "bob").ended
+    assert retire("shell-agent", "production", made.store, "bob").ended
     assert made.registry.aliases() == {}
     assert problems(made) == []
 
@@ -46,7 +46,7 @@ def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(
     assert problems(made) == []
     made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
     assert len(problems(made)) == 1
-    assert unuse("shell-agent", "production", made.store, "ada").number == 2
+    assert retire("shell-agent", "production", made.store, "ada").number == 2
     assert problems(made) == []
 
 
@@ -69,7 +69,7 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         use(made.ref, "production", elsewhere, "ada")
         assert made.registry.aliases() == {("shell-agent", "production"): 1}
-        unuse("shell-agent", "production", elsewhere, "ada")
+        retire("shell-agent", "production", elsewhere, "ada")
     assert len(made.ledger.attestations.find("agent-use")) == 2
     assert not (elsewhere / "ledger.db").exists()
 
