@@ -167,7 +167,7 @@ def join(
     report = join_run(ledger.run(run), ledger.episodes(run), read_trajectory(Path(trajectory)))
     show_record(report, as_json=as_json)
     if report.is_alarm:
-        raise EvidenceError(f"the ledger and the trajectory of run {run} do not tell the same")
+        raise EvidenceError(f"the ledger and the agent's own log of run {run} differ; see the counts above")
 
 
 @app.command("export")

@@ -58,7 +58,7 @@ def walked(tmp_path_factory):
 
 def test_logs_become_a_data_set(walked):
     lines = walked.shell.said["data import"].splitlines()
-    assert lines[1] == "  form messages, domain text"
+    assert lines[1] == "  format messages, domain text"
     assert lines[-1].startswith("next: agentworld data prepare --collected ")
     data = DataSet.read(walked.value("data") / MANIFEST)
     assert data.domains == {"text": NUM_LOGS}

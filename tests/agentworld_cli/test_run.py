@@ -113,7 +113,7 @@ def test_logs_that_do_not_tell_the_same_fail(call, played):
     done = call(words)
     assert done.code == 8
     assert "other reward" in done.out
-    assert "do not tell the same" in done.error
+    assert "differ; see the counts above" in done.error
 
 
 def test_a_run_is_exported(call, played, tmp_path):
