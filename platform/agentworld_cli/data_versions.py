@@ -1,4 +1,4 @@
-"""The data sets of a store as versions: which there are, what differs, what is in them."""
+"""The data sets of a store: list, show, compare, inspect and register them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,9 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json
 
 Data = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="A data set's folder, or its digest or the start of it."),
+    typer.Argument(
+        metavar="DATA", help="A data set: its folder, its digest or the start of its digest."
+    ),
 ]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
 
@@ -43,7 +45,7 @@ def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
 
 def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Say what a data set holds: its manifest."""
+    """Print the manifest of a data set: sources, counts, filters, recipe."""
     from agentworld.records.leaves import json_leaves
     from agentworld.storage.datasets import find_dataset
 
@@ -58,7 +60,7 @@ def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> Non
 
 
 def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print what two data sets do not have in common: recipe, parents, counts, trajectories."""
+    """Show how two data sets differ: recipe, parents, counts, trajectories."""
     from agentworld.reports.dataset_diff import diff_datasets
     from agentworld.storage.datasets import find_dataset
 
@@ -81,7 +83,7 @@ def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json 
 def inspect(
     data: Data, out: Out = Path("dataset.html"), store: Store = DEFAULT_STORE, as_json: Json = False
 ) -> None:
-    """Write a page that shows a data set: counts, lengths, licences, example turns, quarantine."""
+    """Write an HTML page of a data set: counts, lengths, licences, example turns, quarantine."""
     from agentworld.records.file import write_whole
     from agentworld.reports.dataset import render_dataset, view_dataset
     from agentworld.storage.datasets import find_dataset
@@ -107,7 +109,7 @@ def inspect(
 
 
 def register(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Register a data set in MLflow, where a run stands for it; its first training does so too."""
+    """Register a data set as a run in MLflow; its first training registers it too."""
     from agentworld.operations.registry import open_registry
     from agentworld.storage.datasets import find_dataset
 

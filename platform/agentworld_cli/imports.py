@@ -127,7 +127,9 @@ def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
     file, item = next(islice(items, number - 1, None), (None, None))
     if file is None or item is None:
         source = redact(collect.trajectories or "")
-        raise InputError(f"{source} has fewer than {number} records; give --explain a smaller number")
+        raise InputError(
+            f"{source} has fewer than {number} records; give --explain a smaller number"
+        )
     parts = [] if item.problem else _parts(item)
     if as_json:
         problem = item.problem or None

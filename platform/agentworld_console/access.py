@@ -54,18 +54,19 @@ class Callers:
         """Raises InputError for settings that would let in whoever comes, or nobody."""
         if proxy_secret and len(proxy_secret) < _LEAST_SECRET:
             raise InputError(
-                f"AGENTWORLD_CONSOLE_PROXY_SECRET has {len(proxy_secret)} characters; give it at least"
-                f" {_LEAST_SECRET}"
+                f"AGENTWORLD_CONSOLE_PROXY_SECRET has {len(proxy_secret)} characters; give it at"
+                f" least {_LEAST_SECRET}"
             )
         if access is None and not proxy_secret:
             raise InputError(
-                "nobody may see the console yet; give `--access local` for everybody on this machine, or"
-                " `--access FILE` with an access file (in a container set AGENTWORLD_CONSOLE_ACCESS)"
+                "nobody may see the console yet; give `--access local` for everybody on this"
+                " machine, or `--access FILE` with an access file (in a container set"
+                " AGENTWORLD_CONSOLE_ACCESS)"
             )
         if access == "local" and proxy_secret:
             raise InputError(
-                "`--access local` trusts everybody on this machine, and AGENTWORLD_CONSOLE_PROXY_SECRET"
-                " is set for a proxy; remove one of them"
+                "`--access local` trusts everybody on this machine, and"
+                " AGENTWORLD_CONSOLE_PROXY_SECRET is set for a proxy; remove one of them"
             )
         authenticator = access_of(_tokens(keys), access, host) if access else None
         return cls(authenticator, proxy_secret=proxy_secret, loopback_only=access == "local")
@@ -92,8 +93,8 @@ class Callers:
         tenant, user, roles = (_single_value(request, name) for name in ("tenant", "user", "roles"))
         if not user or not _TENANT.fullmatch(tenant):
             raise AccessError(
-                f"the proxy sent the user {user!r:.80} and the tenant {tenant!r:.80}; configure it to"
-                f" send {_PROXY}user and {_PROXY}tenant",
+                f"the proxy sent the user {user!r:.80} and the tenant {tenant!r:.80}; configure it"
+                f" to send {_PROXY}user and {_PROXY}tenant",
                 kind="forbidden",
             )
         names = {name.strip() for name in roles.split(",")}

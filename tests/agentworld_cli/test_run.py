@@ -64,7 +64,7 @@ def test_a_run_with_another_simulator_is_refused(call, played):
 def test_runs_are_listed(call, played):
     (line,) = call(f"run list --store {played.store}").out.splitlines()
     assert line.startswith(f"{played.run}  training of shell-agent in sha256:")
-    assert line.endswith("1 episodes, 3 steps, open")
+    assert line.endswith("1 episode, 3 steps, open")
     (told,) = json.loads(call(f"run list --store {played.store} --json").out)
     assert told["id"] == played.run
 

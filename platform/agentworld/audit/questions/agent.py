@@ -5,7 +5,10 @@ the steps, the store. Links that should agree are compared, and what does not is
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from itertools import pairwise
+from typing import Self
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
@@ -13,13 +16,15 @@ from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.checks.versions import breaks_of_run
 from agentworld.audit.questions.revalidation import Revalidation, Uses
 from agentworld.audit.read.sources import Sources, manifest_of
-from agentworld.errors import EvidenceError
+from agentworld.errors import EvidenceError, InputError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.dataset import DataSet
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.datasets import prepared_dataset
 
 
 class StageLink(Record):
@@ -53,10 +58,32 @@ class BaseLink(Record):
     """The version that these weights are registered as, whose own base follows."""
 
 
+class DataLink(Record):
+    """What the data set is, as its manifest says."""
+
+    num_trajectories: int
+    domains: tuple[str, ...]
+    formats: tuple[str, ...]
+    """Of the recordings that were imported; none where explorers acted in live environments."""
+    licences: tuple[str, ...]
+
+    @classmethod
+    def of(cls, dataset: DataSet) -> Self:
+        """The link that a data set is."""
+        return cls(
+            num_trajectories=dataset.num_trajectories,
+            domains=tuple(dataset.domains),
+            formats=tuple(sorted({each.form for each in dataset.parents if each.form})),
+            licences=tuple(dataset.licences),
+        )
+
+
 class LiveLink(Record):
     """What the agent did live, before and after its RL."""
 
     report: Digest
+    num_tasks: int
+    """Held-out tasks; each was tried once before RL and once after it."""
     episodes: int
     successes_before: int
     successes_after: int
@@ -72,6 +99,7 @@ class AgentChain(Record):
 
     agent: str
     artifact: Digest
+    registered_at: datetime | None = None
     run: AgentRun
     simulator: Digest
     world_model: str | None
@@ -80,6 +108,8 @@ class AgentChain(Record):
     bases: tuple[BaseLink, ...] = ()
     """What the world model's first stage started from, and what that did; none for a new model."""
     data: Digest | None
+    data_set: DataLink | None = None
+    """What the data is; null where the store does not have it."""
     live: LiveLink | None
     edge: EdgeAudit | None = None
     """How far it is proven that the simulator made it; null where the store has no keys."""
@@ -107,6 +137,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
+    data = stages[-1].data if stages else None
     bases, circles = _bases(version, world_model, sources)
     live, changed = None, tuple[str, ...]()
     try:
@@ -122,13 +153,15 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     return AgentChain(
         agent=str(ref),
         artifact=agent.artifact,
+        registered_at=sources.registry.version(ref).at,
         run=run,
         simulator=run.simulator,
         world_model=str(version) if version else None,
         world_model_artifact=manifest.artifact if manifest else None,
         stages=tuple(StageLink.of(stage) for stage in stages),
         bases=bases,
-        data=stages[-1].data if stages else None,
+        data=data,
+        data_set=_data_set(data, sources),
         live=live,
         edge=edge,
         evidence=evidence,
@@ -178,6 +211,13 @@ def _bases(
     return tuple(links), ()
 
 
+def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:
+    with suppress(EvidenceError, InputError):  # a garbled one is told by `audit verify`
+        stored = prepared_dataset(data, sources.store) if data else None
+        return DataLink.of(stored.dataset) if stored else None
+    return None
+
+
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
     """Raises EvidenceError where its report was changed."""
     validation = validation_of(agent, simulator, sources)
@@ -187,6 +227,7 @@ def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
     before, after = report.imitated.live, report.trained.live
     return LiveLink(
         report=report.digest,
+        num_tasks=after.num,
         episodes=sum(score.live.num for score in report.scores.values()),
         successes_before=_successes(before),
         successes_after=_successes(after),
