@@ -110,6 +110,7 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
     State `revalidate`: an alias of the agent's simulator moved after its last validation. Run
     `agent validate` with the new simulator. The command exits with 8 if a record is broken.
+    In the console: /agents and /in-use.
     """
     from agentworld.audit.questions.agents import audit_agents
     from agentworld.operations.agent_use import mirror

@@ -42,7 +42,7 @@ def agent(
     """Show what an agent is made of: its run, simulator, world model and data.
 
     Also shows the grade of the edge to the simulator, who signed it and when, and the agent's
-    success in the live environment.
+    success in the live environment. In the console: /agents/NAME@VERSION.
     """
     from agentworld.audit.questions.agent import audit_agent
     from agentworld.lineage.base import VersionRef
@@ -95,7 +95,10 @@ def simulator(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Show the agents that a simulator trained, and its other runs."""
+    """Show the agents that a simulator trained, and its other runs.
+
+    In the console: /simulators/DIGEST.
+    """
     from agentworld.audit.questions.simulator import audit_simulator
 
     audit = audit_simulator(digest, sources_at(store, at), verify=verify)
@@ -126,7 +129,10 @@ def dataset(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Show the world models that were trained on a data set, and the agents that they trained."""
+    """Show the world models that were trained on a data set, and the agents that they trained.
+
+    In the console: /datasets/DIGEST.
+    """
     from agentworld.audit.questions.dataset import audit_dataset
 
     audit = audit_dataset(digest, sources_at(store, at))
@@ -240,11 +246,10 @@ def _add_edge(run: Tree, edge: "EdgeAudit | None") -> None:
 def _describe_data(data: "DataLink | None") -> str:
     if data is None:
         return "not in this store"
-    formats = f"imported from {', '.join(data.formats)}" if data.formats else "recorded live"
     licences = f", licence {', '.join(data.licences)}" if data.licences else ""
     num = data.num_trajectories
     trajectories = f"{num:,} {'trajectory' if num == 1 else 'trajectories'}"
-    return _to_markup(f"{trajectories} of {', '.join(data.domains)}, {formats}{licences}")
+    return _to_markup(f"{trajectories} of {', '.join(data.domains)}, {data.origin}{licences}")
 
 
 def _describe_live(live: "LiveLink") -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, to_words
 
 Data = Annotated[
     str,
@@ -18,7 +18,10 @@ Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.
 
 
 def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """List the data sets that a store prepared, the newest first."""
+    """List the data sets that a store prepared, the newest first.
+
+    In the console: /datasets.
+    """
     from agentworld.storage.datasets import list_datasets
 
     datasets = list_datasets(Path(store))
@@ -56,7 +59,7 @@ def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> Non
     fields = dataset.model_dump(mode="json")
     parents = {str(number): each for number, each in enumerate(fields.pop("parents"))}
     for name, value in json_leaves({"parents": parents, **fields}):
-        print(f"{plain(name):<32} {value!r}")
+        print(f"{plain(name):<32} {to_words(value)}")
 
 
 def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
@@ -125,4 +128,4 @@ def _value(value: object) -> str:
     """A digest in brief, another value as Python writes it, and a dash for what is not there."""
     if isinstance(value, str) and value.startswith("sha256:"):
         return brief(value)
-    return "-" if value is None else repr(value)
+    return to_words(value)

@@ -47,7 +47,10 @@ def list_episodes(
 def show(
     episode: _Episode, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False
 ) -> None:
-    """Print an episode of a store, or of the service at --url, as a transcript."""
+    """Show an episode of a store, or of the service at --url, as a transcript.
+
+    In the console: /episodes/EPISODE.
+    """
     from agentworld.http.schemas import write_episode
     from agentworld.operations.ledger import existing_ledger
 

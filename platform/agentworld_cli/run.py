@@ -119,7 +119,10 @@ def close_run(
 
 @app.command("list")
 def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print the runs of a store, the newest first."""
+    """List the runs of a store, the newest first.
+
+    In the console: /runs.
+    """
     from agentworld.operations.ledger import existing_ledger
     from agentworld.records.run import LOCAL_TENANT
 
@@ -148,7 +151,10 @@ def _ending(run: "AgentRun") -> str:
 
 @app.command("show")
 def show_run(run: _Run, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False) -> None:
-    """Print a run of a store, or of the service at --url."""
+    """Show a run of a store, or of the service at --url.
+
+    In the console: /runs/RUN.
+    """
     from agentworld.operations.ledger import existing_ledger
 
     if url:

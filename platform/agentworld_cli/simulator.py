@@ -173,7 +173,10 @@ def show(
 
 @app.command("list")
 def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print the simulators of a store."""
+    """List the simulators of a store.
+
+    In the console: /simulators.
+    """
     from agentworld.operations.simulators import summaries
 
     rows = summaries(Path(store))

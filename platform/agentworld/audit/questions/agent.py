@@ -5,7 +5,6 @@ the steps, the store. Links that should agree are compared, and what does not is
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from typing import Self
@@ -16,7 +15,7 @@ from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.checks.versions import breaks_of_run
 from agentworld.audit.questions.revalidation import Revalidation, Uses
 from agentworld.audit.read.sources import Sources, manifest_of
-from agentworld.errors import EvidenceError, InputError
+from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import Checkpoint, Stage
@@ -24,7 +23,7 @@ from agentworld.records.dataset import DataSet
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.storage.datasets import prepared_dataset
+from agentworld.storage.datasets import readable_dataset
 
 
 class StageLink(Record):
@@ -63,8 +62,7 @@ class DataLink(Record):
 
     num_trajectories: int
     domains: tuple[str, ...]
-    formats: tuple[str, ...]
-    """Of the recordings that were imported; none where explorers acted in live environments."""
+    origin: str
     licences: tuple[str, ...]
 
     @classmethod
@@ -73,7 +71,7 @@ class DataLink(Record):
         return cls(
             num_trajectories=dataset.num_trajectories,
             domains=tuple(dataset.domains),
-            formats=tuple(sorted({each.form for each in dataset.parents if each.form})),
+            origin=dataset.origin,
             licences=tuple(dataset.licences),
         )
 
@@ -212,10 +210,8 @@ def _bases(
 
 
 def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:
-    with suppress(EvidenceError, InputError):  # a garbled one is told by `audit verify`
-        stored = prepared_dataset(data, sources.store) if data else None
-        return DataLink.of(stored.dataset) if stored else None
-    return None
+    dataset = readable_dataset(data, sources.store) if data else None
+    return DataLink.of(dataset) if dataset else None
 
 
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
