@@ -1,11 +1,13 @@
 """Agents in use, as a person asks for them."""
 
 import json
+import re
 
 import pytest
 
 import make.agent
 from agentworld.operations.registry import open_registry
+from agentworld.signing.keys import SIMULATOR_KEYS, current_key
 from agentworld_cli.alias import who
 from make import records
 
@@ -34,6 +36,14 @@ def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
     assert f"shell-agent@1: stable moved from {made.simulator.digest}" in listed
     audited = call(f"audit agent shell-agent@1 {store}").out
     assert "in use as production" in audited
+    assert re.search(
+        r"shell-agent@1 sha256:\w{12}, registered \d{4}-\d\d-\d\d \d\d:\d\d UTC", audited
+    )
+    assert (
+        "edge observed: the run's record is signed; the weights are the trainer's claim" in audited
+    )
+    key = current_key(made.store / "keys" / SIMULATOR_KEYS)
+    assert re.search(rf"signed \d{{4}}-\d\d-\d\d \d\d:\d\d UTC by key {key[:12]}", audited)
     assert "revalidate: stable moved from" in audited
     made.validated(following.digest)
     (found,) = json.loads(call(f"agent list {store} --json").out)["agents"]

@@ -7,6 +7,7 @@ import pytest
 
 import make.access
 import make.service
+from agentworld.records.run import RunClosing, RunOpening
 from agentworld.signing.keys import STEP_KEYS, load_signer
 from agentworld.signing.weights import RunWeights, sign_weights
 from make import records
@@ -67,6 +68,15 @@ def test_runs_are_listed(call, played):
     assert line.endswith("1 episode, 3 steps, open")
     (told,) = json.loads(call(f"run list --store {played.store} --json").out)
     assert told["id"] == played.run
+
+
+@pytest.mark.parametrize(("purpose", "ending"), [("training", "made {}"), ("evaluation", "closed")])
+def test_a_training_makes_weights_and_an_evaluation_makes_none(call, played, purpose, ending):
+    opening = RunOpening(agent="a", starting_weights=FINAL, purpose=purpose)
+    run = played.ledger.open_run(opening, make.service.SIMULATOR)
+    played.ledger.close_run(run.id, RunClosing(final_weights=FINAL))
+    line, _ = call(f"run list --store {played.store}").out.splitlines()
+    assert line.endswith(f"0 steps, {ending.format(FINAL[:19])}")
 
 
 @pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
