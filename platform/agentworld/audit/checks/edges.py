@@ -85,7 +85,7 @@ def audit_edge(
             problems.append("the edge that it was registered with is gone; restore the ledger")
         # An edge that was signed, and is gone or does not verify, is told above.
         return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNSIGNED_ORIGIN,))
-    edge, envelope = max(own, key=lambda pair: pair[0].at)
+    edge, envelope = sorted(own, key=lambda pair: pair[0].at)[-1]
     # A version keeps the edge that it was registered with, also where a newer one was signed.
     if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:
         problems.append("the registry has another edge of it than the ledger")
