@@ -11,7 +11,7 @@ from math import ceil
 from statistics import mean
 from typing import NamedTuple
 
-_ROOM = 1_150
+_PAGE_WIDTH = 1_150
 """The width of a page, which a graph of all kinds of nodes fits into."""
 _LEAST_LETTERS = 15
 _LEAST_WIDTH = 104
@@ -166,9 +166,9 @@ def _gaps(columns: _Columns, edges: Sequence[Edge]) -> list[int]:
 
 
 def _most_letters(longest: Sequence[int], gaps: int) -> int:
-    room = _ROOM - 2 * _MARGIN - gaps
+    free_width = _PAGE_WIDTH - 2 * _MARGIN - gaps
     for most in range(max(longest, default=0), _LEAST_LETTERS, -1):
-        if sum(_width(min(num, most)) for num in longest) <= room:
+        if sum(_width(min(num, most)) for num in longest) <= free_width:
             return most
     return _LEAST_LETTERS
 

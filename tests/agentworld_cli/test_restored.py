@@ -103,6 +103,6 @@ def test_a_restore_of_a_server_is_declared_through_the_environment(
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
     words = f"--store {tmp_path}/store"
     assert "is gone from the ledger" in call(f"run verify gone {words}").error
-    assert call(f"audit restored --reason 'a disk' {words}").out.endswith("declared\n")
+    assert call(f"audit restored --reason 'a disk' {words}").out.endswith("recorded\n")
     assert "there is no run gone" in call(f"run verify gone {words}").error
     assert call(f"audit restored {words}").out == "the ledger has all that was signed\n"

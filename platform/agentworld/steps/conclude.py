@@ -116,7 +116,9 @@ def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
             return _End("failed", each.step, each.failure, each.sentence)
     for each in reports:
         if each.state == "running":
-            return _End("failed", each.step, "", f"its process ended without an error message; {message}")
+            return _End(
+                "failed", each.step, "", f"its process ended without an error message; {message}"
+            )
     return _End("failed", sentence=message)
 
 
