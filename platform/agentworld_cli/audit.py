@@ -70,7 +70,8 @@ def agent(
         before = before.add(f"base {base.artifact}{name}{source}")
     world.add(f"data {chain.data}").add(_describe_data(chain.data_set))
     if chain.live:
-        tree.add(_describe_live(chain.live))
+        counts = f"{chain.live.episodes:,} episodes, {chain.live.commands:,} commands"
+        tree.add(_describe_live(chain.live)).add(counts)
     if chain.in_use_as:
         tree.add(f"in use as {_to_markup(', '.join(chain.in_use_as))}")
     for reason in chain.revalidate:
@@ -258,8 +259,7 @@ def _describe_live(live: "LiveLink") -> str:
     signed = "" if live.signed else ", unsigned"
     return (
         f"live: success in {live.successes_after:,} of {live.num_tasks:,} tasks, before RL in"
-        f" {live.successes_before:,} ({change}); {live.episodes:,} episodes,"
-        f" {live.commands:,} commands{signed}"
+        f" {live.successes_before:,} ({change}){signed}"
     )
 
 
