@@ -73,7 +73,7 @@ async def _serve_webhook(
         yield
         return
     decide = Admission(cluster, service).decide
-    certificate = ServingCertificate(webhook.folder, webhook.clients)
+    certificate = ServingCertificate(webhook.folder, webhook.client_ca)
     async with serve(decide, certificate, webhook.host, webhook.port):
         yield
 

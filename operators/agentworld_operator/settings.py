@@ -28,15 +28,15 @@ class OperatorSettings(BaseSettings):
     lease_seconds: float = Field(15.0, gt=3)
     """How long another replica waits for one that does not answer."""
     look_seconds: float = Field(60.0, gt=0)
-    """How often everything is listed, whatever the watches saw."""
+    """How often the operator lists all objects, beside watching them."""
     ask_seconds: float = Field(5.0, gt=0)
-    """How often the service is asked for open episodes."""
+    """How often the operator asks the service for open episodes."""
     pipeline_image: str = ""
-    """What a scheduled pipeline's steps run in."""
+    """The image that the steps of a scheduled pipeline run in."""
     pipeline_placement: Path | None = None
-    """The file that says where they run."""
+    """The placement file that says where these steps run."""
     mirror_seconds: float = Field(30.0, gt=0)
-    """How often Kubeflow Pipelines is asked for what it has."""
+    """How often the operator reads schedules and runs from Kubeflow Pipelines."""
 
 
 class WebhookSettings(BaseSettings):
@@ -50,17 +50,17 @@ class WebhookSettings(BaseSettings):
     """The address that the webhook listens on."""
     folder: Path = Path("/etc/agentworld/webhook")
     """The folder with the Secret's `tls.crt` and `tls.key`."""
-    clients: Path | None = None
-    """The authority of the API server's own certificate, where it shows one to webhooks; else
-    whoever reaches the port can tell the history of a move that nobody made.
+    client_ca: Path | None = None
+    """The certificate authority of the API server's client certificate; the webhook then refuses
+    every other caller. Unset, everybody who reaches the port can have a move recorded.
     """
     secret: str = "agentworld-webhook"
     """The Secret that the leader keeps the certificates in."""
     configuration: str = "agentworld"
     """The ValidatingWebhookConfiguration that names the webhook."""
     names: tuple[str, ...] = ()
-    """Under which the API server asks for it, as a JSON list."""
+    """The host names by which the API server calls the webhook, as a JSON list."""
     certify_seconds: float = Field(300.0, gt=0)
-    """How often the certificates are looked at."""
+    """How often the operator checks whether to renew the certificates."""
     settle_seconds: float = Field(30.0, gt=0)
-    """How long a move that was asked for may be on its way between the ledger and the cluster."""
+    """How long a move of an alias may take from the ledger to the cluster."""

@@ -116,7 +116,7 @@ def _done(task: _Task, settings: ClusterSettings, finished: Finished) -> str:
     server = ApiServer(configuration(settings.kubeconfig))
     cluster = Cluster(server, namespace_of(settings), PIPELINES)
     reporter = JobReporter(cluster, task.name, task.pods)
-    progress_reporter = ProgressReporter(task.store, task.step, settings.tell_seconds)
+    progress_reporter = ProgressReporter(task.store, task.step, settings.progress_seconds)
     follower = Follower(cluster, task.built, settings)
     uid = follower.begin(ProgressFile(task.store, task.step).begin, finished)
     if uid is None:

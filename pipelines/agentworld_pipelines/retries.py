@@ -59,7 +59,7 @@ class RetrySettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
     retries: Retries | None = None
-    """How often a step is tried again where its error may pass: a JSON object."""
+    """How often to retry each step after an error that may pass, as a JSON object."""
 
 
 def call_with_retries(

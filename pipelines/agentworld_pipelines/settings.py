@@ -38,13 +38,13 @@ class ClusterSettings(BaseSettings):
     """A file of the nodes' own, for Jobs with live environments where a pod without any profile is
     given the runtime's."""
     look_seconds: float = Field(5.0, gt=0)
-    """How often a TrainJob that is followed is looked at."""
-    tell_seconds: float = Field(30.0, gt=0)
-    """How often its progress is told at most."""
+    """How often a step reads the state of its Job or TrainJob."""
+    progress_seconds: float = Field(30.0, gt=0)
+    """The shortest time between two reports of a step's progress."""
     patience_seconds: float = Field(300.0, ge=0)
-    """How long an API server that is gone is waited for."""
+    """How long a step waits for an API server that does not answer."""
     settle_seconds: float = Field(60.0, ge=0)
-    """How long a file that was written on another node may not be seen."""
+    """How long a file that another node wrote may take to appear."""
 
 
 def namespace_of(settings: ClusterSettings) -> str:

@@ -71,10 +71,10 @@ class Conflict(InputError):
 AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
 """How a caller is turned away:
 
-    unauthorised  nobody knows the credential, or there is none
-    forbidden     known, and without the role that this needs, or of a tenant that it is not for
-    limit         the tenant has used what it may
-    unavailable   nobody could be asked whose the credential is
+    unauthorised  the credential is missing or unknown
+    forbidden     the caller lacks the role for this, or the tenant may not use the simulator
+    limit         the tenant has reached a limit
+    unavailable   the cluster that knows the credential does not answer
 """
 
 

@@ -1,4 +1,4 @@
-"""Agents: what they can do live, their versions, and what these are in use as."""
+"""Agents: their live validation, their versions, and the aliases that they are in use under."""
 
 import sys
 from contextlib import redirect_stdout
@@ -39,7 +39,7 @@ _As = Annotated[
     typer.Option(
         "--as",
         metavar="ALIAS",
-        help="What the agent is in use as: lower-case letters, digits and dashes.",
+        help="The alias, such as production: lower-case letters, digits and -.",
     ),
 ]
 _By = Annotated[
@@ -47,22 +47,24 @@ _By = Annotated[
     typer.Option(
         metavar="WHO",
         callback=lambda by: by or user_name(),
-        help="Who decided it; else your user name.",
+        help="The person who decided; else your user name.",
     ),
 ]
-_Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, which is recorded.")]
-_Agent = Annotated[str, typer.Option(help=folder_help("agent"))]
+_Reason = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="The reason; the record keeps it.")
+]
+_Agent = Annotated[str, typer.Option(metavar="FOLDER", help=folder_help("agent"))]
 
 
 @app.command()
 def register(
     agent: _Agent,
-    validation: Annotated[str, typer.Option(help=folder_help("validate"))],
+    validation: Annotated[str, typer.Option(metavar="FOLDER", help=folder_help("validate"))],
     recipe: RecipeName = DEFAULT_RECIPE,
     store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Make a version of an agent that was validated."""
+    """Register a validated agent as a new version."""
     from agentworld.steps.run import run_by_name
 
     def registered() -> str:
@@ -81,12 +83,14 @@ def adopt(
             help="The folder of the model: weights, tokenizer and configuration.",
         ),
     ],
-    run: Annotated[str, typer.Option(help="The closed run that made the weights.")],
-    name: Annotated[str, typer.Option(help="The name to register the agent under.")],
+    run: Annotated[str, typer.Option(metavar="RUN", help="The closed run that made the weights.")],
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="The name to register the agent under.")
+    ],
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Make a version of an agent that was trained elsewhere, in a run of a simulator."""
+    """Register an agent that your own trainer trained in a run of a simulator."""
     from agentworld.operations.adopt import ADOPTED, AdoptionResult, adopt
 
     with redirect_stdout(sys.stderr):
@@ -102,7 +106,12 @@ def adopt(
 
 @app.command("list")
 def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print every registered agent, what it is in use as, and which are to be validated anew."""
+    """List the registered agents, where each is in use, and which need a new validation.
+
+    State `revalidate`: an alias of the agent's simulator moved after its last validation. Run
+    `agent validate` with the new simulator. The command exits with 8 if a record is broken.
+    In the console: /agents and /in-use.
+    """
     from agentworld.audit.questions.agents import audit_agents
     from agentworld.operations.agent_use import mirror
     from agentworld.operations.audit_sources import open_sources
@@ -114,7 +123,7 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
         show_json(audit)
     else:
         _show_agents(audit)
-    check_none("what is in use, or a name means, is not what was signed", audit.problems)
+    check_none("what is in use, or what an alias points at, is not what was signed", audit.problems)
 
 
 @app.command()
@@ -126,7 +135,7 @@ def use(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Put an agent to use as something, which is signed and never forgotten."""
+    """Record that an agent is in use under an alias; the record is signed."""
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.agent_use import use
 
@@ -135,7 +144,7 @@ def use(
 
 
 @app.command()
-def unuse(
+def retire(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The name of an agent, without a version.")
     ],
@@ -145,10 +154,10 @@ def unuse(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Take whatever version of an agent is in use as something out of use."""
-    from agentworld.operations.agent_use import unuse
+    """Record that an agent is no longer in use under an alias; the record is signed."""
+    from agentworld.operations.agent_use import retire
 
-    agent_use = unuse(name, alias, Path(store), by, reason)
+    agent_use = retire(name, alias, Path(store), by, reason)
     _show_use(agent_use, as_json=as_json)
 
 
@@ -168,12 +177,10 @@ def _show_use(agent_use: "AgentUse", *, as_json: bool) -> None:
     if as_json:
         show_json(agent_use)
         return
-    state = "out of use" if agent_use.ended else "in use"
+    alias, at = agent_use.alias, agent_use.at
+    state = f"retired as {alias} at {at}" if agent_use.ended else f"in use as {alias} since {at}"
     reason = f": {plain(agent_use.reason)}" if agent_use.reason else ""
-    print(
-        f"{agent_use.agent}  {state} as {agent_use.alias} since {agent_use.at},"
-        f" by {plain(agent_use.by)}{reason}"
-    )
+    print(f"{agent_use.agent}  {state}, by {plain(agent_use.by)}{reason}")
 
 
 def _row(summary: "AgentSummary") -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store
 if TYPE_CHECKING:
     from agentworld.records.alias import AliasChange
 
-app = typer.Typer(help="Point names at simulators.", no_args_is_help=True)
+app = typer.Typer(help="Point aliases at simulators.", no_args_is_help=True)
 
 _Alias = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits, . and -.")]
 
@@ -32,33 +32,31 @@ def set_(
         typer.Option(
             "--gate",
             metavar="METRIC=LEAST",
-            help="The least value of a figure of the report; repeatable.",
+            help="The least value that a figure of the report must have; repeatable.",
         ),
     ] = [],  # noqa: B006 - typer reads it and changes nothing
-    report: Annotated[
+    gate_report: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIGEST", help="The attached report that the gate is checked against."
-        ),
+        typer.Option(metavar="DIGEST", help="The attached report that must pass the gate."),
     ] = None,
     override: Annotated[
         str | None,
         typer.Option(
-            metavar="REASON", help="The reason to move the alias although the gate fails."
+            metavar="REASON", help="Move the alias although the gate fails, for this reason."
         ),
     ] = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Let a name mean a simulator from now on; runs that are open keep theirs.
+    """Point an alias at a simulator; a run that is open keeps its simulator.
 
-    What was asked for, what the report showed, by whose word and why are in its history.
+    The alias's history records the gate, the report's figures, who moved it and why.
     """
     from agentworld.operations.agent_use import due_by
     from agentworld.operations.simulators import MoveConditions, set_alias
     from agentworld.records.gate import Gate
 
-    evidence = MoveConditions(tuple(map(Gate.parse, gates)), report, override)
+    evidence = MoveConditions(tuple(map(Gate.parse, gates)), gate_report, override)
     change = set_alias(alias, simulator, Path(store), user_name(), evidence)
     due = due_by(change, Path(store))
     problems = [f"{agent}: {use.problem}" for agent, use in sorted(due.items()) if use.problem]
@@ -76,7 +74,7 @@ def set_(
 
 @app.command()
 def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print what a name meant over time; the last is what it means."""
+    """Print every move of an alias; the last line is its simulator now."""
     from agentworld.operations.simulators import alias_history
 
     _show(alias_history(Path(store), alias), as_json=as_json)
@@ -84,7 +82,7 @@ def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> 
 
 @app.command("list")
 def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print what each name means now."""
+    """Print every alias and its simulator now."""
     from agentworld.operations.simulators import alias_history
 
     newest = {change.alias: change for change in alias_history(Path(store))}
@@ -110,10 +108,10 @@ def describe_change(change: "AliasChange") -> str:
     if change.report:
         line += f", shown by {change.report}"
     for gate in change.gate:
-        figure = "not told" if gate.value is None else f"{gate.value:g}"
+        figure = "not in the report" if gate.value is None else f"{gate.value:g}"
         line += f", {plain(gate.metric)} {figure} of at least {gate.least:g}"
     if change.override:
-        line += f", whatever its gate says: {plain(change.override)}"
+        line += f", gate overridden: {plain(change.override)}"
     return line
 
 

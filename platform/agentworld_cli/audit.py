@@ -1,4 +1,4 @@
-"""The auditor's questions."""
+"""The audit commands: what an agent is made of, and whether its records are as they were signed."""
 
 import json
 from datetime import UTC, datetime
@@ -21,11 +21,14 @@ from agentworld_cli.verification import by_how_much, check_names
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
     from agentworld.audit.checks.run import RunVerification
+    from agentworld.audit.questions.agent import DataLink, LiveLink
     from agentworld.audit.questions.simulator import TrainedAgent
 
 app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)
 
-_Verify = Annotated[bool, typer.Option("--verify", help="Also verify every step of the runs.")]
+_Verify = Annotated[
+    bool, typer.Option("--verify", help="Also verify every step of the run, or of all runs.")
+]
 
 
 @app.command()
@@ -36,7 +39,11 @@ def agent(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print the chain from an agent back to its data."""
+    """Show what an agent is made of: its run, simulator, world model and data.
+
+    Also shows the grade of the edge to the simulator, who signed it and when, and the agent's
+    success in the live environment. In the console: /agents/NAME@VERSION.
+    """
     from agentworld.audit.questions.agent import audit_agent
     from agentworld.lineage.base import VersionRef
 
@@ -44,11 +51,11 @@ def agent(
     if as_json:
         show_json(chain)
         return
-    tree = Tree(
-        f"agent [bold]{_to_markup(chain.agent)}[/] {brief(chain.artifact)}{format_moment(chain.at)}"
-    )
+    since = f", registered {_minute(chain.registered_at)}" if chain.registered_at else ""
+    name = f"[bold]{_to_markup(chain.agent)}[/] {brief(chain.artifact)}"
+    tree = Tree(f"agent {name}{since}{format_moment(chain.at)}")
     run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
-    run.add(_describe_grade(chain.edge))
+    _add_edge(run, chain.edge)
     if chain.evidence:
         run.add(f"record {chain.evidence.state}")
     simulator = run.add(f"simulator {chain.simulator}")
@@ -62,13 +69,10 @@ def agent(
         source = f" from {_to_markup(base.address)}" if base.address else ""
         data = f", data {base.data}" if base.data else ""
         before = before.add(f"base {base.artifact}{name}{source}{data}")
-    world.add(f"data {chain.data}")
-    if live := chain.live:
-        gain = live.gain
-        words = f"{live.successes_before} successes before RL, {live.successes_after} after"
-        words += f" ({gain.mean:+.3f}, {gain.low:+.3f} to {gain.high:+.3f}{gain.caveat})"
-        signed = "" if live.signed else ", unsigned"
-        tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}{signed}")
+    world.add(f"data {chain.data}").add(_describe_data(chain.data_set))
+    if chain.live:
+        counts = f"{chain.live.episodes:,} episodes, {chain.live.commands:,} commands"
+        tree.add(_describe_live(chain.live)).add(counts)
     if chain.in_use_as:
         tree.add(f"in use as {_to_markup(', '.join(chain.in_use_as))}")
     for reason in chain.revalidate:
@@ -93,7 +97,10 @@ def simulator(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print the agents that a simulator trained."""
+    """Show the agents that a simulator trained, and its other runs.
+
+    In the console: /simulators/DIGEST.
+    """
     from agentworld.audit.questions.simulator import audit_simulator
 
     audit = audit_simulator(digest, sources_at(store, at), verify=verify)
@@ -124,7 +131,10 @@ def dataset(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print the world models that read a data set, and the agents that they trained."""
+    """Show the world models that were trained on a data set, and the agents that they trained.
+
+    In the console: /datasets/DIGEST.
+    """
     from agentworld.audit.questions.dataset import audit_dataset
 
     audit = audit_dataset(digest, sources_at(store, at))
@@ -150,7 +160,7 @@ def alias(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print what a name meant at a moment, who moved it there, and who moved it on."""
+    """Show the simulator of an alias at a time, and who moved the alias there and on."""
     from agentworld.audit.questions.alias import audit_alias, moment
     from agentworld.operations.simulators import alias_history
 
@@ -176,7 +186,7 @@ def diff(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print what two agents do not have in common, from their weights back to their data."""
+    """Show how two agents differ, from their weights back to their data."""
     from agentworld.audit.questions.difference import audit_diff
     from agentworld.lineage.base import VersionRef
 
@@ -224,6 +234,44 @@ def _describe_grade(edge: "EdgeAudit | None") -> str:
     if edge is None:
         return "edge unsigned: the store has no keys"
     return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"
+
+
+def _add_edge(run: Tree, edge: "EdgeAudit | None") -> None:
+    """The grade with its meaning, who signed it and when, and why it is disputed."""
+    from agentworld.records.edge import GRADE_MEANINGS
+
+    if edge is None:
+        run.add(_describe_grade(edge))
+        return
+    branch = run.add(f"edge {edge.grade}: {GRADE_MEANINGS[edge.grade]}")
+    if edge.edge and edge.signed_by:
+        branch.add(f"signed {_minute(edge.edge.at)} by key {edge.signed_by[:12]}")
+    for reason in edge.reasons:
+        branch.add(_to_markup(reason))
+
+
+def _describe_data(data: "DataLink | None") -> str:
+    if data is None:
+        return "not in this store"
+    licences = f", licence {', '.join(data.licences)}" if data.licences else ""
+    num = data.num_trajectories
+    trajectories = f"{num:,} {'trajectory' if num == 1 else 'trajectories'}"
+    return _to_markup(f"{trajectories} of {', '.join(data.domains)}, {data.origin}{licences}")
+
+
+def _describe_live(live: "LiveLink") -> str:
+    gain = live.gain
+    change = f"{gain.mean:+.3f}, {gain.low:+.3f} to {gain.high:+.3f}{gain.caveat}"
+    signed = "" if live.signed else ", unsigned"
+    return (
+        f"live: success in {live.successes_after:,} of {live.num_tasks:,} tasks, before RL in"
+        f" {live.successes_before:,} ({change}){signed}"
+    )
+
+
+def _minute(at: "datetime | str") -> str:
+    """In UTC, as every time that is signed or registered."""
+    return f"{str(at)[:16].replace('T', ' ')} UTC"
 
 
 def _add_evidence(branch: Tree, verification: "RunVerification | None") -> None:

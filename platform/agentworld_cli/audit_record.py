@@ -1,4 +1,4 @@
-"""The auditor's questions of a whole record: is it what was signed, what is in it, what is gone."""
+"""Audit commands of a whole record: verify it, export it, record losses and deletions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _Form = Literal["in-toto", "csv", "openlineage", "cyclonedx"]
 _Reason = Annotated[
-    str, typer.Option(metavar="TEXT", help="The reason, without which nothing is declared.")
+    str, typer.Option(metavar="TEXT", help="The reason; without it the command records nothing.")
 ]
 
 
@@ -26,17 +26,17 @@ def verify(
     version: Annotated[
         str,
         typer.Argument(
-            metavar="[NAME@VERSION]", help="Verify what made one agent; else everything."
+            metavar="[NAME@VERSION]", help="Verify one agent and what made it; else everything."
         ),
     ] = "",
     at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Check that runs and versions are what was signed, and do not contradict each other.
+    """Check that all runs and versions match what was signed, and each other.
 
-    With --at, those that were there then, and what was signed by then. They are checked as they
-    are now, and so is what does not tell since when it is there.
+    With --at, the command checks the runs and versions that existed at that time, as they are
+    now. It also checks records that have no date.
     """
     from agentworld.audit.checks.store import verify_agent, verify_everything
     from agentworld.lineage.base import VersionRef
@@ -54,21 +54,22 @@ def verify(
 def export(
     form: Annotated[_Form, typer.Option("--format", help="The format to write.")],
     version: Annotated[
-        str, typer.Argument(metavar="[NAME@VERSION]", help="The agent of a bill of materials.")
+        str, typer.Argument(metavar="[NAME@VERSION]", help="The agent, for --format cyclonedx.")
     ] = "",
     out: Annotated[
-        str, typer.Option(metavar="FILE", help="The file to write; else it is printed.")
+        str, typer.Option(metavar="FILE", help="The file to write; else the command prints.")
     ] = "",
     sign: Annotated[
-        bool, typer.Option("--sign", help="A bill of materials as a signed in-toto statement.")
+        bool,
+        typer.Option("--sign", help="With --format cyclonedx: write a signed in-toto statement."),
     ] = False,
     at: At = "",
     store: Store = DEFAULT_STORE,
 ) -> None:
-    """Write which simulator trained which agent: signed statements, a table, or run events; or
-    one agent's AI bill of materials (cyclonedx).
+    """Write which simulator trained which agent, for other tools.
 
-    With --at, what was there then.
+    Formats: in-toto (signed statements), csv (a table), openlineage (run events), cyclonedx (the
+    AI bill of materials of one agent). With --at, the state at that time.
     """
     sources = sources_at(store, at)  # where MLflow is, OpenLineage is
     from agentworld.audit.export.formats import lines_of
@@ -78,8 +79,8 @@ def export(
         lines = _bill_lines(version, sources, sign=sign)
     elif version or sign:
         raise InputError(
-            f"--format {form} is of all agents, as they were signed; leave out NAME@VERSION and"
-            " --sign, or write --format cyclonedx"
+            f"--format {form} writes all agents as they were signed; leave out NAME@VERSION and"
+            " --sign, or use --format cyclonedx"
         )
     else:
         lines = lines_of(form, sources)
@@ -96,7 +97,7 @@ def _bill_lines(version: str, sources: "Sources", *, sign: bool) -> Iterator[str
 
     if not version:
         raise InputError(
-            "a bill of materials is of one agent; name it, as in"
+            "a bill of materials describes one agent; name it, as in"
             " `audit export shell-agent@1 --format cyclonedx`"
         )
     ref = VersionRef.parse(version)
@@ -108,9 +109,11 @@ def restored(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print what a restored backup of the ledger lost, and declare it with --reason.
+    """Print what a restored backup of the ledger lost; with --reason, record the loss.
 
-    Runs that lost entries cannot go on from then on, and verify as far as the backup has them.
+    Run this after you restored a backup; otherwise `audit verify` reports the loss as tampering.
+    Once the loss is recorded, a run that lost entries takes no more steps, and `audit verify`
+    checks it as far as the backup has it.
     """
     from agentworld.operations.declarations import declare_restored as declare
 
@@ -129,16 +132,17 @@ def restored(
 
 def withdrawn(
     versions: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME@VERSION", help="One version; else all.")
+        list[str] | None,
+        typer.Argument(metavar="NAME@VERSION", help="Only these versions; else all."),
     ] = None,
     reason: _Reason = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print the registered versions that MLflow has no more, and declare with --reason that people
-    deleted them.
+    """Print registered versions that are gone from MLflow; with --reason, record their deletion.
 
-    From then on `audit verify` does not miss them. Restore what nobody wanted to delete.
+    Run this after you deleted versions on purpose; otherwise `audit verify` reports them as
+    missing. If the deletion was a mistake, restore the versions in MLflow instead.
     """
     from agentworld.operations.declarations import declare_withdrawn as declare
 
@@ -147,7 +151,11 @@ def withdrawn(
         show_json(withdrawals)
         return
     for version in withdrawals.versions:
-        print(plain(f"{version.ref} {version.artifact}, registered on {version.at}, is gone"))
+        print(
+            plain(
+                f"{version.ref} {version.artifact}, registered on {version.at}, is gone from MLflow"
+            )
+        )
     print(
         _describe_outcome(reason)
         if withdrawals.versions
@@ -156,4 +164,4 @@ def withdrawn(
 
 
 def _describe_outcome(reason: str) -> str:
-    return "declared" if reason else "nothing is declared; add --reason"
+    return "recorded" if reason else "nothing is recorded; add --reason TEXT to record it"

@@ -1,4 +1,4 @@
-"""What runs used, and what that costs."""
+"""What runs used and cost."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -30,37 +30,37 @@ _WIDEST_NAME = 40
 
 
 def cost(
-    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Only this tenant's use.")] = "",
-    run: Annotated[str, typer.Option(metavar="RUN", help="Only this run.")] = "",
-    episode: Annotated[str, typer.Option(metavar="EPISODE", help="Only this episode.")] = "",
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Show only this tenant.")] = "",
+    run: Annotated[str, typer.Option(metavar="RUN", help="Show only this run.")] = "",
+    episode: Annotated[str, typer.Option(metavar="EPISODE", help="Show only this episode.")] = "",
     group_by: Annotated[
         _By | None,
-        typer.Option(help="What gets a line; else a run, or an episode with --run."),
+        typer.Option(help="One line for each of these; else each run, or each episode with --run."),
     ] = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print what the runs of a store used and cost, the newest first.
+    """Print the tokens, the engine time and the cost of a store's runs, the newest first.
 
-    Counted are answered steps, each with the retries and the further samples
-    that led to it: tokens of prompts (the cached ones are a part of them) and of
-    answers, and the seconds from each request to its answer. A step that failed
-    in the end is in the service's metrics alone, as one that failed. A step that
-    a fork copied, or that was answered from the record, used nothing.
+    The command counts every answered step with its retries and further samples:
+    input tokens (cached ones included), output tokens, and the seconds between
+    each request and its answer. It does not count a step that failed (see the
+    service's metrics), that a fork copied, or that a replay answered from the
+    record.
 
-    An agent used what the run did that made it. What made no agent that is
-    registered (an evaluation, a run that goes on) goes by the name that its run
-    has for one, and is told as unregistered.
+    With `--group-by agent`, an agent has the use of the run that trained it. Other
+    runs (evaluations, open runs) are shown under the run's agent name, as
+    unregistered.
 
-    Prices are what the environment names:
+    Set the prices in the environment:
 
-    AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS    with the next, or neither
+    AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS    set both of these, or neither
     AGENTWORLD_PRICE_PER_MILLION_OUTPUT_TOKENS
-    AGENTWORLD_PRICE_PER_MILLION_CACHED_TOKENS   unset: as other input
-    AGENTWORLD_PRICE_PER_ENGINE_HOUR             of one request at a time
-    AGENTWORLD_PRICE_CURRENCY                    a label
+    AGENTWORLD_PRICE_PER_MILLION_CACHED_TOKENS   else the price of input tokens
+    AGENTWORLD_PRICE_PER_ENGINE_HOUR             an hour of engine time
+    AGENTWORLD_PRICE_CURRENCY                    the heading of the cost column
 
-    Where nothing has a price, a - stands for the money.
+    Without prices, the cost column shows -.
     """
     from agentworld.audit.questions.cost import Prices, costs
     from agentworld.operations.ledger import existing_ledger

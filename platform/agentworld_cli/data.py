@@ -14,7 +14,9 @@ add_steps(app, "data")
 
 @app.command("import")
 def import_recordings(
-    source: Annotated[str, typer.Argument(help="A file, a folder, or an address such as s3://.")],
+    source: Annotated[
+        str, typer.Argument(help="A file, a folder, or an address such as s3://bucket/logs.")
+    ],
     *,
     form: Annotated[
         str, typer.Option("--format", help="The format of the recordings; else it is detected.")
@@ -22,25 +24,29 @@ def import_recordings(
     domain: Annotated[
         str,
         typer.Option(
-            help="The domain of episodes that name none; else the recipe's collect.domain, or text."
+            help="The domain of episodes without one; else the recipe's collect.domain, or text."
         ),
     ] = "",
     options: Annotated[
         list[str],
         typer.Option("--set", metavar="NAME=VALUE", help="An option of the format; repeatable."),
     ] = [],  # noqa: B006  typer copies it
-    strict: Annotated[bool, typer.Option(help="Stop at a record that is no episode.")] = False,
+    strict: Annotated[
+        bool, typer.Option(help="Stop at the first record that cannot be imported.")
+    ] = False,
     explain: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Show what the N-th record becomes, and import nothing."
+            metavar="N",
+            min=0,
+            help="Show how record number N would be imported, and import nothing.",
         ),
     ] = 0,
     recipe: RecipeName = "",
     store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Import recorded episodes: what a record holds becomes turns, and the rest is counted."""
+    """Import recorded agent logs as episodes, and count what was left out."""
     from agentworld_cli import imports
 
     collect = imports.collect_recipe(

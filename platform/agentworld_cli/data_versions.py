@@ -1,4 +1,4 @@
-"""The data sets of a store as versions: which there are, what differs, what is in them."""
+"""The data sets of a store: list, show, compare, inspect and register them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,17 +6,22 @@ from typing import Annotated
 import typer
 
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, to_words
 
 Data = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="A data set's folder, or its digest or the start of it."),
+    typer.Argument(
+        metavar="DATA", help="A data set: its folder, its digest or the start of its digest."
+    ),
 ]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
 
 
 def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """List the data sets that a store prepared, the newest first."""
+    """List the data sets that a store prepared, the newest first.
+
+    In the console: /datasets.
+    """
     from agentworld.storage.datasets import list_datasets
 
     datasets = list_datasets(Path(store))
@@ -43,7 +48,7 @@ def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
 
 def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Say what a data set holds: its manifest."""
+    """Print the manifest of a data set: sources, counts, filters, recipe."""
     from agentworld.records.leaves import json_leaves
     from agentworld.storage.datasets import find_dataset
 
@@ -54,11 +59,11 @@ def show(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> Non
     fields = dataset.model_dump(mode="json")
     parents = {str(number): parent for number, parent in enumerate(fields.pop("parents"))}
     for name, value in json_leaves({"parents": parents, **fields}):
-        print(f"{plain(name):<32} {value!r}")
+        print(f"{plain(name):<32} {to_words(value)}")
 
 
 def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print what two data sets do not have in common: recipe, parents, counts, trajectories."""
+    """Show how two data sets differ: recipe, parents, counts, trajectories."""
     from agentworld.reports.dataset_diff import diff_datasets
     from agentworld.storage.datasets import find_dataset
 
@@ -81,7 +86,7 @@ def diff(first: Data, second: Data, store: Store = DEFAULT_STORE, as_json: Json 
 def inspect(
     data: Data, out: Out = Path("dataset.html"), store: Store = DEFAULT_STORE, as_json: Json = False
 ) -> None:
-    """Write a page that shows a data set: counts, lengths, licences, example turns, quarantine."""
+    """Write an HTML page of a data set: counts, lengths, licences, example turns, quarantine."""
     from agentworld.records.file import write_whole
     from agentworld.reports.dataset import render_dataset, view_dataset
     from agentworld.storage.datasets import find_dataset
@@ -107,7 +112,7 @@ def inspect(
 
 
 def register(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Register a data set in MLflow, where a run stands for it; its first training does so too."""
+    """Register a data set as a run in MLflow; its first training registers it too."""
     from agentworld.operations.registry import open_registry
     from agentworld.storage.datasets import find_dataset
 
@@ -123,4 +128,4 @@ def _value(value: object) -> str:
     """A digest in brief, another value as Python writes it, and a dash for what is not there."""
     if isinstance(value, str) and value.startswith("sha256:"):
         return brief(value)
-    return "-" if value is None else repr(value)
+    return to_words(value)

@@ -1,4 +1,4 @@
-"""Episodes: told, checked, forked, replayed, closed and erased."""
+"""Episodes: show, verify, fork, replay, close and erase them."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def list_episodes(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print the episodes of a run in the order in which they were opened."""
+    """List the episodes of a run in the order of their opening."""
     from agentworld.operations.ledger import existing_ledger
 
     ledger = existing_ledger(Path(store))
@@ -47,7 +47,10 @@ def list_episodes(
 def show(
     episode: _Episode, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False
 ) -> None:
-    """Print an episode of a store, or of the service at --url, as a transcript."""
+    """Show an episode of a store, or of the service at --url, as a transcript.
+
+    In the console: /episodes/EPISODE.
+    """
     from agentworld.http.schemas import write_episode
     from agentworld.operations.ledger import existing_ledger
 
@@ -63,7 +66,7 @@ def show(
 
 @app.command("verify")
 def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Check that an episode's record is the one that was signed."""
+    """Check that the record of an episode is as it was signed."""
     from agentworld.audit.checks.episode import verify_episode
     from agentworld.operations.ledger import existing_ledger, open_evidence
 
@@ -75,12 +78,14 @@ def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = Fals
 @app.command("fork")
 def fork(
     episode: _Episode,
-    step: Annotated[int, typer.Option(min=0, help="How many of its first steps the fork copies.")],
+    step: Annotated[int, typer.Option(min=0, help="How many first steps the fork copies.")],
     url: Url,
-    run: Annotated[str, typer.Option(metavar="RUN", help="Another open run to fork it in.")] = "",
+    run: Annotated[
+        str, typer.Option(metavar="RUN", help="An open run for the fork; else the episode's run.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Begin an episode with the first steps of a recorded one, and print its id."""
+    """Start an episode from the first steps of a recorded one, and print its id."""
     from agentworld.records.episode import EpisodeOpening, Source
 
     async def begin(client: "SimulatorClient") -> "ResetResult":
@@ -97,19 +102,19 @@ def fork(
 
 @app.command("replay")
 def replay(episode: _Episode, url: Url, as_json: Json = False) -> None:
-    """Take every recorded action again, answered from the record, and compare the answers."""
+    """Send the recorded actions again, and compare the answers with the record."""
     from agentworld.audit.questions.replay import replay_episode
     from agentworld.errors import EvidenceError
 
     report = ask(url, lambda client: replay_episode(episode, client, "agentworld episode replay"))
     show_record(report, as_json=as_json)
     if report.differences:
-        raise EvidenceError(f"the replay of episode {episode} is not what was recorded")
+        raise EvidenceError(f"the replay of episode {episode} differs from the record; see above")
 
 
 @app.command("close")
 def close(episode: _Episode, url: Url) -> None:
-    """End an episode before it is done; one that is over stays as it is."""
+    """End an open episode; an ended one stays as it is."""
     ask(url, lambda client: client.end(episode))
 
 
@@ -122,9 +127,9 @@ def erase(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Take away what was said in an episode; its digests and its place in the log stay.
+    """Erase the texts of an episode for good; its digests and its log entries stay.
 
-    That it was taken away, when and by whom is signed.
+    The erasure is signed: when, and by whom.
     """
     from agentworld.errors import InputError
     from agentworld.operations.declarations import erase_episode

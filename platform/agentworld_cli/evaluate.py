@@ -1,4 +1,4 @@
-"""Held-out live episodes: for the stages' checkpoints, and for what is served."""
+"""Evaluations: of a world model's stages, and of a pinned simulator."""
 
 import sys
 from datetime import UTC, datetime
@@ -23,19 +23,24 @@ def served(
         str,
         typer.Argument(
             metavar="SIMULATOR",
-            help="An alias, a digest or its start, or a folder; else the recipe's.",
+            help="An alias, a digest or its start, or a folder; else the recipe's alias.",
         ),
     ] = "",
     job: Annotated[
-        str, typer.Option(help="The measurement's name, which continues it; else the day.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The name of the measurement; the same name continues it; else today's date.",
+        ),
     ] = "",
     recipe: RecipeName = DEFAULT_RECIPE,
     store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Hold what is served against fresh live episodes, and attach the report to it.
+    """Compare a pinned simulator with new live episodes, and attach the report to it.
 
-    It is asked at AGENTWORLD_SERVICE_URL, or served here where that is not set.
+    The command asks the service at AGENTWORLD_SERVICE_URL; if that is not set, it serves the
+    simulator on this machine. It prints exact match and its change since registration.
     """
     from agentworld.records.report import ServedReport
     from agentworld.runner.folders import REPORT

@@ -67,4 +67,4 @@ def _failure(steps: list[StepProgress], store: Path) -> StepFailed:
     # A step that cannot even be imported, or that the system killed, has no last words.
     running = [progress.step for progress in steps if progress.state == "running"]
     step = running[0] if running else MAIN_JOB[min(len(steps), len(MAIN_JOB) - 1)]
-    return StepFailed(step, "", f"its process ended without a word; read {store / LOG}")
+    return StepFailed(step, "", f"its process ended without an error message; read {store / LOG}")

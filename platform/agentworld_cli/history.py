@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print how the runs of a store ended, here and on servers, the newest first."""
+    """List how the pipeline runs of a store ended, here and on servers, the newest first."""
     from agentworld.runner.remote import local_store
     from agentworld.steps.conclude import conclusions
 

@@ -26,6 +26,7 @@ from agentworld.storage.address import redact
 from agentworld.storage.trajectories import read_collected
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_json
+from agentworld_cli.verification import count_noun
 from agentworld_cli.views import show_progress
 
 _MOST_OF_TEXT = 200
@@ -100,18 +101,21 @@ def _show(folder: str, *, as_json: bool) -> None:
 
 def _summary(manifest: Collected, folder: Path) -> list[str]:
     lines = [
-        f"  form {manifest.form}, domain {', '.join(manifest.domains)}",
-        f"  {manifest.num_trajectories:,} episodes of {manifest.num_transitions:,} turns to"
-        f" train on, {manifest.num_held_out_trajectories:,} of"
-        f" {manifest.num_held_out_transitions:,} held out",
+        f"  format {manifest.form}, domain {', '.join(manifest.domains)}",
+        f"  for training: {count_noun(manifest.num_trajectories, 'episode')} with"
+        f" {count_noun(manifest.num_transitions, 'turn')}",
+        f"  held out:     {count_noun(manifest.num_held_out_trajectories, 'episode')} with"
+        f" {count_noun(manifest.num_held_out_transitions, 'turn')}",
     ]
+    if manifest.notes:
+        lines.append("  not used as turns:")
     lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(manifest.notes)]
     if manifest.num_quarantined:
         with (folder / QUARANTINE).open() as file:
             first = QuarantinedRecord.model_validate_json(file.readline())
         lines += [
-            f"  {manifest.num_quarantined:>10,}  records in quarantine ({QUARANTINE}), the first:"
-            f" {first.file} {first.place}: {first.problem}"
+            f"  {count_noun(manifest.num_quarantined, 'record')} in quarantine ({QUARANTINE}),"
+            f" the first: {first.file} {first.place}: {first.problem}"
         ]
     return [*lines, f"next: agentworld data prepare --collected {folder}"]
 
@@ -127,7 +131,9 @@ def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
     file, item = next(islice(items, number - 1, None), (None, None))
     if file is None or item is None:
         source = redact(collect.trajectories or "")
-        raise InputError(f"{source} has fewer than {number} records; name another")
+        raise InputError(
+            f"{source} has fewer than {number} records; give --explain a smaller number"
+        )
     parts = [] if item.problem else _parts(item)
     if as_json:
         problem = item.problem or None

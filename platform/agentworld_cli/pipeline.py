@@ -35,14 +35,15 @@ _Pipeline = Annotated[
 _Stages = Annotated[
     str,
     typer.Option(
-        metavar="STAGE,...", help="The stages that train a world model, of cpt,sft,rl; else all."
+        metavar="STAGE,...",
+        help="The training stages of the world model, from cpt,sft,rl; else all.",
     ),
 ]
 _Simulator = Annotated[
     str,
     typer.Option(
         metavar="DIGEST|ALIAS",
-        help="The simulator, for a pipeline that takes one; else the recipe's.",
+        help="The simulator, for the pipelines agent and nightly; else the recipe's alias.",
     ),
 ]
 
@@ -76,7 +77,7 @@ def write(
     image: _Image = "",
     stages: _Stages = "",
 ) -> None:
-    """Write a pipeline for a cluster."""
+    """Write a pipeline as YAML for Kubeflow Pipelines."""
     from agentworld_pipelines.compile import compile_pipeline
     from agentworld_pipelines.placement import load_placement
 
@@ -97,15 +98,15 @@ def run(
     image: _Image = "",
     stages: _Stages = "",
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until the run on a server has ended.")
+        bool, typer.Option("--wait", help="Wait until the run on the server has ended.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a pipeline; what is finished is used again.
+    """Run a pipeline; steps that are finished already are not run again.
 
-    It runs on the Kubeflow Pipelines server that is named. A run of the same pipeline, recipe and
-    store that has not ended is told of there, and no second one is started. Without a server the
-    main job runs here: world_model, and agent where the gate let it pass.
+    With a server, the pipeline runs there. If a run of the same pipeline, recipe and store is
+    still going on, the command prints that run and starts no second one. Without a server, the
+    main job runs on this machine: world_model, then agent if the gate passed.
     """
     from agentworld.errors import InputError, PipelineError
     from agentworld_pipelines.settings import ServerSettings
@@ -113,8 +114,8 @@ def run(
     if not (server or ServerSettings().url):
         if pipeline != _MAIN_JOB or simulator or stages:
             raise InputError(
-                f"without a server the main job is run: {_MAIN_JOB}, and agent where the gate let"
-                " it pass; name one with --server, or call the pipeline's steps as commands"
+                f"only {_MAIN_JOB} runs without a server, with all stages; give --server URL, or"
+                " run the pipeline's steps as commands"
             )
         _run_here(recipe, store, as_json=as_json)
         return
@@ -156,9 +157,9 @@ def schedule(
     stages: _Stages = "",
     as_json: Json = False,
 ) -> None:
-    """Run a pipeline on a server again and again, one run at a time.
+    """Run a pipeline on a server on a schedule, one run at a time.
 
-    A schedule of this name that is the same is left alone; another one is replaced.
+    An equal schedule of this name stays; a different one is replaced.
     """
     from agentworld_pipelines.cron import Cron
     from agentworld_pipelines.records import Plan
@@ -177,7 +178,7 @@ def schedule(
 
 @app.command("list")
 def list_(server: _Server = "", as_json: Json = False) -> None:
-    """Print the schedules of a server and its newest runs."""
+    """List the schedules of a server and its newest runs."""
     from agentworld_pipelines.schedule import schedules
     from agentworld_pipelines.server import newest_runs
 
@@ -187,11 +188,14 @@ def list_(server: _Server = "", as_json: Json = False) -> None:
 
 @app.command()
 def stop(
-    name: Annotated[str, typer.Argument(metavar="ID|NAME", help="A schedule, or the id of a run.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="ID|NAME", help="The name or id of a schedule, or the id of a run."),
+    ],
     server: _Server = "",
     as_json: Json = False,
 ) -> None:
-    """Take a schedule away, or end a run, and print it; what a schedule started goes on."""
+    """Delete a schedule, or stop a run. Runs that a schedule started go on."""
     from agentworld_pipelines.schedule import unschedule
     from agentworld_pipelines.server import stop_run
 

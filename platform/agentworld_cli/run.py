@@ -1,4 +1,4 @@
-"""Runs: opened and closed at a service, told and checked from a store."""
+"""Runs: open and close them at a service, list and verify them in a store."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, show_record
-from agentworld_cli.verification import show_verification
+from agentworld_cli.verification import count_noun, show_verification
 
 if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
@@ -20,7 +20,9 @@ app = typer.Typer(
 )
 
 _Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run.")]
-_Trajectory = Annotated[str, typer.Option(metavar="FOLDER", help="The agent's own log.")]
+_Trajectory = Annotated[
+    str, typer.Option(metavar="FOLDER", help="The folder with the agent's own log of the run.")
+]
 
 
 def _digest(text: str) -> str:
@@ -50,39 +52,42 @@ def _envelope(path: str | None) -> str | None:
 
 
 _Weights = Annotated[
-    str, typer.Option(metavar="DIGEST", callback=_digest, help="The digest of weights.")
+    str, typer.Option(metavar="DIGEST", callback=_digest, help="The digest of the weights.")
 ]
 _Signature = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
         callback=_envelope,
-        help="A DSSE envelope with the signature of who trained the weights.",
+        help="A DSSE envelope in which the trainer signed the weights.",
     ),
 ]
 
 
 @app.command("open")
 def open_run(
-    agent: Annotated[
-        str, typer.Option(metavar="NAME", help="The name of the agent that is trained.")
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the agent that you train.")
     ],
     weights: _Weights,
     url: Url,
     simulator: Annotated[
         str,
         typer.Option(
-            metavar="DIGEST|ALIAS", help="The simulator that must answer; another one is refused."
+            metavar="DIGEST|ALIAS", help="The simulator; a service with another one refuses."
         ),
     ] = "",
-    by: Annotated[str, typer.Option(metavar="WHO", help="Who opens the run.")] = "",
+    by: Annotated[str, typer.Option(metavar="WHO", help="Who opens the run, for the record.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Begin a run that starts from these weights, and print its id; as JSON, its token too."""
+    """Open a run for an agent that starts from these weights, and print the run's id.
+
+    With --json, it also prints the run's token, which gives access to this run alone.
+    """
     from agentworld.records.run import OpenedRun, RunOpening
 
     opening = RunOpening(
-        agent=agent, starting_weights=weights, simulator=simulator or None, opened_by=by
+        agent=name, starting_weights=weights, simulator=simulator or None, opened_by=by
     )
 
     async def begin(client: "SimulatorClient") -> "OpenedRun":
@@ -100,7 +105,10 @@ def open_run(
 def close_run(
     run: _Run, weights: _Weights, url: Url, signature: _Signature = None, as_json: Json = False
 ) -> None:
-    """End a run with the weights that it made; without a signature they are a claim."""
+    """Close a run, and record the weights that the training made.
+
+    Without --signature the weights are your claim: the edge is `observed`, not `proven`.
+    """
 
     async def close(client: "SimulatorClient") -> "AgentRun":
         await client.resume_run(run)
@@ -111,7 +119,10 @@ def close_run(
 
 @app.command("list")
 def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print the runs of a store, the newest first."""
+    """List the runs of a store, the newest first.
+
+    In the console: /runs.
+    """
     from agentworld.operations.ledger import existing_ledger
     from agentworld.records.run import LOCAL_TENANT
 
@@ -122,18 +133,28 @@ def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
         show_json([run.model_dump(mode="json") for run in runs])
         return
     for run in runs:
-        ending = f"made {brief(run.final_weights)}" if run.closing else "open"
         tenant = "" if run.tenant == LOCAL_TENANT else f" for tenant {plain(run.tenant)}"
         print(
             f"{run.id}  {run.opening.purpose} of {plain(run.opening.agent)} in"
-            f" {brief(run.simulator)}{tenant}, {run.num_episodes} episodes, {run.num_steps} steps,"
-            f" {ending}"
+            f" {brief(run.simulator)}{tenant}, {count_noun(run.num_episodes, 'episode')},"
+            f" {count_noun(run.num_steps, 'step')}, {_ending(run)}"
         )
+
+
+def _ending(run: "AgentRun") -> str:
+    """Only a training makes weights; an evaluation is closed with those that it began with."""
+    if not run.closing:
+        return "open"
+    is_training = run.opening.purpose == "training"
+    return f"made {brief(run.final_weights)}" if is_training else "closed"
 
 
 @app.command("show")
 def show_run(run: _Run, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False) -> None:
-    """Print a run of a store, or of the service at --url."""
+    """Show a run of a store, or of the service at --url.
+
+    In the console: /runs/RUN.
+    """
     from agentworld.operations.ledger import existing_ledger
 
     if url:
@@ -144,7 +165,7 @@ def show_run(run: _Run, store: Store = DEFAULT_STORE, url: Url = "", as_json: Js
 
 @app.command("verify")
 def verify(run: _Run, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Check that a run's record is the one that was signed."""
+    """Check that the record of a run is as it was signed."""
     from agentworld.audit.checks.run import verify_run
     from agentworld.operations.ledger import existing_ledger, open_evidence
 
@@ -157,7 +178,7 @@ def verify(run: _Run, store: Store = DEFAULT_STORE, as_json: Json = False) -> No
 def join(
     run: _Run, trajectory: _Trajectory, store: Store = DEFAULT_STORE, as_json: Json = False
 ) -> None:
-    """Check that the ledger and the agent's own log tell the same of a run."""
+    """Compare the ledger's record of a run with the agent's own log."""
     from agentworld.audit.questions.join import join_run
     from agentworld.client.trajectory import read_trajectory
     from agentworld.errors import EvidenceError
@@ -167,7 +188,9 @@ def join(
     report = join_run(ledger.run(run), ledger.episodes(run), read_trajectory(Path(trajectory)))
     show_record(report, as_json=as_json)
     if report.is_alarm:
-        raise EvidenceError(f"the ledger and the trajectory of run {run} do not tell the same")
+        raise EvidenceError(
+            f"the ledger and the agent's own log of run {run} differ; see the counts above"
+        )
 
 
 @app.command("export")
@@ -178,7 +201,7 @@ def export(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Write a run as Parquet: its transitions, and the agent's own log where one is given."""
+    """Write the steps of a run as Parquet files, and the agent's own log if you give it."""
     from agentworld.audit.export.logs import export_run
     from agentworld.operations.ledger import existing_ledger
 

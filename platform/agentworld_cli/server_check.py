@@ -20,9 +20,9 @@ def check(
     ] = "kubeflow",
     as_json: Json = False,
 ) -> None:
-    """Check the settings that the retries of steps need, and name each that is missing.
+    """Check that a Kubeflow Pipelines server retries failed steps, and name missing settings.
 
-    Asks the server, and the cluster of AGENTWORLD_KUBECONFIG or of this pod.
+    Reads the server, and the cluster of AGENTWORLD_KUBECONFIG or of this pod.
     """
     from agentworld.errors import PipelineError
     from agentworld_pipelines.checking import missing_settings

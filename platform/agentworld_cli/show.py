@@ -53,8 +53,17 @@ def show_record(record: BaseModel, *, as_json: bool) -> None:
         show_json(record)
         return
     for name, value in _flat(record.model_dump(mode="json")):
-        # As Python writes a text, also where it stands in a list.
-        print(f"{plain(name):<32} {value!r}")
+        print(f"{plain(name):<32} {to_words(value)}")
+
+
+def to_words(value: object) -> str:
+    """A leaf of a record; a text as Python writes it, also where it stands in a list."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+    return repr(value)
 
 
 def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> str:

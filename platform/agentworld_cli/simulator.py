@@ -62,7 +62,7 @@ def pin(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Freeze a world model with all that shapes its observations."""
+    """Pin a world model with everything that shapes its answers as a simulator."""
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.registry import check_store
     from agentworld.runner.folders import VERSION
@@ -92,7 +92,7 @@ def import_(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Freeze weights from elsewhere as a simulator; nothing is trained."""
+    """Pin weights from elsewhere as a simulator; nothing is trained."""
     from agentworld.operations.import_world import import_world
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld_cli.views import show_progress
@@ -105,36 +105,42 @@ def import_(
 
 @app.command()
 def prompt(
-    url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint.")],
-    model: Annotated[str, typer.Option(help="The model's name at the endpoint.")],
+    endpoint: Annotated[
+        str, typer.Option(metavar="URL", help="The address of an OpenAI-compatible endpoint.")
+    ],
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model's name at the endpoint.")],
     text: _Text,
     domains: _Domains = [],  # noqa: B006 - typer reads it and changes nothing
     recipe: RecipeName = _WORLD_RECIPE,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Make a simulator of somebody's endpoint and a text.
+    """Pin an OpenAI-compatible endpoint and a system prompt as a simulator.
 
-    The endpoint's key is read from AGENTWORLD_ENGINE_API_KEY and written nowhere. What an
-    endpoint serves cannot be verified.
+    If the endpoint needs a key, set AGENTWORLD_ENGINE_API_KEY; the key is written nowhere. Nobody
+    can verify which weights an endpoint serves.
     """
     from agentworld.operations.prompt_world import endpoint_at, prompt_world
     from agentworld.recipes import load_recipe, recipe_path
 
     world_recipe = _describe(load_recipe(recipe_path(recipe)), text, domains)
-    _show_pinned(prompt_world(world_recipe, Path(store), endpoint_at(url, model)), as_json=as_json)
+    simulator = prompt_world(world_recipe, Path(store), endpoint_at(endpoint, model))
+    _show_pinned(simulator, as_json=as_json)
 
 
 @app.command("attach")
 def attach_(
     simulator: _Which,
     report: Annotated[
-        str, typer.Option(metavar="FILE", help="A report of an evaluation, as JSON.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="The report.json of an `evaluate stages` or `agent validate`."
+        ),
     ],
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Add an evaluation of a simulator, or of its weights, which validates it."""
+    """Attach an evaluation to a simulator: a gate can ask for its figures."""
     from agentworld.operations.simulators import attach, find
     from agentworld.records.report import read_report
 
@@ -155,7 +161,7 @@ def show(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print what a simulator is."""
+    """Print the manifest of a simulator, its evaluations and whether they validate it."""
     from agentworld.operations.simulators import find, sheet, signing_statement
 
     pinned_simulator = find(simulator, Path(store))
@@ -167,7 +173,10 @@ def show(
 
 @app.command("list")
 def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print the simulators of a store."""
+    """List the simulators of a store.
+
+    In the console: /simulators.
+    """
     from agentworld.operations.simulators import summaries
 
     rows = summaries(Path(store))
@@ -184,7 +193,7 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
 
 @app.command()
 def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Check every byte of a simulator; the first file that differs is named."""
+    """Compare every file of a simulator with its manifest, and name the first that differs."""
     from agentworld.operations.simulators import find
     from agentworld_cli.views import show_progress
 
@@ -210,18 +219,18 @@ def serve(
         str,
         typer.Option(
             metavar="local|FILE",
-            help="Who may call: everybody on this machine, or who is in this access file.",
+            help="Who may call: `local` for everybody on this machine, or an access file.",
         ),
     ],
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port to listen on; else a free one.")
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Requests that the engine is given at once.")
+        int | None, typer.Option(min=1, help="The most requests that the engine gets at once.")
     ] = None,
     store: Store = DEFAULT_STORE,
 ) -> None:
-    """Answer agents until interrupted, on this machine's loopback."""
+    """Serve a simulator to agents on this machine (127.0.0.1) until you interrupt it."""
     from agentworld.operations.serving import pinned_engine, serve_locally
     from agentworld.operations.simulators import find
     from agentworld.serving.local import ListenOptions

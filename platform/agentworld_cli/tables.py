@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from agentworld.records.base import Digest
 from agentworld.records.gate import Outcome
 from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
-from agentworld.reports.groups import kind_rows, metric_rows
+from agentworld.reports.groups import explain_baselines, kind_rows, metric_rows
 from agentworld.reports.summary import Summary
 from agentworld.reports.targets import Figure, figures_of, has_no_targets
 from agentworld.runner.folders import AGENT, REPORT, TrainedAgent
@@ -21,6 +21,8 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     """What was made and how good it is."""
     report = WorldModelReport.read(folders["evaluate"] / REPORT)
     console.print(_world_model(report), "")
+    if words := explain_baselines(report.baselines):
+        console.print(f"baselines, without training: {words}\n", style="dim")
     console.print(_metrics(report), "")
     if kind_rows(report):
         console.print(_kinds(report), "")
@@ -101,9 +103,8 @@ def _agent(report: AgentReport) -> Table:
     for heading in ("simulated", "live", "gap"):
         table.add_column(heading, justify="right")
     for name, score in report.scores.items():
-        gap = score.simulated.less(score.live)
-        gap_text = f"{gap.mean:+.2f} [dim]{gap.low:+.2f} to {gap.high:+.2f}[/]"
-        table.add_row(name, _interval(score.simulated), _interval(score.live), gap_text)
+        gap = f"{_signed(score.gap)}\n[dim]{score.gap_verdict}[/]"
+        table.add_row(name, _interval(score.simulated), _interval(score.live), gap)
     return table
 
 

@@ -13,12 +13,12 @@ add_steps(app, "train", excluded=["agent"])
 
 @app.command()
 def agent(
-    imitated: Annotated[str, typer.Option(help=folder_help("imitate"))],
+    imitated: Annotated[str, typer.Option(metavar="FOLDER", help=folder_help("imitate"))],
     recipe: RecipeName = DEFAULT_RECIPE,
     store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """RL in the simulator alone, in a run that is opened before and closed after."""
+    """Train an agent by RL in the simulator alone, in a run that this command opens and closes."""
     from agentworld.steps.run import run_by_name
 
     def trained() -> str:

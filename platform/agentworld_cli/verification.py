@@ -73,7 +73,7 @@ def check_names(store: Path, *, as_json: bool) -> None:
 
 def count_noun(num: int, noun: str) -> str:
     """As people say it."""
-    return f"{num} {noun}{'' if num == 1 else 's'}"
+    return f"{num:,} {noun}{'' if num == 1 else 's'}"
 
 
 def by_how_much(run: "AgentRun", edge: "EdgeAudit | None") -> str:

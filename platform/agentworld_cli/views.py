@@ -2,11 +2,11 @@
 
 import sys
 import time
+from abc import abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Protocol, Self
+from contextlib import AbstractContextManager, contextmanager
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -30,25 +30,12 @@ _ENDINGS = ("finished", "reused", "skipped")
 _SECONDS_OF_PACE = 30.0
 
 
-class View(Protocol):
-    """Shows what the steps say of themselves."""
+class View(AbstractContextManager["View"]):
+    """Shows what the steps say of themselves; its end leaves the last state to be read."""
 
-    def __enter__(self) -> Self:
-        """Begins."""
-        ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends, and leaves the last state to be read."""
-        ...
-
+    @abstractmethod
     def show(self, steps: Sequence[StepProgress]) -> None:
         """The steps that have begun, in their order."""
-        ...
 
 
 def choose_view(steps: Sequence[str]) -> View:
@@ -71,7 +58,7 @@ def show_progress(name: str) -> Iterator[OnProgress]:
         view.show([last.model_copy(update={"state": "finished", "seconds": seconds})])
 
 
-class BarView:
+class BarView(View):
     """A bar for each step, with the time it takes yet."""
 
     def __init__(self, steps: Sequence[str]) -> None:
@@ -93,12 +80,7 @@ class BarView:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._progress.stop()
 
     def show(self, steps: Sequence[StepProgress]) -> None:
@@ -119,7 +101,7 @@ class BarView:
             self._progress.update(task, total=total, completed=step.done, state=state, visible=True)
 
 
-class LineView:
+class LineView(View):
     """A line when a step begins and ends, and every half a minute between."""
 
     def __init__(self) -> None:
@@ -127,15 +109,7 @@ class LineView:
         self._rates: defaultdict[str, _ProgressRate] = defaultdict(_ProgressRate)
         self._last_line = 0.0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Lines stay where they are."""
 
     def show(self, steps: Sequence[StepProgress]) -> None:

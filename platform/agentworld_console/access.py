@@ -54,17 +54,19 @@ class Callers:
         """Raises InputError for settings that would let in whoever comes, or nobody."""
         if proxy_secret and len(proxy_secret) < _LEAST_SECRET:
             raise InputError(
-                f"the proxy's secret has {len(proxy_secret)} characters; give it at least"
-                f" {_LEAST_SECRET}"
+                f"AGENTWORLD_CONSOLE_PROXY_SECRET has {len(proxy_secret)} characters; give it at"
+                f" least {_LEAST_SECRET}"
             )
         if access is None and not proxy_secret:
             raise InputError(
-                "nobody may come; give `--access FILE` with an access file, or `--access local` for"
-                " everybody on this machine (in a container AGENTWORLD_CONSOLE_ACCESS)"
+                "nobody may see the console yet; give `--access local` for everybody on this"
+                " machine, or `--access FILE` with an access file (in a container set"
+                " AGENTWORLD_CONSOLE_ACCESS)"
             )
         if access == "local" and proxy_secret:
             raise InputError(
-                "access is `local`, which asks nobody, and a proxy's secret is set; leave one"
+                "`--access local` trusts everybody on this machine, and"
+                " AGENTWORLD_CONSOLE_PROXY_SECRET is set for a proxy; remove one of them"
             )
         authenticator = access_of(_tokens(keys), access, host) if access else None
         return cls(authenticator, proxy_secret=proxy_secret, loopback_only=access == "local")
@@ -76,7 +78,10 @@ class Callers:
         if caller := self._resolve_proxy_caller(request):
             return caller
         if self._access is None:
-            raise AccessError("this answers whom its proxy names; come through it")
+            raise AccessError(
+                "this console has no access file and answers its proxy alone; open the proxy's"
+                " address, or start the console with `--access FILE`"
+            )
         return await self._access.caller(credential(request.scope["headers"]))
 
     def _resolve_proxy_caller(self, request: Request) -> Caller | None:
@@ -88,8 +93,8 @@ class Callers:
         tenant, user, roles = (_single_value(request, name) for name in ("tenant", "user", "roles"))
         if not user or not _TENANT.fullmatch(tenant):
             raise AccessError(
-                f"the proxy names the user {user!r:.80} of the tenant {tenant!r:.80}; have it name"
-                " both",
+                f"the proxy sent the user {user!r:.80} and the tenant {tenant!r:.80}; configure it"
+                f" to send {_PROXY}user and {_PROXY}tenant",
                 kind="forbidden",
             )
         names = {name.strip() for name in roles.split(",")}

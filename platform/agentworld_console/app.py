@@ -82,7 +82,7 @@ class Console:
         self._templates = templates(_FOLDER / "templates")
         self._templates.globals.update(page_path=formatting.page_path, brief=formatting.brief)
         self._templates.globals["quote"] = shlex.quote
-        self._templates.globals["lists"] = {name: title for name, (title, _) in index.LISTS.items()}
+        self._templates.globals["lists"] = {name: page.title for name, page in index.LISTS.items()}
         self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
         self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)
 

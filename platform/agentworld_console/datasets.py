@@ -2,6 +2,8 @@
 
 from agentworld.audit.questions.dataset import Reader, data_sets
 from agentworld.records.base import Digest
+from agentworld.records.dataset import DataSet
+from agentworld.storage.datasets import readable_dataset
 from agentworld_console.scoped_view import ScopedView
 
 
@@ -22,6 +24,10 @@ class DataSets:
             for data, readers in self._all_readers.items()
         }
         return {data: readers for data, readers in own.items() if readers}
+
+    def manifest(self, digest: Digest) -> DataSet | None:
+        """As the store has it; for who sees across tenants, as it names sources."""
+        return readable_dataset(digest, self._view.library.store) if self._view.is_whole else None
 
     def find(self, name: str) -> list[Digest]:
         """What a digest names, for whoever knows it, or what the start of one may name."""

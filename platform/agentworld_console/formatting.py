@@ -4,19 +4,18 @@ from urllib.parse import quote
 
 from agentworld.records.report import Estimate
 
-_MOST_LETTERS = 15
-
 
 def brief(digest: str | None) -> str:
     """A digest that a person can compare."""
     return digest.removeprefix("sha256:")[:12] if digest else "none"
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, most_letters: int = 15) -> str:
     """Its beginning and its end, where what makes it differ may be."""
-    if len(text) <= _MOST_LETTERS:
+    if len(text) <= most_letters:
         return text
-    return f"{text[:8]}\N{HORIZONTAL ELLIPSIS}{text[-6:]}"
+    end = (most_letters - 1) * 3 // 7
+    return f"{text[: most_letters - 1 - end]}\N{HORIZONTAL ELLIPSIS}{text[-end:]}"
 
 
 def with_interval(estimate: Estimate) -> str:

@@ -10,9 +10,8 @@ from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld_console.formatting import brief, page_path, shorten
+from agentworld_console.formatting import brief, page_path
 from agentworld_console.layout import Box, Layout, compute_layout
-from agentworld_console.rows import run_link
 from agentworld_console.scoped_view import ScopedView
 
 MOST_RUNS = 96
@@ -30,11 +29,6 @@ class Node(NamedTuple):
     label: str
     href: str
     layer: int
-
-    @property
-    def short(self) -> str:
-        """As much of the label as fits into the box."""
-        return shorten(self.label)
 
 
 class Graph:
@@ -55,7 +49,8 @@ class Graph:
     def layout(self) -> Layout:
         """Where the nodes stand."""
         layers = {name: node.layer for name, node in self.nodes.items()}
-        return compute_layout(layers, self.edges)
+        letters = {name: len(node.label) for name, node in self.nodes.items()}
+        return compute_layout(layers, self.edges, letters)
 
     def paths(self, boxes: dict[str, Box]) -> list[str]:
         """Curves from box to box, as SVG writes them."""
@@ -127,7 +122,7 @@ def _stage(stage: Checkpoint, layer: int) -> Node:
 
 
 def _run(name: str, kind: str) -> Node:
-    return Node(f"run {name}", kind, run_link(name).text, page_path("runs", name), _RUN)
+    return Node(f"run {name}", kind, name, page_path("runs", name), _RUN)
 
 
 def _agent(ref: VersionRef) -> Node:

@@ -5,12 +5,20 @@ Pure: equal graphs get equal places.
 
 from bisect import bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from math import ceil
 from statistics import mean
 from typing import NamedTuple
 
-BOX_WIDTH = 124
+_PAGE_WIDTH = 1_150
+"""The width of a page, which a graph of all kinds of nodes fits into."""
+_LEAST_LETTERS = 15
+_LEAST_WIDTH = 104
+_LETTER_WIDTH = 7.25
+"""Of the labels' font."""
+_PADDING = 16
+"""Left and right of a label, together."""
 BOX_HEIGHT = 38
 _GAP_ACROSS = 20
 _GAP_OF_MANY = 84
@@ -31,7 +39,7 @@ class Box(NamedTuple):
 
     x: int
     y: int
-    width: int = BOX_WIDTH
+    width: int
     height: int = BOX_HEIGHT
 
     @property
@@ -51,27 +59,38 @@ class Layout(NamedTuple):
     boxes: dict[str, Box]
     width: int
     height: int
+    most_letters: int
+    """Of a label that fits into its box."""
 
 
-def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
+def compute_layout(
+    layers: Mapping[str, int], edges: Sequence[Edge], letters: Mapping[str, int] | None = None
+) -> Layout:
     """Places nodes by their layers; an empty layer takes no room.
 
+    `letters` has the length of each node's label. A column is as wide as its longest label if all
+    columns fit into a page; else long labels are cut to as many letters as fit, and to 15 at least.
     Raises ValueError for an edge that does not go to a later layer.
     """
     for start, end in edges:
         if layers[start] >= layers[end]:
             raise ValueError(f"the edge from {start} to {end} does not go right")
     columns = _order(_columns(layers), edges)
+    longest = [max((letters or {}).get(node, 0) for node in column) for column in columns]
+    gaps = _gaps(columns, edges)
+    most_letters = _most_letters(longest, sum(gaps))
+    widths = [_width(min(num, most_letters)) for num in longest]
     rows = min(max(map(len, columns), default=0), _ROWS_OF_A_SCREEN)
     boxes = {
-        node: Box(x, _row_position(row + max(0, rows - len(column)) / 2))
-        for x, column in zip(_column_positions(columns, edges), columns, strict=True)
+        node: Box(x, _row_position(row + max(0, rows - len(column)) / 2), width)
+        for x, width, column in zip(_column_positions(widths, gaps), widths, columns, strict=True)
         for row, node in enumerate(column)
     }
     return Layout(
         boxes,
         max((box.right for box in boxes.values()), default=0) + _MARGIN,
         max((box.y + box.height for box in boxes.values()), default=0) + _MARGIN,
+        most_letters,
     )
 
 
@@ -140,16 +159,32 @@ def _reorder(
     return ordered
 
 
-def _column_positions(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
-    """Where each column begins."""
+def _gaps(columns: _Columns, edges: Sequence[Edge]) -> list[int]:
+    """Between a column and the next one."""
     outgoing, incoming = (Counter(edge[end] for edge in edges) for end in (0, 1))
-    x = _MARGIN
-    for column, following in pairwise([*columns, []]):
-        yield x
-        num_edges = max(
-            (*(outgoing[n] for n in column), *(incoming[n] for n in following)), default=0
-        )
-        x += BOX_WIDTH + (_GAP_OF_MANY if num_edges > _FEW_EDGES else _GAP_ACROSS)
+    nums_of_edges = (
+        max((*(outgoing[n] for n in column), *(incoming[n] for n in following)), default=0)
+        for column, following in pairwise(columns)
+    )
+    return [_GAP_OF_MANY if num > _FEW_EDGES else _GAP_ACROSS for num in nums_of_edges]
+
+
+def _most_letters(longest: Sequence[int], gaps: int) -> int:
+    free_width = _PAGE_WIDTH - 2 * _MARGIN - gaps
+    for most in range(max(longest, default=0), _LEAST_LETTERS, -1):
+        if sum(_width(min(num, most)) for num in longest) <= free_width:
+            return most
+    return _LEAST_LETTERS
+
+
+def _width(letters: int) -> int:
+    return max(_LEAST_WIDTH, ceil(_PADDING + letters * _LETTER_WIDTH))
+
+
+def _column_positions(widths: Sequence[int], gaps: Sequence[int]) -> list[int]:
+    """Where each column begins."""
+    steps = (width + gap for width, gap in zip(widths, gaps, strict=False))
+    return list(accumulate(steps, initial=_MARGIN))[: len(widths)]
 
 
 def _row_position(row: float) -> int:

@@ -60,14 +60,20 @@ def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
 
 def datasets(view: ScopedView, limit: int = _ROWS) -> Listing:
     """By their digests, as they have no other order."""
-    data_sets = sorted(DataSets(view).readers_by_data().items())
+    data_sets = DataSets(view)
+    entries = sorted(data_sets.readers_by_data().items())
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        lines = [rows.dataset_row(*entry) for entry in data_sets[first : first + limit]]
-        return Part(lines, str(first + limit) if len(data_sets) > first + limit else "")
+        lines = [
+            rows.dataset_row(data, readers, data_sets.manifest(data))
+            for data, readers in entries[first : first + limit]
+        ]
+        return Part(lines, str(first + limit) if len(entries) > first + limit else "")
 
-    return Listing("/datasets", ("data set", "world models", "stages"), fetch)
+    columns = ("data set", "origin", "domains", "trajectories", "world models", "stages")
+    unknown: dict[str, Cell] = dict.fromkeys(("origin", "domains", "trajectories"))
+    return Listing("/datasets", columns, fetch, unknown)
 
 
 def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:

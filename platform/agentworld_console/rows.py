@@ -13,6 +13,7 @@ from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
 from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
+from agentworld.records.dataset import DataSet
 from agentworld.records.edge import Grade
 from agentworld_console.formatting import brief, page_path, shorten, with_interval
 from agentworld_console.grade import to_disputed
@@ -144,11 +145,14 @@ def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]
     return *cells, _minute(agent_use.at), *by, simulator_link(view, agent_use.simulator), reasons
 
 
-def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
-    """A data set and the world models that read it."""
+def dataset_row(data: Digest, readers: tuple[Reader, ...], dataset: DataSet | None) -> Row:
+    """A data set, what it is, and the world models that read it."""
     names = ", ".join(reader.world_model for reader in readers) or "none"
     stages = dict.fromkeys(stage for reader in readers for stage in reader.stages)
-    return dataset_link(data), names, ", ".join(stages)
+    what: Row = (None, None, None)
+    if dataset:
+        what = dataset.origin, ", ".join(dataset.domains), dataset.num_trajectories
+    return dataset_link(data), *what, names, ", ".join(stages)
 
 
 def fork_row(source: str, fork: ListedFork) -> Row | None:

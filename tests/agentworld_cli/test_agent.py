@@ -1,11 +1,13 @@
 """Agents in use, as a person asks for them."""
 
 import json
+import re
 
 import pytest
 
 import make.agent
 from agentworld.operations.registry import open_registry
+from agentworld.signing.keys import SIMULATOR_KEYS, current_key
 from agentworld_cli.alias import user_name
 from make import records
 
@@ -34,6 +36,14 @@ def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
     assert f"shell-agent@1: stable moved from {made.simulator.digest}" in listed
     audited = call(f"audit agent shell-agent@1 {store}").out
     assert "in use as production" in audited
+    assert re.search(
+        r"shell-agent@1 sha256:\w{12}, registered \d{4}-\d\d-\d\d \d\d:\d\d UTC", audited
+    )
+    assert (
+        "edge observed: the run's record is signed; the weights are the trainer's claim" in audited
+    )
+    key = current_key(made.store / "keys" / SIMULATOR_KEYS)
+    assert re.search(rf"signed \d{{4}}-\d\d-\d\d \d\d:\d\d UTC by key {key[:12]}", audited)
     assert "revalidate: stable moved from" in audited
     made.validated(following.digest)
     (found,) = json.loads(call(f"agent list {store} --json").out)["agents"]
@@ -46,10 +56,13 @@ def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
     done = call(f"agent list --store {made.store}")
     assert "broken: the alias production of shell-agent is gone from the registry" in done.out
     assert done.code == 8
-    assert "what is in use, or a name means, is not what was signed; its problems (1)" in done.error
+    assert (
+        "what is in use, or what an alias points at, is not what was signed; its problems (1)"
+        in done.error
+    )
     as_json = call(f"agent list --store {made.store} --json")
     assert (as_json.code, len(json.loads(as_json.out)["problems"])) == (8, 1)
-    ended = call(f"agent unuse shell-agent --as production --store {made.store} --json")
+    ended = call(f"agent retire shell-agent --as production --store {made.store} --json")
     assert json.loads(ended.out)["ended"]
     whole = call(f"agent list --store {made.store} --json")
     assert (whole.code, json.loads(whole.out)["problems"]) == (0, [])
@@ -66,11 +79,11 @@ def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
     assert state() == "current"
 
 
-@pytest.mark.parametrize("words", ["use shell-agent@1", "unuse shell-agent"])
+@pytest.mark.parametrize("words", ["use shell-agent@1", "retire shell-agent"])
 def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
     done = call(f"agent {words} --as Production --store {made.store}")
     assert (done.code, done.out) == (2, "")
-    assert "no 'shell-agent' is in use as 'Production'; correct alias: " in done.error
+    assert "'shell-agent' cannot be in use as 'Production'; correct alias: " in done.error
 
 
 def test_who_asks_is_told_where_nobody_else_is_named(call, made):
@@ -104,7 +117,7 @@ def test_words_of_others_do_nothing_to_who_looks(call, made):
     nasty = "\x1b[2J [red]"
     move = made.move(by=nasty, reason=nasty)
     made.statement_signer.start_agent_use("shell-agent", "production", move)
-    for words in ("agent use shell-agent@1", "agent unuse shell-agent"):
+    for words in ("agent use shell-agent@1", "agent retire shell-agent"):
         done = call(f"{words} --as production --store {made.store} --by {chr(39)}{nasty}{chr(39)}")
         assert done.code == 0, done.error
         assert "\\x1b[2J [red]" in done.out

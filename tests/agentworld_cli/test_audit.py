@@ -153,11 +153,11 @@ def test_a_bill_of_materials_is_printed_or_written_and_is_signed_where_it_is_ask
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--format cyclonedx", "a bill of materials is of one agent; name it"),
+        ("--format cyclonedx", "a bill of materials describes one agent; name it"),
         ("hero --format cyclonedx", "'hero' is no NAME@VERSION"),
         ("gone@1 --format cyclonedx", "nothing is registered as 'gone'"),
-        ("hero@1 --format csv", "--format csv is of all agents"),
-        ("--format in-toto --sign", "--format in-toto is of all agents"),
+        ("hero@1 --format csv", "--format csv writes all agents"),
+        ("--format in-toto --sign", "--format in-toto writes all agents"),
     ],
 )
 def test_a_bill_of_materials_is_of_one_agent_and_other_forms_are_of_all(

@@ -121,7 +121,7 @@ def test_a_recipe_that_is_not_there_is_answered_with_those_that_are(
 RECORDS = {
     "data show {folder}": "steps/prepare/*/receipt.json dataset.json",
     "simulator show {simulator} --store {store}": "simulators/*/manifest.json manifest.json",
-    "simulator attach {simulator} --report {folder}/report.json --store {store}": (
+    "simulator attach {simulator} {folder}/report.json --store {store}": (
         "simulators/*/manifest.json report.json"
     ),
 }

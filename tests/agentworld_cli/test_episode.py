@@ -67,7 +67,7 @@ def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
     call(f"run close {played.run} --weights {weights} --url {played.url}")
     refused = call(f"episode fork {played.episode} --step 1 --url {played.url}")
     assert "is closed" in refused.error
-    run = call(f"run open --agent a --weights {weights} --url {played.url}").out.strip()
+    run = call(f"run open --name a --weights {weights} --url {played.url}").out.strip()
     done = call(f"episode fork {played.episode} --step 1 --run {run} --url {played.url} --json")
     assert played.ledger.episode(json.loads(done.out)["episode"]).run == run
 

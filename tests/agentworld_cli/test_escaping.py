@@ -69,7 +69,7 @@ NAMED = [
     "agent register",
     "agent adopt",
     "agent use",
-    "agent unuse",
+    "agent retire",
 ]
 """Their results are names of ours, or what these tests would have to train."""
 

@@ -33,5 +33,5 @@ def test_a_job_that_its_gate_ended_ended_well_and_shows_what_was_skipped(tmp_pat
 def test_a_job_that_stops_after_a_gate_that_let_it_pass_failed(tmp_path, status):
     folders = make.job.finished_job(tmp_path)
     before = {step: folder for step, folder in folders.items() if step not in AFTER_GATE}
-    with pytest.raises(StepFailed, match="register stopped: its process ended without a word"):
+    with pytest.raises(StepFailed, match="register stopped: its process ended without"):
         follow(ended(tmp_path, before, status), tmp_path)

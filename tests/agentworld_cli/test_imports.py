@@ -44,13 +44,15 @@ def test_an_import_prints_its_folder_its_counts_and_what_comes_next(tmp_path, lo
     folder, *lines = run(tmp_path, str(logs)).splitlines()
     (trajectory,) = read_trajectories(Path(folder))
     assert (trajectory.task_id, trajectory.domain) == ("t", "text")
-    assert lines[:2] == [
-        "  form messages, domain text",
-        "  1 episodes of 1 turns to train on, 0 of 0 held out",
+    assert lines[:4] == [
+        "  format messages, domain text",
+        "  for training: 1 episode with 1 turn",
+        "  held out:     0 episodes with 0 turns",
+        "  not used as turns:",
     ]
     assert "           1  message of the user" in lines
     assert lines[-2].startswith(
-        "           1  records in quarantine (quarantine.ndjson), the first: logs.jsonl line 2:"
+        "  1 record in quarantine (quarantine.ndjson), the first: logs.jsonl line 2:"
     )
     assert lines[-1] == f"next: agentworld data prepare --collected {folder}"
 
@@ -112,7 +114,7 @@ def test_an_option_that_takes_a_text_gets_it_as_it_was_written(tmp_path, text):
 def test_a_source_whose_name_looks_like_a_number_is_imported(tmp_path, logs, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logs.rename(tmp_path / "12e4")
-    assert "  form messages, domain text\n" in run(tmp_path, "12e4", "--format", "messages")
+    assert "  format messages, domain text\n" in run(tmp_path, "12e4", "--format", "messages")
 
 
 @pytest.mark.parametrize(("words", "domain"), [((), "shell"), (("--domain", "screen"), "screen")])
@@ -120,7 +122,7 @@ def test_the_domain_is_the_recipes_where_no_option_names_one(tmp_path, logs, wor
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("{name: mine, collect: {domain: shell}}")
     printed = run(tmp_path, str(logs), "--recipe", str(recipe), *words)
-    assert f"form messages, domain {domain}\n" in printed
+    assert f"format messages, domain {domain}\n" in printed
 
 
 def test_a_record_is_explained_part_by_part_and_nothing_is_imported(tmp_path, logs):

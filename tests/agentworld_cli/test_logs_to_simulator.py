@@ -58,7 +58,7 @@ def walked(tmp_path_factory):
 
 def test_logs_become_a_data_set(walked):
     lines = walked.shell.said["data import"].splitlines()
-    assert lines[1] == "  form messages, domain text"
+    assert lines[1] == "  format messages, domain text"
     assert lines[-1].startswith("next: agentworld data prepare --collected ")
     data = DataSet.read(walked.value("data") / MANIFEST)
     assert data.domains == {"text": NUM_LOGS}
@@ -123,6 +123,7 @@ def test_the_audit_leads_from_the_agent_to_the_base_and_to_the_logs(walked):
     assert f"simulator {simulator.digest}" in chain
     assert f"base {base}" in chain
     assert f"data {checkpoint_of(walked.value('sft')).data}" in chain
+    assert f"{NUM_LOGS} trajectories of text, imported from messages, licence " in chain
     assert "broken" not in chain
 
 

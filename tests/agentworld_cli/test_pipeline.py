@@ -93,8 +93,8 @@ def test_a_pipeline_that_is_not_there_or_takes_no_simulator_is_refused(
 def test_without_a_server_the_main_job_alone_is_run(call, words):
     found = call(f"pipeline run {words}")
     assert (found.code, found.out) == (2, "")
-    told = "without a server the main job is run: world_model, and agent where the gate let it pass"
-    assert f"{told}; name one with --server" in found.error
+    told = "only world_model runs without a server, with all stages; give --server URL"
+    assert told in found.error
 
 
 def test_a_run_is_followed_to_its_end(call, server):

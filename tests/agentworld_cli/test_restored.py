@@ -42,7 +42,7 @@ def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored
         f"  {checkpoint_name('later', 1)}",
     ]
     assert "lost episode-erasures/" in shown.out
-    assert shown.out.endswith("nothing is declared; add --reason\n")
+    assert shown.out.endswith("nothing is recorded; add --reason TEXT to record it\n")
     assert call(verify).code == 8
     told = json.loads(call(f"{words} --reason 'a disk' --json").out)
     assert (list(told["runs"]), len(told["others"])) == (["later"], 1)
@@ -103,6 +103,6 @@ def test_a_restore_of_a_server_is_declared_through_the_environment(
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
     words = f"--store {tmp_path}/store"
     assert "is gone from the ledger" in call(f"run verify gone {words}").error
-    assert call(f"audit restored --reason 'a disk' {words}").out.endswith("declared\n")
+    assert call(f"audit restored --reason 'a disk' {words}").out.endswith("recorded\n")
     assert "there is no run gone" in call(f"run verify gone {words}").error
     assert call(f"audit restored {words}").out == "the ledger has all that was signed\n"

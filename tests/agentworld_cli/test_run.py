@@ -7,6 +7,7 @@ import pytest
 
 import make.access
 import make.service
+from agentworld.records.run import RunClosing, RunOpening
 from agentworld.signing.keys import STEP_KEYS, load_signer
 from agentworld.signing.weights import RunWeights, sign_weights
 from make import records
@@ -16,7 +17,7 @@ FINAL = records.digest("final")
 
 def test_a_run_is_opened_and_closed_at_a_service(call, played):
     started = records.digest("starting")
-    opened = call(f"run open --agent a --weights {started} --by me --url {played.url}")
+    opened = call(f"run open --name a --weights {started} --by me --url {played.url}")
     run = opened.out.strip()
     assert played.ledger.run(run).opening.opened_by == "me"
     closed = call(f"run close {run} --weights {FINAL} --url {played.url} --json")
@@ -44,19 +45,19 @@ def test_a_file_that_holds_no_signature_closes_nothing(call, played, tmp_path):
 
 
 def test_an_opened_run_is_json_where_that_is_asked(call, played):
-    done = call(f"run open --agent a --weights {FINAL} --url {played.url} --json")
+    done = call(f"run open --name a --weights {FINAL} --url {played.url} --json")
     assert json.loads(done.out)["simulator"] == make.service.SIMULATOR
 
 
 @pytest.mark.parametrize("simulator", [make.service.SIMULATOR, "production"])
 def test_a_run_is_opened_by_digest_or_alias(call, played, simulator):
     played.ledger.aliases.set("production", make.service.SIMULATOR, "me")
-    done = call(f"run open --agent a --weights {FINAL} --simulator {simulator} --url {played.url}")
+    done = call(f"run open --name a --weights {FINAL} --simulator {simulator} --url {played.url}")
     assert played.ledger.run(done.out.strip()).simulator == make.service.SIMULATOR
 
 
 def test_a_run_with_another_simulator_is_refused(call, played):
-    done = call(f"run open --agent a --weights {FINAL} --simulator {FINAL} --url {played.url}")
+    done = call(f"run open --name a --weights {FINAL} --simulator {FINAL} --url {played.url}")
     assert done.code == 6
     assert done.error.count("\n") == 1
 
@@ -64,9 +65,18 @@ def test_a_run_with_another_simulator_is_refused(call, played):
 def test_runs_are_listed(call, played):
     (line,) = call(f"run list --store {played.store}").out.splitlines()
     assert line.startswith(f"{played.run}  training of shell-agent in sha256:")
-    assert line.endswith("1 episodes, 3 steps, open")
+    assert line.endswith("1 episode, 3 steps, open")
     (told,) = json.loads(call(f"run list --store {played.store} --json").out)
     assert told["id"] == played.run
+
+
+@pytest.mark.parametrize(("purpose", "ending"), [("training", "made {}"), ("evaluation", "closed")])
+def test_a_training_makes_weights_and_an_evaluation_makes_none(call, played, purpose, ending):
+    opening = RunOpening(agent="a", starting_weights=FINAL, purpose=purpose)
+    run = played.ledger.open_run(opening, make.service.SIMULATOR)
+    played.ledger.close_run(run.id, RunClosing(final_weights=FINAL))
+    line, _ = call(f"run list --store {played.store}").out.splitlines()
+    assert line.endswith(f"0 steps, {ending.format(FINAL[:19])}")
 
 
 @pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
@@ -113,7 +123,7 @@ def test_logs_that_do_not_tell_the_same_fail(call, played):
     done = call(words)
     assert done.code == 8
     assert "other reward" in done.out
-    assert "do not tell the same" in done.error
+    assert "differ; see the counts above" in done.error
 
 
 def test_a_run_is_exported(call, played, tmp_path):
@@ -132,7 +142,7 @@ def test_a_run_is_exported(call, played, tmp_path):
         ("run export gone --out {0.store}/out", "there is no run gone"),
         ("run join {0.run} --trajectory {0.store}/gone", "cannot read"),
         ("run join {0.run} --trajectory {0.store}/keys", "holds no trajectory"),
-        ("run open --agent a --weights no --url {0.url}", "'no' is no digest"),
+        ("run open --name a --weights no --url {0.url}", "'no' is no digest"),
         ("run close {0.run} --weights sha256:0 --url {0.url}", "'sha256:0' is no digest"),
         ("run close gone --weights " + FINAL + " --url {0.url}", "there is no run gone"),
         (
@@ -182,7 +192,7 @@ def guarded(tmp_path):
 
 
 def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, monkeypatch):
-    words = f"run open --agent a --weights {FINAL} --url {guarded}"
+    words = f"run open --name a --weights {FINAL} --url {guarded}"
     nobody = call(words)
     assert (nobody.code, nobody.out) == (6, "")
     assert "an API key" in nobody.error
@@ -197,4 +207,4 @@ def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, m
 
 def test_a_credential_may_stand_in_the_address(call, guarded):
     there = guarded.replace("http://", f"http://me:{make.access.key('acme-agent')}@")
-    assert call(f"run open --agent a --weights {FINAL} --url {there}").code == 0
+    assert call(f"run open --name a --weights {FINAL} --url {there}").code == 0

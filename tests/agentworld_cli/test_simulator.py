@@ -176,7 +176,7 @@ def test_a_port_that_is_none_is_refused(call, tmp_path, served_with, port):
 def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call, tmp_path):
     (tmp_path / "prompt.txt").write_text(SHELL + "\n")
     with endpoint.running(lambda _asked: "~") as there:
-        where = ("--url", there.url, "--model", "m", "--text", str(tmp_path / "prompt.txt"))
+        where = ("--endpoint", there.url, "--model", "m", "--text", str(tmp_path / "prompt.txt"))
         made = json.loads(call("simulator", "prompt", *where, "--json"))
     told = json.loads(call("simulator", "show", made["simulator"], "--json"))
     (domain,) = told["manifest"]["domains"].items()
@@ -189,7 +189,7 @@ def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call
 
 
 def test_a_prompt_that_is_one_word_is_meant_as_a_file(call):
-    words = ("--url", "http://127.0.0.1:9", "--model", "m", "--text", "promt.txt")
+    words = ("--endpoint", "http://127.0.0.1:9", "--model", "m", "--text", "promt.txt")
     assert "cannot read promt.txt" in call("simulator", "prompt", *words, status=2)
 
 
@@ -205,7 +205,7 @@ def test_a_report_validates_a_simulator_unless_an_answer_is_missing(call, tmp_pa
     simulator = records.pinned(tmp_path)
     report = records.grouped_report(simulator.manifest.artifact, **answers)
     report.write(tmp_path / "report.json")
-    words = ("--report", str(tmp_path / "report.json"), "--json")
+    words = (str(tmp_path / "report.json"), "--json")
     attached = json.loads(call("simulator", "attach", simulator.digest, *words))
     (told,) = json.loads(call("simulator", "list", "--json"))
     for each in (attached, told, json.loads(call("simulator", "show", simulator.digest, "--json"))):
@@ -219,8 +219,8 @@ def test_a_report_validates_a_simulator_unless_an_answer_is_missing(call, tmp_pa
 def test_a_report_about_something_else_is_refused(call, tmp_path):
     simulator = records.pinned(tmp_path)
     records.agent_report(simulator=records.digest("other")).write(tmp_path / "report.json")
-    words = ("--report", str(tmp_path / "report.json"))
-    assert "is about" in call("simulator", "attach", simulator.digest, *words, status=2)
+    report = str(tmp_path / "report.json")
+    assert "is about" in call("simulator", "attach", simulator.digest, report, status=2)
 
 
 def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp_path):
@@ -304,7 +304,7 @@ def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_pa
     simulator = records.pinned(tmp_path)
     report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")
-    call("simulator", "attach", simulator.digest, "--report", str(tmp_path / "report.json"))
+    call("simulator", "attach", simulator.digest, str(tmp_path / "report.json"))
     assert ObjectStore(str(tmp_path / "objects")).get(report.digest) == report.canonical
 
 
@@ -314,11 +314,11 @@ def judged(call, tmp_path):
     simulator = records.pinned(tmp_path)
     report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")
-    call("simulator", "attach", simulator.digest, "--report", str(tmp_path / "report.json"))
+    call("simulator", "attach", simulator.digest, str(tmp_path / "report.json"))
 
     def set_(*gates, report=report.digest, **asked):
         words = [word for gate in gates for word in ("--gate", gate)]
-        words += ["--report", report] if report else []
+        words += ["--gate-report", report] if report else []
         return call("alias", "set", "production", simulator.digest, *words, **asked)
 
     set_.report = report.digest
@@ -361,7 +361,7 @@ def test_a_gate_that_is_not_passed_is_one_sentence_and_moves_nothing(
 
 def test_an_override_moves_an_alias_and_its_reason_is_recorded(call, judged, tmp_path):
     name = records.pinned(tmp_path).digest
-    words = ("--gate", "live_gain=0.5", "--report", judged.report, "--override", "an outage")
+    words = ("--gate", "live_gain=0.5", "--gate-report", judged.report, "--override", "an outage")
     change = json.loads(call("alias", "set", "production", name, *words, "--json"))
     assert (change["override"], change["gate"][0]["value"]) == ("an outage", pytest.approx(0.4))
     assert history(call) == [change]
@@ -373,7 +373,7 @@ def test_an_override_moves_an_alias_and_its_reason_is_recorded(call, judged, tmp
 def test_a_report_of_something_else_moves_no_alias_whatever_the_override_says(call, tmp_path):
     report = records.agent_report(simulator=records.digest("other"))
     ObjectStore(str(tmp_path / "objects")).put(report.canonical)
-    words = ("--report", report.digest, "--override", "an outage")
+    words = ("--gate-report", report.digest, "--override", "an outage")
     name = records.pinned(tmp_path).digest
     assert "is no evaluation of" in call("alias", "set", "production", name, *words, status=2)
     assert history(call) == []
@@ -383,7 +383,7 @@ def test_an_evaluation_of_the_weights_counts_for_their_simulator(call, tmp_path)
     simulator = records.pinned(tmp_path)
     report = records.world_report(artifacts={"rl": simulator.manifest.artifact})
     ObjectStore(str(tmp_path / "objects")).put(report.canonical)
-    words = ("--gate", "exact_match=0.8", "--report", report.digest)
+    words = ("--gate", "exact_match=0.8", "--gate-report", report.digest)
     assert "exact_match 0.82" in call("alias", "set", "production", simulator.digest, *words)
 
 

@@ -27,10 +27,12 @@ def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost
     assert shown.code == 0, shown.error
     first, last = shown.out.splitlines()
     assert first.startswith(f"hero@1 {artifact}, registered on 2")
-    assert last == "nothing is declared; add --reason"
+    assert last == "nothing is recorded; add --reason TEXT to record it"
     assert call(verify).code == 8
     done = call(f"{words} --reason 'it was no good'")
-    assert done.out == shown.out.replace("nothing is declared; add --reason", "declared")
+    assert done.out == shown.out.replace(
+        "nothing is recorded; add --reason TEXT to record it", "recorded"
+    )
     assert call(words).out == "the registry has all that was signed as registered\n"
     assert call(verify).code == 0
 

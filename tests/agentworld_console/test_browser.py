@@ -106,9 +106,9 @@ def barriers(browser: Browser, address: str, scheme: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def contents(world) -> str:
-    """The page of what a data set holds, whose recordings say nasty words."""
-    return f"/datasets/{make.datasets.stored(world.library.store).digest}/contents"
+def dataset(world) -> str:
+    """The page of a data set, whose recordings say nasty words."""
+    return f"/datasets/{make.datasets.stored(world.library.store).digest}"
 
 
 def width_beyond_a_narrow_screen(browser: Browser, address: str) -> int:
@@ -160,14 +160,16 @@ def test_no_page_is_wider_than_a_narrow_screen(browser, url, world, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_what_a_data_set_holds_keeps_nobody_out(browser, url, contents, scheme):
-    assert barriers(browser, url + contents, scheme) == []
+@pytest.mark.parametrize("page", ["", "/contents"])
+def test_what_a_data_set_holds_keeps_nobody_out(browser, url, dataset, scheme, page):
+    assert barriers(browser, url + dataset + page, scheme) == []
 
 
-def test_what_a_data_set_holds_is_not_wider_than_a_narrow_screen(browser, url, contents, tmp_path):
-    assert width_beyond_a_narrow_screen(browser, url + contents) == 0
-    dataset = make.datasets.stored(tmp_path)
-    (tmp_path / "page.html").write_text(render_dataset(view_dataset(dataset)))
+def test_what_a_data_set_holds_is_not_wider_than_a_narrow_screen(browser, url, dataset, tmp_path):
+    for page in (dataset, f"{dataset}/contents"):
+        assert width_beyond_a_narrow_screen(browser, url + page) == 0
+    stored = make.datasets.stored(tmp_path)
+    (tmp_path / "page.html").write_text(render_dataset(view_dataset(stored)))
     assert width_beyond_a_narrow_screen(browser, (tmp_path / "page.html").as_uri()) == 0
 
 

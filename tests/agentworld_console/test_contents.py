@@ -40,6 +40,22 @@ def test_a_tenant_and_nobody_see_nothing_of_it(world):
     assert make.console.client(app).get(address(dataset)).status_code == 401
 
 
+def test_an_auditor_alone_sees_source_rows_held_out_and_filters_of_a_data_set(world):
+    app, stored = world
+    auditor, acme = (make.console.client(app, key) for key in ("office-auditor", "acme-agent"))
+    page, held_out = f"/datasets/{stored.digest}", stored.dataset.pools["held_out"]
+    text = " ".join(auditor.get(page).text.split())
+    assert "<dt>Source</dt><dd>imported from messages: " in text
+    assert f"<dt>Held out</dt><dd>{held_out.num_samples} rows, {held_out.num_turns} turns" in text
+    for name, num in stored.dataset.filtered.items():
+        assert f'{name}</th><td class="number">{num}</td>' in text
+    assert f'href="{address(stored)}#examples"' in text
+    assert 'id="examples"' in auditor.get(address(stored)).text
+    row = f"imported from messages,text,{stored.dataset.num_trajectories},"
+    assert row in auditor.get("/datasets.csv").text
+    assert "imported from" not in acme.get(page).text + acme.get("/datasets.csv").text
+
+
 def test_data_that_this_store_did_not_prepare_has_no_such_page(world, told):
     app, _ = world
     auditor = make.console.client(app, "office-auditor")

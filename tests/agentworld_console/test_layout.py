@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,29 @@ def test_many_edges_of_one_node_have_more_room_to_part():
     )
     assert many.boxes["b"].x == few["b"].x
     assert many.boxes["u"].x > few["c"].x + 40
+
+
+def test_labels_are_whole_where_all_columns_fit_into_a_page():
+    laid = compute_layout({"a": 0, "b": 1}, [("a", "b")], {"a": 12, "b": 40})
+    assert laid.most_letters == 40
+    assert laid.boxes["b"].width > 2 * laid.boxes["a"].width
+
+
+def test_the_longest_labels_are_cut_first_and_only_so_far_that_the_page_is_full():
+    nodes = "abcdefgh"
+    letters = dict.fromkeys(nodes, 12) | {"g": 32, "h": 200}
+    edges = list(pairwise(nodes))
+    laid = compute_layout({node: place for place, node in enumerate(nodes)}, edges, letters)
+    assert 15 < laid.most_letters < 200
+    assert 1_150 - 2 * 7.25 <= laid.width <= 1_150
+
+
+def test_a_label_keeps_fifteen_letters_in_a_graph_that_is_wider_than_a_page():
+    nodes = "abcdefghijklmnop"
+    layers = {node: place for place, node in enumerate(nodes)}
+    laid = compute_layout(layers, list(pairwise(nodes)), dict.fromkeys(nodes, 30))
+    assert laid.most_letters == 15
+    assert laid.width > 1_150
 
 
 def test_a_graph_of_nothing_has_no_boxes():

@@ -12,6 +12,8 @@ from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import app as command_line
 from make import records
 
+COMMAND = "On the command line: <code>agentworld ([^<]+)</code>"
+
 
 def rows(client, path):
     return list(csv.DictReader(io.StringIO(client.get(path).text)))
@@ -30,11 +32,34 @@ def test_every_page_is_shown_with_headers_that_let_a_browser_do_little(auditor, 
 
 
 @pytest.mark.parametrize("name", ["agent", "simulator", "dataset", "run", "episode"])
-def test_a_page_shows_its_command(auditor, told, name):
-    page = auditor.get(told.pages[name]).text
-    (command,) = re.findall("On the command line: <code>agentworld ([^<]+)</code>", page)
-    assert command.split()[-1] == told.pages[name].rpartition("/")[2]
-    assert CliRunner().invoke(command_line, [*shlex.split(command), "--help"]).exit_code == 0
+def test_a_page_shows_its_commands(auditor, told, name):
+    commands = re.findall(COMMAND, auditor.get(told.pages[name]).text)
+    assert {words.split()[-1] for words in commands} == {told.pages[name].rpartition("/")[2]}
+    for words in commands:
+        assert CliRunner().invoke(command_line, [*shlex.split(words), "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["agents", "in-use", "datasets", "simulators", "runs", "graph", "agent-graph"]
+)
+def test_a_list_and_a_graph_show_their_command(auditor, told, name):
+    (words,) = re.findall(COMMAND, auditor.get(told.pages[name]).text)
+    assert CliRunner().invoke(command_line, [*shlex.split(words), "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("audit agent", "agent"),
+        ("audit simulator", "simulator"),
+        ("audit dataset", "dataset"),
+        ("run show", "run"),
+        ("episode show", "episode"),
+    ],
+)
+def test_a_command_names_its_page(told, command, name):
+    shown = CliRunner().invoke(command_line, [*command.split(), "--help"]).output
+    assert f"In the console: {told.pages[name].rpartition('/')[0]}/" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])

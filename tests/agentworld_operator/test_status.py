@@ -68,7 +68,7 @@ def test_a_status_that_is_written_the_second_time_has_one_event(cluster, caplog)
     assert caplog.messages == []
 
 
-def test_who_leads_no_longer_writes_no_status_after_the_event_that_was_under_way(cluster):
+def test_who_leads_no_longer_writes_no_status_after_the_event_that_was_under_way():
     is_asked, may_end, is_created = (threading.Event() for _ in range(3))
 
     class SlowServer(Writes):

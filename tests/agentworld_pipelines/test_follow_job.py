@@ -75,7 +75,7 @@ def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., S
     data.rename(data.with_name("data"))
     namespace, kubeconfig = account
     known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
-    known |= {"tell_seconds": 0.1, "settle_seconds": 1}
+    known |= {"progress_seconds": 0.1, "settle_seconds": 1}
     with ExitStack() as ending:
 
         def started(place: Place = NODES, **told: object) -> Step:

@@ -72,7 +72,7 @@ def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., S
     """Begins the step, with the rights that the guide gives its account."""
     namespace, kubeconfig = account
     known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
-    known |= {"tell_seconds": 0.1, "settle_seconds": 1}
+    known |= {"progress_seconds": 0.1, "settle_seconds": 1}
     with ExitStack() as ending:
 
         def started(place: Place | None = WHERE, **told: object) -> Step:

@@ -35,6 +35,7 @@ def chain(**fields: object) -> AgentChain:
         "data": records.digest("data"),
         "live": LiveLink(
             report=records.agent_report().digest,
+            num_tasks=200,
             episodes=400,
             successes_before=20,
             successes_after=100,

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Self, TypeVar
 
 from agentworld.errors import StoreError
@@ -16,7 +16,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """Processes that start with the first batch; with one worker there is no other process."""
 
     def __init__(self, num_workers: int) -> None:
@@ -32,12 +32,7 @@ class Workers:
             )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._pool:
             self._pool.shutdown(cancel_futures=True)
 

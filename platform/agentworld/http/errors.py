@@ -30,8 +30,9 @@ from agentworld.http.schemas import Failure, Problem
 
 MEANINGS = {
     400: "the request cannot be read",
-    401: "nobody knows the credential, or there is none",
-    403: "the caller has not the role that this needs, or the simulator is not for the tenant",
+    401: "the credential is missing or unknown; our commands and clients send"
+    " AGENTWORLD_CREDENTIAL",
+    403: "the caller lacks the role for this, or the tenant may not use the simulator",
     404: "there is no such run, episode, simulator or route",
     408: "the request did not arrive in time; try again",
     409: "the run is closed, or the step is out of turn",

@@ -102,7 +102,9 @@ class Aliases:
     def _newest(self, alias: str) -> AliasChange:
         changes = self.history(alias)
         if not changes or changes[-1].ended:
-            raise NotFound(f"there is no alias {alias!r}; set it, or give a digest")
+            raise NotFound(
+                f"there is no alias {alias!r}; set it with `agentworld alias set`, or give a digest"
+            )
         return changes[-1]
 
     def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:

@@ -41,7 +41,9 @@ def erase_rows(connection: Connection, episode: str) -> None:
     query = select(EPISODES.c.closed, EPISODES.c.run).where(EPISODES.c.key == key)
     row = connection.execute(query).first()
     if row is None:
-        raise NotFound(f"there is no episode {episode}; nothing was erased")
+        raise NotFound(
+            f"there is no episode {episode}; name one that `agentworld episode list RUN` prints"
+        )
     # One of a run that lost entries is never closed.
     if row.closed is None and not is_lost(connection, row.run):
         raise Conflict(f"episode {episode} is open; close it, and then erase it")

@@ -49,7 +49,7 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
             version=ref.version, artifact=agent.artifact, run=agent.run, by=by, reason=reason
         )
     except ValidationError as error:
-        raise InputError(f"{ref} cannot be used so; correct {first_problem(error)}") from error
+        raise InputError(f"{ref} cannot be put in use; correct {first_problem(error)}") from error
     agent_use = asyncio.run(
         _done(store, lambda backend: backend.start_agent_use(ref.name, alias, move))
     )
@@ -57,7 +57,7 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
     return agent_use
 
 
-def unuse(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> AgentUse:
+def retire(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> AgentUse:
     """From now on no version of this name is in use so; raises NotFound where none ever was."""
     registry = _registry(name, alias, store)
     agent_use = asyncio.run(
@@ -105,7 +105,7 @@ def _registry(name: str, alias: str, store: Path) -> Registry:
         _AgentUseName(name=name, alias=alias)
     except ValidationError as error:
         problem = first_problem(error)
-        raise InputError(f"no {name!r} is in use as {alias!r}; correct {problem}") from error
+        raise InputError(f"{name!r} cannot be in use as {alias!r}; correct {problem}") from error
     check_store(store)
     return open_registry(store)
 

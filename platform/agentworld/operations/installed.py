@@ -26,7 +26,7 @@ class ContainerSettings(BaseSettings):
     engine_image: Digest | None = None
     """The digest of the image that engines run in; unset outside of a container."""
     engine_version: str | None = None
-    """The engine's version in that image, if it is not installed in this one."""
+    """The version of the engine in that image, if this image has none."""
 
 
 class InstalledEngine(NamedTuple):

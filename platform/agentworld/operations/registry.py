@@ -32,7 +32,7 @@ class RegistrySettings(BaseSettings):
     mlflow_run_id: str = ""
     """The run that Kubeflow's MLflow plugin opened for this task."""
     mlflow_experiment_id: str = ""
-    """That run's experiment."""
+    """The experiment of that run."""
     agentworld_mlflow_patience_seconds: float = Field(120.0, ge=0)
     """How long a registry may be down before a step fails."""
 

@@ -199,7 +199,10 @@ def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
     except NotFound:  # no ledger, and so no alias
         pass
     if alias is not None and not changes:
-        raise NotFound(f"there is no alias {alias!r} in {store}; set it, or name another store")
+        raise NotFound(
+            f"there is no alias {alias!r} in {store}; set it with `agentworld alias set`, or give"
+            " another --store"
+        )
     return changes
 
 

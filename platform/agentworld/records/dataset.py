@@ -84,6 +84,14 @@ class DataSet(Record):
     lengths: Lengths = Lengths()
 
     @property
+    def origin(self) -> str:
+        """Where its trajectories come from, in words."""
+        forms = sorted({parent.form for parent in self.parents if parent.form})
+        imported = [f"imported from {', '.join(forms)}"] if forms else []
+        is_live = any(not parent.form for parent in self.parents)
+        return " and ".join([*(["recorded live"] if is_live else []), *imported])
+
+    @property
     def num_trajectories(self) -> int:
         """How many are in the pools."""
         return sum(self.domains.values())

@@ -15,6 +15,13 @@ Grade = Literal["proven", "observed", "disputed"]
     disputed  evidence is missing, or contradicts; the reasons say which
 """
 
+GRADE_MEANINGS: dict[Grade, str] = {
+    "proven": "the run's record and the weights that it made are both signed",
+    "observed": "the run's record is signed; the weights are the trainer's claim",
+    "disputed": "evidence is missing or contradicts itself",
+}
+"""For people who read a grade."""
+
 
 class Traffic(Record):
     """What a run's log tells of all that was answered in it."""

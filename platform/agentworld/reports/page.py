@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentworld.audit.questions.agent import AgentChain
 from agentworld.domains.base import HISTORY, UNSEEN
+from agentworld.records.edge import GRADE_MEANINGS
 from agentworld.records.file import write_whole
 from agentworld.records.report import (
     AgentReport,
@@ -86,6 +87,7 @@ def render_page(
         agent=agent,
         seconds=_seconds(summary),
         chain=chain,
+        grade_meanings=GRADE_MEANINGS,
         after_gate=after_gate,
     )
 

@@ -49,7 +49,7 @@ class WorkingCopySettings(BaseSettings):
     keep_seconds: float = Field(10.0, gt=0)
     """How often a running step uploads what it wrote."""
     lease_seconds: float = Field(60.0, gt=0)
-    """How long a step may be silent before it counts as killed."""
+    """A step that gives no sign for this long counts as killed."""
     step_key: SecretStr = SecretStr("")
     """The private key that signs trained weights, as PEM, for a store in a bucket."""
     simulator_key: SecretStr = SecretStr("")

@@ -50,7 +50,7 @@ class ServiceSettings(Stores):
     engine_model: str = ""
     """The model's name at its engine."""
     accelerators: tuple[str, ...] = UNKNOWN
-    """What its engine computes on, as a JSON list: of all replicas, or each where they differ."""
+    """The accelerators of its engine, as a JSON list: one for all replicas, or one for each."""
 
     namespace: str = ""
     """The namespace whose simulators it serves, to serve those of a cluster."""
@@ -62,17 +62,17 @@ class ServiceSettings(Stores):
     """The most steps that wait for one engine."""
 
     engine_concurrency: int = Field(32, gt=0)
-    """Requests that a replica is given at once."""
+    """The most requests that a replica gets at once."""
     engine_timeout_seconds: float = Field(120.0, gt=0)
     """How long to wait for an engine's answer."""
     idle_seconds: float = Field(3600.0, gt=0)
-    """An episode without a step for so long is ended."""
+    """The service ends an episode that has had no step for this long."""
     seal_seconds: float = Field(10.0, gt=0)
-    """How often logs that grew are signed."""
+    """How often the service signs logs that grew."""
     answer_seconds: float = Field(50.0, gt=0)
-    """Longest time until a socket is answered: less than its client waits."""
+    """The longest time until a socket gets its answer; keep it below the clients' timeouts."""
     protocols: tuple[str, ...] = PROTOCOLS
-    """What the service speaks, as a JSON list."""
+    """The protocols that the service offers, as a JSON list."""
     access: Literal["local"] | Path
     """The access file; `local` trusts everybody on this machine, and listens on loopback alone."""
     host: str = "127.0.0.1"

@@ -49,6 +49,12 @@ def verify(envelope: bytes, trusted: TrustedKeys) -> Statement:
         return _statement(dsse_envelope)
 
 
+def key_of(envelope: bytes) -> str:
+    """The id of the key that an envelope names; `verify` says whether that key signed it."""
+    (key,) = _read(envelope).signatures
+    return str(key)
+
+
 def read_unverified(envelope: bytes, trusted: TrustedKeys) -> Statement:
     """The statement, whoever signed it; of the known keys it is checked that they did.
 

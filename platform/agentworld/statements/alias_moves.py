@@ -58,7 +58,9 @@ class AliasMoveSigner(NamedTuple):
         """What an alias, or each, meant over time; raises NotFound for one that nobody gave."""
         changes = self.ledger.aliases.history(alias)
         if alias is not None and not changes:
-            raise NotFound(f"there is no alias {alias!r}; set it, or name another one")
+            raise NotFound(
+                f"there is no alias {alias!r}; set it with `agentworld alias set`, or name another"
+            )
         return changes
 
     def use(self, simulator: Digest) -> SimulatorUse:

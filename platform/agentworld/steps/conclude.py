@@ -120,7 +120,9 @@ def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
             return _End("failed", report.step, report.failure, report.sentence)
     for report in reports:
         if report.state == "running":
-            return _End("failed", report.step, "", f"its process ended without a word; {message}")
+            return _End(
+                "failed", report.step, "", f"its process ended without an error message; {message}"
+            )
     return _End("failed", sentence=message)
 
 

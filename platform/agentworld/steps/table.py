@@ -59,7 +59,7 @@ def _of_measure(recipe: "Recipe") -> "list[Record]":
 _TABLE = (
     Step(
         "collect",
-        does="Let explorers act in live environments, or import what was recorded elsewhere.",
+        does="Record episodes of explorers in live environments, or import recorded ones.",
         makes="the trajectories",
         recipe=lambda recipe: [_of_collect(recipe)],
         kind="live",
@@ -68,7 +68,7 @@ _TABLE = (
     ),
     Step(
         "prepare",
-        does="Make trajectories into samples in disjoint pools.",
+        does="Turn trajectories into training samples, in disjoint pools.",
         makes="the data set",
         recipe=lambda recipe: [_of_prepare(recipe)],
         inputs=(Input("collected", "collect", reads_files=True),),
@@ -77,7 +77,7 @@ _TABLE = (
     ),
     Step(
         "cpt",
-        does="Continual pre-training on every kind of turn.",
+        does="Train the first stage: continual pre-training on every kind of turn.",
         makes="the checkpoint's files",
         recipe=_of_cpt,
         inputs=(Input("data", "prepare", reads_files=True),),
@@ -87,7 +87,7 @@ _TABLE = (
     ),
     Step(
         "sft",
-        does="Supervised fine-tuning of the CPT checkpoint, or of the recipe's base.",
+        does="Fine-tune the CPT checkpoint, or the recipe's base, on examples (SFT).",
         makes="the checkpoint's files",
         recipe=_of_sft,
         inputs=(
@@ -100,7 +100,7 @@ _TABLE = (
     ),
     Step(
         "rl",
-        does="RL of the SFT checkpoint, or of the recipe's base, on what it predicts.",
+        does="Train the SFT checkpoint, or the recipe's base, by RL on its predictions.",
         makes="the checkpoint's files",
         recipe=_of_rl,
         inputs=(
@@ -135,7 +135,7 @@ _TABLE = (
     ),
     Step(
         "register",
-        does="Make a version of the world model: the last of its stages.",
+        does="Register the last stage as a new version of the world model.",
         makes="the files of the last stage",
         recipe=lambda _: (),
         inputs=(
@@ -169,7 +169,7 @@ _TABLE = (
     ),
     Step(
         "imitate",
-        does="Train an agent to imitate explorers, from the weights of the simulator it is for.",
+        does="Train an agent to imitate explorers, starting from its simulator's weights.",
         makes="the checkpoint's files",
         recipe=lambda recipe: [recipe.agent],
         inputs=(
@@ -189,7 +189,7 @@ _TABLE = (
     ),
     Step(
         "agent",
-        does="Train the agent by RL in its run's simulator alone.",
+        does="Train the agent by RL in the simulator of its run alone.",
         makes="the checkpoint's files",
         recipe=lambda recipe: [recipe.agent],
         inputs=(Input("imitated", "imitate", reads_files=True), Input("run", "open_run")),
@@ -206,7 +206,7 @@ _TABLE = (
     ),
     Step(
         "validate",
-        does="Try an agent before and after its training, simulated and live.",
+        does="Test an agent before and after RL, in the simulator and live.",
         makes="the report",
         recipe=lambda recipe: [recipe.validation, recipe.engine, recipe.agent],
         inputs=(
@@ -222,7 +222,7 @@ _TABLE = (
     ),
     Step(
         "register_agent",
-        does="Make a version of an agent that was validated.",
+        does="Register a validated agent as a new version.",
         makes="the agent's files",
         recipe=lambda recipe: [recipe.agent],
         inputs=(

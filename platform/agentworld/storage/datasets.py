@@ -91,6 +91,14 @@ def prepared_dataset(digest: Digest, store: Path) -> StoredDataSet | None:
     return stored
 
 
+def readable_dataset(digest: Digest, store: Path) -> DataSet | None:
+    """The same; null also for a garbled one, which `audit verify` names."""
+    with suppress(EvidenceError, InputError):
+        stored = prepared_dataset(digest, store)
+        return stored.dataset if stored else None
+    return None
+
+
 def find_dataset(name: str, store: Path) -> StoredDataSet:
     """The data set in a folder, or with the digest that starts so.
 

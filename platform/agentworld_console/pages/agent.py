@@ -2,10 +2,12 @@
 
 from starlette.requests import Request
 
+from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.questions.agent import AgentChain, audit_agent
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
+from agentworld.records.edge import GRADE_MEANINGS
 from agentworld.records.report import AgentReport
 from agentworld_console import rows
 from agentworld_console.answer import Answer, Page
@@ -24,7 +26,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
         problem = "is not in the ledger" if run is None else "is garbled in the ledger"
         missing = to_disputed(f"its run {agent.run} {problem}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
-        return Page("agent.html", {**values, "checked": True, "compared": {}, "grade": missing})
+        return Page("agent.html", {**values, "checked": True, "compared": {}, **_grade(missing)})
     checked = force or not view.is_long(run)
     chain = audit_agent(ref, view.sources, verify=checked)
     report = _report(view, agent, chain)
@@ -36,11 +38,15 @@ def agent(view: ScopedView, request: Request) -> Answer:
             "simulator": rows.simulator_link(view, chain.simulator),
             "data": rows.dataset_link(chain.data) if chain.data else None,
             "checked": checked,
-            "grade": grade_of(chain),
+            **_grade(grade_of(chain)),
             "report": report,
             "compared": report.scores if report else {},
         },
     )
+
+
+def _grade(edge: EdgeAudit) -> dict[str, object]:
+    return {"grade": edge, "grade_meaning": GRADE_MEANINGS[edge.grade]}
 
 
 def _report(view: ScopedView, agent: Agent, chain: AgentChain) -> AgentReport | None:

@@ -30,6 +30,7 @@ def dataset(view: ScopedView, request: Request) -> Answer:
     values = {
         "digest": name,
         "contents": page_path("datasets", name, "contents") if _is_readable(view, name) else "",
+        "dataset": data_sets.manifest(name),
         "readers": readers,
         "num_simulators": len(served),
         "simulators": ListView.of(_simulators(view, name, served)),

@@ -5,7 +5,7 @@ from starlette.requests import Request
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import VersionRef
 from agentworld_console.answer import Answer, ListView, Page, Sheet
-from agentworld_console.formatting import page_path
+from agentworld_console.formatting import page_path, shorten
 from agentworld_console.graph import Graph, graph_of_agent, graph_of_simulator
 from agentworld_console.scoped_view import ScopedView
 from agentworld_console.table import Cell, Link, Listing, Part
@@ -19,9 +19,14 @@ def graph(view: ScopedView, request: Request) -> Answer:
     layout, (kind, name) = lineage.layout, _subject(request)
     values = {
         "title": view.name_of(name) if kind == "simulator" else name,
+        "command": f"audit {kind}",
+        "back_name": name,
         "back": page_path(f"{kind}s", name),
         "is_cut": is_cut,
-        "nodes": [(node, layout.boxes[node.name]) for node in lineage.nodes.values()],
+        "nodes": [
+            (node, shorten(node.label, layout.most_letters), layout.boxes[node.name])
+            for node in lineage.nodes.values()
+        ],
         "paths": lineage.paths(layout.boxes),
         "size": (layout.width, layout.height),
         "table": ListView.of(_listing(lineage, request)),
@@ -49,7 +54,7 @@ def _subject(request: Request) -> tuple[str, str]:
     for kind in ("agent", "simulator"):
         if query.get(kind):
             return kind, query[kind]
-    raise InputError("the graph of what? name ?agent=NAME@VERSION or ?simulator=DIGEST")
+    raise InputError("the address names no subject; add ?agent=NAME@VERSION or ?simulator=DIGEST")
 
 
 def _listing(lineage: Graph, request: Request) -> Listing:

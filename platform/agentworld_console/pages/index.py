@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
+from typing import NamedTuple
 
 from starlette.requests import Request
 
@@ -19,38 +20,50 @@ from agentworld_console.table import Link, Listing
 _ListBuilder = Callable[..., Listing]
 _NEWEST = 10
 _MOST_HITS = 50
-LISTS: dict[str, tuple[str, _ListBuilder]] = {
-    "agents": ("Agents", lists.agents),
-    "in-use": ("In use", lists.in_use),
-    "simulators": ("Simulators", lists.simulators),
-    "datasets": ("Data sets", lists.datasets),
-    "runs": ("Runs", lists.runs),
+
+
+class _ListPage(NamedTuple):
+    """A long list."""
+
+    title: str
+    build: _ListBuilder
+    """With so many rows at once."""
+    command: str
+    """That prints the same."""
+
+
+LISTS = {
+    "agents": _ListPage("Agents", lists.agents, "agent list"),
+    "in-use": _ListPage("In use", lists.in_use, "agent list"),
+    "simulators": _ListPage("Simulators", lists.simulators, "simulator list"),
+    "datasets": _ListPage("Data sets", lists.datasets, "data list"),
+    "runs": _ListPage("Runs", lists.runs, "run list"),
 }
-"""By their addresses: what each is called, and what makes it, of so many rows at once."""
+"""By their addresses."""
 _ON_THE_FIRST_PAGE = "agents", "simulators", "runs"
 _DIGEST = re.compile(r"(sha256:)?[0-9a-f]{1,64}")
 
 
 def index(view: ScopedView, _request: Request) -> Answer:
     """The newest of everything."""
-    newest = {name: LISTS[name][1](view, _NEWEST) for name in _ON_THE_FIRST_PAGE}
+    newest = {name: LISTS[name].build(view, _NEWEST) for name in _ON_THE_FIRST_PAGE}
     return Page("index.html", {name: ListView.of(listing) for name, listing in newest.items()})
 
 
 def list_of(name: str) -> PageHandler:
     """The page of a long list."""
-    title, build = LISTS[name]
+    title, build, command = LISTS[name]
 
     def page(view: ScopedView, request: Request) -> Answer:
         list_view = ListView.of(build(view), request.query_params.get("from", ""))
-        return Page("list.html", {"title": title, "view": list_view})
+        return Page("list.html", {"title": title, "view": list_view, "command": command})
 
     return page
 
 
 def sheet_of(name: str) -> PageHandler:
     """The whole of a long list."""
-    return lambda view, _request: Sheet(name, LISTS[name][1](view, lists.OF_A_FILE))
+    return lambda view, _request: Sheet(name, LISTS[name].build(view, lists.OF_A_FILE))
 
 
 def search(view: ScopedView, request: Request) -> Answer:

@@ -7,7 +7,7 @@ import make.service
 from agentworld.audit.checks.agent_uses import agent_use_problems
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import VersionRef
-from agentworld.operations.agent_use import due_by, mirror, unuse, use
+from agentworld.operations.agent_use import due_by, mirror, retire, use
 from agentworld.operations.registry import open_registry
 from agentworld.operations.simulators import set_alias
 from make import records
@@ -34,7 +34,7 @@ def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_us
     used = use(made.ref, "production", made.store, "ada", "the first")
     assert (used.agent, used.by, used.reason) == ("shell-agent@1", "ada", "the first")
     assert made.registry.aliases() == {("shell-agent", "production"): 1}
-    assert unuse("shell-agent", "production", made.store, "bob").ended
+    assert retire("shell-agent", "production", made.store, "bob").ended
     assert made.registry.aliases() == {}
     assert problems(made) == []
 
@@ -46,15 +46,15 @@ def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(
     assert problems(made) == []
     made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
     assert len(problems(made)) == 1
-    assert unuse("shell-agent", "production", made.store, "ada").number == 2
+    assert retire("shell-agent", "production", made.store, "ada").number == 2
     assert problems(made) == []
 
 
 def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
     for alias in ("latest", "v2", "Production", "a/b", ""):
-        with pytest.raises(InputError, match="is in use as .*; correct alias: "):
+        with pytest.raises(InputError, match="cannot be in use as .*; correct alias: "):
             use(made.ref, alias, made.store, "ada")
-    with pytest.raises(InputError, match="cannot be used so"):
+    with pytest.raises(InputError, match="cannot be put in use"):
         use(made.ref, "production", made.store, "")
     with pytest.raises(NotFound, match="there is no version 7"):
         use(VersionRef(name="shell-agent", version=7), "production", made.store, "ada")
@@ -69,7 +69,7 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         use(made.ref, "production", elsewhere, "ada")
         assert made.registry.aliases() == {("shell-agent", "production"): 1}
-        unuse("shell-agent", "production", elsewhere, "ada")
+        retire("shell-agent", "production", elsewhere, "ada")
     assert len(made.ledger.attestations.find("agent-use")) == 2
     assert not (elsewhere / "ledger.db").exists()
 

@@ -169,7 +169,7 @@ def test_no_credential_is_in_the_list_of_processes_nor_in_the_services_log(tmp_p
 def commanded(url, credential):
     """What `agentworld run open` did, and the command lines that were seen meanwhile."""
     weights = records.digest("starting")
-    words = f"run open --agent a --weights {weights} --url {url}".split()
+    words = f"run open --name a --weights {weights} --url {url}".split()
     process = subprocess.Popen(
         [sys.executable, "-m", "agentworld_cli.main", *words],
         env={**os.environ, "AGENTWORLD_CREDENTIAL": f"{credential}\n"},

@@ -71,7 +71,7 @@ def test_a_step_that_was_killed_is_named_with_what_kubeflow_says(tmp_path):
     begun(tmp_path, "rl")
     told = ended(tmp_path, Status("FAILED", "OOMKilled"))
     assert (told.step, told.kind) == ("rl", "")
-    assert told.sentence == "its process ended without a word; OOMKilled"
+    assert told.sentence == "its process ended without an error message; OOMKilled"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def _life(world: World) -> Iterator[tuple[str, list[str]]]:
     yield "after a move of a name", _problems(world)
     player.validate(ref, 1)
     yield "after it was validated anew", _problems(world)
-    player.unuse(ref.name, "production")
+    player.retire(ref.name, "production")
     yield "after it was used no more", _problems(world)
     player.erase(run)
     yield "after an erasure that was declared", _problems(world)

@@ -146,7 +146,7 @@ class Player:
             ref.name, alias, AgentUseMove.model_validate(told)
         )
 
-    def unuse(self, name: str, alias: str) -> None:
+    def retire(self, name: str, alias: str) -> None:
         """No version is any more."""
         self.log_signer.statement_signer.end_agent_use(name, alias, "bob", "it broke")
 

@@ -103,7 +103,7 @@ def _run(player: Player, number: int) -> AgentRun:
 
 def _use(player: Player, name: str, alias: str, version: int | None) -> None:
     if version is None:
-        player.unuse(name, alias)
+        player.retire(name, alias)
     else:
         player.use(VersionRef(name=name, version=version), alias)
 

@@ -20,6 +20,7 @@ from agentworld.records.base import Digest, Record, Sentence, digest_bytes
 from agentworld.records.edge import Edge, Grade, SignedEdge
 from agentworld.records.run import AgentRun
 from agentworld.signing.edge import verify_edge
+from agentworld.signing.envelope import key_of
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.signer import EDGES, edge_name
 
@@ -34,6 +35,8 @@ class EdgeAudit(Record):
     """Why it is disputed."""
     edge: Edge | None = None
     """As it was signed; null where none was, or none that verifies."""
+    signed_by: str | None = None
+    """The id of the key that signed it."""
 
     @property
     def num_copied(self) -> int:
@@ -82,12 +85,13 @@ def audit_edge(
             problems.append("the edge that it was registered with is gone; restore the ledger")
         # An edge that was signed, and is gone or does not verify, is told above.
         return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNSIGNED_ORIGIN,))
-    edge, _ = sorted(own, key=lambda pair: pair[0].at)[-1]
+    edge, envelope = sorted(own, key=lambda pair: pair[0].at)[-1]
     # A version keeps the edge that it was registered with, also where a newer one was signed.
     if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:
         problems.append("the registry has another edge of it than the ledger")
     reasons = (*edge.reasons, *problems)
-    return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)
+    grade: Grade = "disputed" if reasons else edge.grade
+    return EdgeAudit(grade=grade, reasons=reasons, edge=edge, signed_by=key_of(envelope))
 
 
 def edge_to(

@@ -5,8 +5,10 @@ the steps, the store. Links that should agree are compared, and what does not is
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
@@ -18,9 +20,11 @@ from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import WORLD_STAGES, Checkpoint, Stage
+from agentworld.records.dataset import DataSet
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.datasets import readable_dataset
 from agentworld.storage.receipts import step_that_made
 
 
@@ -57,10 +61,31 @@ class BaseLink(Record):
     """What that version was trained on; null where these weights are no version."""
 
 
+class DataLink(Record):
+    """What the data set is, as its manifest says."""
+
+    num_trajectories: int
+    domains: tuple[str, ...]
+    origin: str
+    licences: tuple[str, ...]
+
+    @classmethod
+    def of(cls, dataset: DataSet) -> Self:
+        """The link that a data set is."""
+        return cls(
+            num_trajectories=dataset.num_trajectories,
+            domains=tuple(dataset.domains),
+            origin=dataset.origin,
+            licences=tuple(dataset.licences),
+        )
+
+
 class LiveLink(Record):
     """What the agent did live, before and after its RL."""
 
     report: Digest
+    num_tasks: int
+    """Held-out tasks; each was tried once before RL and once after it."""
     episodes: int
     successes_before: int
     successes_after: int
@@ -76,6 +101,7 @@ class AgentChain(Record):
 
     agent: str
     artifact: Digest
+    registered_at: datetime | None = None
     run: AgentRun
     simulator: Digest
     world_model: str | None
@@ -84,6 +110,8 @@ class AgentChain(Record):
     bases: tuple[BaseLink, ...] = ()
     """What the world model's first stage started from, and what that did; none for a new model."""
     data: Digest | None
+    data_set: DataLink | None = None
+    """What the data is; null where the store does not have it."""
     live: LiveLink | None
     edge: EdgeAudit | None = None
     """How far it is proven that the simulator made it; null where the store has no keys."""
@@ -111,6 +139,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
+    data = stages[-1].data if stages else None
     bases, base_problems = _bases(version, world_model, sources)
     live, changed = None, tuple[str, ...]()
     try:
@@ -126,13 +155,15 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     return AgentChain(
         agent=str(ref),
         artifact=agent.artifact,
+        registered_at=sources.registry.version(ref).at,
         run=run,
         simulator=run.simulator,
         world_model=str(version) if version else None,
         world_model_artifact=manifest.artifact if manifest else None,
         stages=tuple(StageLink.of(stage) for stage in stages),
         bases=bases,
-        data=stages[-1].data if stages else None,
+        data=data,
+        data_set=_data_set(data, sources),
         live=live,
         edge=edge,
         evidence=evidence,
@@ -196,6 +227,11 @@ def _base(
     )
 
 
+def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:
+    dataset = readable_dataset(data, sources.store) if data else None
+    return DataLink.of(dataset) if dataset else None
+
+
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
     """Raises EvidenceError where its report was changed."""
     validation = validation_of(agent, simulator, sources)
@@ -205,6 +241,7 @@ def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
     before, after = report.imitated.live, report.trained.live
     return LiveLink(
         report=report.digest,
+        num_tasks=after.num,
         episodes=sum(score.live.num for score in report.scores.values()),
         successes_before=_successes(before),
         successes_after=_successes(after),

@@ -48,15 +48,15 @@ class Prices(BaseSettings):
     )
 
     currency: str = ""
-    """A label; nothing is converted."""
+    """The currency, as a label; nothing is converted."""
     per_million_input_tokens: _Price | None = None
-    """Of a million tokens of prompts."""
+    """The price of a million input tokens."""
     per_million_cached_tokens: _Price | None = None
-    """Of a million cached tokens of prompts; unset, they cost what other input tokens do."""
+    """The price of a million cached input tokens; unset, that of other input tokens."""
     per_million_output_tokens: _Price | None = None
-    """Of a million tokens of answers."""
+    """The price of a million output tokens."""
     per_engine_hour: _Price | None = None
-    """Of an hour of one request: an engine that answers ten at once works ten hours in an hour."""
+    """The price of an hour of one request: ten requests at once cost ten times as much."""
 
     @classmethod
     def from_environment(cls) -> Self:

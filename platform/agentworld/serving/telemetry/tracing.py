@@ -24,7 +24,7 @@ class TracingSettings(BaseSettings):
     exporter_otlp_endpoint: str | None = None
     """The collector to send spans to; unset sends none."""
     exporter_otlp_traces_endpoint: str | None = None
-    """The collector's address for spans alone, before the one for everything."""
+    """The collector for spans alone; it replaces `OTEL_EXPORTER_OTLP_ENDPOINT`."""
     instrumentation_genai_capture_message_content: bool = False
     """Write actions and observations into the spans."""
 

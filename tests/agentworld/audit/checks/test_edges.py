@@ -17,7 +17,7 @@ from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.signing.keys import STEP_KEYS, current_key, ensure_signer, rotate
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, current_key, ensure_signer, rotate
 from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.stores import Stores
 from make import records
@@ -86,8 +86,10 @@ def with_keys_of_now(told: Scene) -> Scene:
 
 @pytest.mark.parametrize(("sign", "grade"), [(True, "proven"), (False, "observed")])
 def test_the_service_signs_which_simulator_made_an_agent(tmp_path, sign, grade):
-    found = scene(tmp_path, sign=sign).audit()
+    told = scene(tmp_path, sign=sign)
+    found = told.audit()
     assert (found.grade, found.reasons) == (grade, ())
+    assert found.signed_by == current_key(Stores.of(told.store).keys / SIMULATOR_KEYS)
     assert found.edge
     assert (found.edge.traffic.num_episodes, found.edge.traffic.num_steps) == (1, 1)
     assert found.edge.claim.artifact == MADE

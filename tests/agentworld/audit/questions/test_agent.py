@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
+import make.datasets
 import make.ledger
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.audit.questions.simulator import audit_simulator
@@ -113,6 +114,24 @@ def test_live_successes_come_from_the_validation_of_these_weights(tmp_path):
     live = audit_agent(told.agent, told.sources).live
     assert live
     assert (live.episodes, live.successes_before, live.successes_after) == (300, 10, 50)
+    assert live.num_tasks == 100
+
+
+def test_a_chain_tells_when_the_agent_was_registered_and_what_its_data_is(tmp_path):
+    stored = make.datasets.stored(tmp_path)
+    stage = records.checkpoint("rl", data=stored.digest)
+    world_model = WorldModel(stages=(stage,), report=records.digest("report"))
+    told = story(tmp_path, world_model=world_model)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.registered_at == told.sources.registry.version(told.agent).at
+    assert chain.data_set
+    assert (chain.data_set.domains, chain.data_set.origin) == (("text",), "imported from messages")
+    assert chain.data_set.num_trajectories == stored.dataset.num_trajectories
+
+
+def test_what_data_is_that_the_store_does_not_have_is_not_told(tmp_path):
+    told = story(tmp_path)
+    assert audit_agent(told.agent, told.sources).data_set is None
 
 
 OTHER = records.digest("other")
