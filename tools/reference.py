@@ -1,7 +1,7 @@
 """Writes the reference from the code: `python tools/reference.py FOLDER`.
 
-A page for the fields of a recipe, the commands, the errors with their codes, the variables that each
-process reads from its environment, the forms of logs, the metrics, and the values of the chart.
+A page for the fields of a recipe, the commands, the errors with their codes, the variables that
+each process reads from its environment, the forms of logs, the metrics, and the chart's values.
 """
 
 import inspect
@@ -13,6 +13,13 @@ from typing import Any, get_args
 
 from pydantic import AliasChoices
 from pydantic_settings import BaseSettings
+from reference_chart import values
+from reference_formats import formats
+from reference_metrics import metrics
+from reference_text import default as _default
+from reference_text import head as _head
+from reference_text import page as _page
+from reference_text import row as _row
 from typer.main import get_command
 
 import agentworld_console.settings
@@ -36,13 +43,6 @@ from agentworld.serving.telemetry.tracing import TracingSettings
 from agentworld.storage.stores import Stores
 from agentworld_cli.errors import exit_code
 from agentworld_cli.main import app
-from reference_chart import values
-from reference_formats import formats
-from reference_metrics import metrics
-from reference_text import default as _default
-from reference_text import head as _head
-from reference_text import page as _page
-from reference_text import row as _row
 
 _STEP = (remote.Settings, registry.Settings, installed.Settings, ClientSettings, Stores)
 PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {

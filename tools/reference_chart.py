@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from reference_text import default, head, page, row
 from values_schema import Schema, schema
 

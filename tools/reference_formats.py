@@ -4,10 +4,11 @@ import inspect
 import sys
 from collections.abc import Sequence
 
+from reference_text import default, head, page, row
+
 from agentworld.data.importers import ImportOptions, importer_of
 from agentworld.data.importers.base import module_of, own_forms
 from agentworld.records.fields import FieldDescription, describe_fields
-from reference_text import default, head, page, row
 
 _COMMON = "Options of every form"
 
@@ -16,8 +17,8 @@ def formats() -> str:
     """A section for each form that is shipped; the options that all have stand once."""
     text = page(
         "Forms of logs",
-        "`agentworld data import SOURCE` recognises the form of a log, `--format FORM` names it, and"
-        " `--set OPTION=VALUE` sets an option. In a recipe these are `collect.format` and"
+        "`agentworld data import SOURCE` recognises the form of a log. `--format FORM` names it,"
+        " and `--set OPTION=VALUE` sets an option; in a recipe these are `collect.format` and"
         " `collect.options`. A path such as `state.steps.0` leads through keys and list positions."
         " [From your logs to a simulator](../guides/from-logs.md) imports the first log.",
     )

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from prometheus_client.core import Metric
+from reference_text import head, page, row
 
 from agentworld.serving.telemetry.metrics import Metrics
-from reference_text import head, page, row
 
 _SIMULATOR = "sha256:" + "0" * 64
 _SUFFIXES = {"counter": "_total", "info": "_info"}

@@ -1,7 +1,8 @@
-"""Writes the tables of docs/benchmarks.md: `python -m benchmarks.page docs/benchmarks.md docs/figures`.
+"""Writes the tables of docs/benchmarks.md: `python -m benchmarks.page PAGE FIGURES`.
 
-A table stands between two comments of the page, and is replaced where the benchmark has a JSON. One
-without a JSON stays as it is. The first table has a row for each benchmark.
+PAGE is the file, FIGURES the folder with a JSON of each benchmark. A table stands between two
+comments of the page, and is replaced where the benchmark has a JSON. One without a JSON stays as it
+is. The first table has a row for each benchmark.
 """
 
 import json
@@ -41,6 +42,7 @@ _STEPS = (
     "collect prepare cpt sft rl evaluate gate register simulate deploy imitate open_run agent"
     " close_run validate register_agent audit"
 ).split()
+_DATABASES = {"SQLite": "sqlite", "PostgreSQL": "postgresql", "MLflow alone": "mlflow"}
 GRIDS: Mapping[str, Sequence[Grid]] = {
     "demo": (Grid("step", _rows(*_STEPS), {"seconds": "seconds.{}"}),),
     "simulator": (
@@ -96,7 +98,7 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
                 "first question of a process ms": f"sizes.{{}}.{name}.first_forward_ms",
             },
         )
-        for label, name in (("SQLite", "sqlite"), ("PostgreSQL", "postgresql"), ("MLflow", "mlflow"))
+        for label, name in _DATABASES.items()
     ),
     "data": (
         Grid(
