@@ -154,13 +154,13 @@ def _figures(name: str, measured: Measured) -> list[tuple[str, ...]]:
     if name not in TARGETS:
         return rows + [_figure(each, each.text, "") for each in figures_of(name, measured)]
     for target in TARGETS[name]:
-        label = target._replace(name=f"`{target.name}`")
-        if not was_measured(measured, target.name):
-            rows.append((label.name, "not measured", "", "", target.meaning))
-            continue
-        figure = target.figure(measured)
-        value = _text(figure.value) + _interval(measured, target.name)
-        rows.append(_figure(figure._replace(name=label.name), value, target.meaning))
+        label = f"`{target.name}`"
+        if was_measured(measured, target.name):
+            figure = target.figure(measured)._replace(name=label)
+            value = _text(figure.value) + _interval(measured, target.name)
+            rows.append(_figure(figure, value, target.meaning))
+        else:
+            rows.append((label, "not measured", "", "", target.meaning))
     return rows
 
 
