@@ -37,7 +37,7 @@ def values() -> str:
     """A table for each section of values.yaml, with a row for each value that it explains."""
     text = _VALUES.read_text(encoding="utf-8")
     defaults = yaml.safe_load(text)
-    written = page(
+    text_of_page = page(
         "Chart values",
         "Set a value with `helm install --set service.replicas=3`, or put several into a file and"
         " name it with `--values`. A value with a wrong name or type is refused."
@@ -47,8 +47,8 @@ def values() -> str:
         if section in defaults:
             rows = _rows(section, described, defaults[section])
             table = head("value", "type", "default", "meaning") + "".join(rows)
-            written += f"\n## {section}\n\n{table}"
-    return written
+            text_of_page += f"\n## {section}\n\n{table}"
+    return text_of_page
 
 
 def _rows(path: str, described: Schema, value: Any) -> Iterator[str]:

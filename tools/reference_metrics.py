@@ -40,8 +40,8 @@ def _labels(metric: Metric) -> Iterator[str]:
     for sample in metric.samples:
         for label, value in sample.labels.items():
             values.setdefault(label, {})[value] = None
-    for label, listed in values.items():
+    for label, label_values in values.items():
         if label in _FREE:
             yield f"`{label}`"
         elif label != _BOUND:
-            yield f"`{label}`: {', '.join(f'`{value}`' for value in listed)}"
+            yield f"`{label}`: {', '.join(f'`{value}`' for value in label_values)}"
