@@ -59,11 +59,12 @@ peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive:
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
 	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
 
-manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the guide's table of steps, the reference
+manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the tables of the docs, the reference
 	$(PYTHON) -m agentworld_operator.resources.write charts/agentworld/crds
 	$(PYTHON) tools/values_schema.py charts/agentworld > charts/agentworld/values.schema.json
 	$(PYTHON) tools/steps_table.py docs/guides/pipelines.md
 	$(PYTHON) tools/reference.py docs/reference
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.page docs/benchmarks.md docs/figures
 
 verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one than it would be now
 	@made=$$(mktemp -d) && trap 'rm -r "$$made"' EXIT \
@@ -73,6 +74,9 @@ verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one th
 	| diff -u charts/agentworld/values.schema.json - \
 	&& mkdir "$$made/reference" && $(PYTHON) tools/reference.py "$$made/reference" \
 	&& diff -ru docs/reference "$$made/reference" \
+	&& cp docs/benchmarks.md "$$made" \
+	&& PYTHONPATH=tests $(PYTHON) -m benchmarks.page "$$made/benchmarks.md" docs/figures \
+	&& diff -u docs/benchmarks.md "$$made/benchmarks.md" \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
 
 golden: setup-test ## the chart with everything switched on, rendered anew for a test to compare

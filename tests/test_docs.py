@@ -86,6 +86,12 @@ def test_a_decision_is_numbered_and_tells_its_problem_its_choice_and_its_price(p
         assert f"**{part}" in text
 
 
+def test_the_architecture_shows_the_domains_as_the_command_does():
+    result = CliRunner().invoke(app, ["domain", "list"])
+    shown = f"$ agentworld domain list\n{result.output}```"
+    assert shown in (ROOT / "docs/architecture.md").read_text()
+
+
 def test_no_two_decisions_have_the_same_number():
     numbers = [path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")]
     assert len(numbers) == len(set(numbers))

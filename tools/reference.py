@@ -1,7 +1,7 @@
 """Writes the reference from the code: `python tools/reference.py FOLDER`.
 
-A page for the fields of a recipe, the commands, the errors with their codes, and the variables that
-each process reads from its environment.
+A page for the fields of a recipe, the commands, the errors with their codes, the variables that
+each process reads from its environment, the forms of logs, the metrics, and the chart's values.
 """
 
 import inspect
@@ -9,11 +9,17 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any, get_args
 
 from pydantic import AliasChoices
 from pydantic_settings import BaseSettings
+from reference_chart import values
+from reference_formats import formats
+from reference_metrics import metrics
+from reference_text import default as _default
+from reference_text import head as _head
+from reference_text import page as _page
+from reference_text import row as _row
 from typer.main import get_command
 
 import agentworld_console.settings
@@ -197,27 +203,15 @@ def _variables(kind: type[BaseSettings]) -> Iterator[str]:
         yield _row(variable, type_words(field), default, words.get(name, ""))
 
 
-def _default(value: object) -> str:
-    text = json.dumps(value, default=str).strip('"')
-    if isinstance(value, Path) and value.is_relative_to(gettempdir()):
-        return "`$TMPDIR/agentworld`"
-    return f"`{text}`" if text.strip("*") not in ("", "null", "[]", "{}") else ""
-
-
-def _page(title: str, text: str) -> str:
-    return f"# {title}\n\n<!-- written by tools/reference.py: run `make manifests` -->\n\n{text}\n"
-
-
-def _head(*names: str) -> str:
-    return _row(*names) + f"|{'---|' * len(names)}\n"
-
-
-def _row(*cells: str) -> str:
-    escaped = [cell.replace("|", r"\|") for cell in cells]
-    return f"| {' | '.join(escaped)} |\n"
-
-
-PAGES = {"recipe": recipe, "commands": commands, "errors": failures, "environment": environment}
+PAGES = {
+    "recipe": recipe,
+    "commands": commands,
+    "errors": failures,
+    "environment": environment,
+    "formats": formats,
+    "metrics": metrics,
+    "values": values,
+}
 
 
 def main(folder: str) -> None:

@@ -48,6 +48,11 @@ class Kinds(Generic[_Kind]):
         """All of them, in alphabetical order."""
         return sorted({*self._modules, *self._entry_points})
 
+    @property
+    def own_names(self) -> list[str]:
+        """Those that no other package adds, in alphabetical order."""
+        return sorted(self._modules)
+
     def _attribute_of(self, name: str) -> str:
         return self._attribute if name in self._modules else self._entry_points[name].attr
 

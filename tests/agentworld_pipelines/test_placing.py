@@ -181,6 +181,15 @@ def test_the_placement_for_spot_nodes_lands():
     }
 
 
+@pytest.mark.parametrize("page", ["several-nodes", "mlflow"])
+def test_the_part_of_a_placement_that_a_page_shows_lands(page):
+    guide = (ROOT / f"docs/guides/{page}.md").read_text()
+    part, *_ = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
+    placement = Placement.model_validate({"image": "train", **yaml.safe_load(part)})
+    compiled = make.pipelines.compiled("world_model", placement)
+    assert compiled.place("cpt") == placement.of("cpt").own_pod
+
+
 def test_the_placement_of_the_guide_says_everything_and_lands():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)

@@ -157,7 +157,7 @@ def test_mpirun_begins_on_one_node_and_takes_the_variables_along():
 
 
 def test_the_guides_runtime_is_of_the_trainers_types_and_fits_the_image():
-    guide = (ROOT / "docs/guides/pipelines.md").read_text()
+    guide = (ROOT / "docs/guides/several-nodes.md").read_text()
     (told,) = re.findall(r"```yaml\n(apiVersion: trainer.*?)```", guide, re.S)
     spec = typed("TrainerV1alpha1ClusterTrainingRuntime", yaml.safe_load(told))["spec"]
     folder = spec["mlPolicy"]["mpi"]["sshAuthMountPath"]

@@ -17,23 +17,15 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from agentworld.reports.targets import Figure
 from benchmarks.data_logs import write_logs
 from benchmarks.data_recall import dedup_false, dedup_recall, leak_shares
 from benchmarks.report import empty_folder, measured_on, publish
+from benchmarks.targets import figures_of
 from make.secrets import hashes_redacted, secret_recall
 
 _SIZES = (10_000, 100_000)
 _MIB = 2**20
 _EVERY_SECONDS = 0.1
-_LEAST = {
-    "ratio_map_light": (1.5, 3.0), "ratio_map_all": (1.0, None), "digests_equal": (1.0, None),
-    "dedup_recall": (0.99, None), "leak_recall": (1.0, None), "secret_recall": (0.95, None),
-}  # fmt: skip
-_MOST = {
-    "growth_100k_over_10k": 11.0, "peak_pss_mib": 4096.0, "dedup_false": 0.01, "leak_false": 0.01,
-    "hashes_redacted": 0.0, "guide_seconds": 300.0,
-}  # fmt: skip
 
 
 class Completed(NamedTuple):
@@ -52,9 +44,8 @@ def main() -> int:
         measured = measure(folder, sizes)
     finally:
         shutil.rmtree(folder)
-    figures = figures_of(measured)
     options = "SMALL=1" if sys.argv[1:] else ""
-    return publish("data", {**known, **measured}, figures, options=options)
+    return publish("data", {**known, **measured}, figures_of("data", measured), options=options)
 
 
 def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
@@ -69,6 +60,7 @@ def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
     return {
         "sizes": {str(size): figures_at(completed) for size, completed in runs.items()},
         "growth_100k_over_10k": round(large / small, 2),
+        "peak_pss_mib": round(max(completed.peak_pss_mib for completed in runs.values())),
         **{
             f"ratio_map_{kind}": round(peer.output["seconds"] / total_seconds(ours[kind]), 2)
             for kind, peer in peers.items()
@@ -159,23 +151,6 @@ def figures_at(completed: Completed) -> dict[str, float]:
     names = ("import_seconds", "prepare_seconds")
     seconds = {name: completed.output[name] for name in names}
     return {**seconds, "peak_pss_mib": round(completed.peak_pss_mib)}
-
-
-def figures_of(measured: dict[str, Any]) -> list[Figure]:
-    """What has a bound."""
-    peak = max(size["peak_pss_mib"] for size in measured["sizes"].values())
-    values = {**measured, "peak_pss_mib": peak}
-    least = [
-        Figure(name, float(values[name]), must, goal)
-        for name, (must, goal) in _LEAST.items()
-        if name in values
-    ]
-    most = [
-        Figure(name, float(values[name]), must, at_most=True)
-        for name, must in _MOST.items()
-        if name in values
-    ]
-    return least + most
 
 
 if __name__ == "__main__":

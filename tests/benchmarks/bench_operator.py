@@ -17,11 +17,11 @@ import psutil
 import make.operator
 from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.names import engine_name
-from agentworld.reports.targets import Figure
 from benchmarks.cold_start import cold_starts
 from benchmarks.figures import percentile
 from benchmarks.operator_load import burst, num_requests
 from benchmarks.report import empty_folder, measured_on, parts_option, publish
+from benchmarks.targets import figures_of
 from machines.control_plane import ControlPlane, running
 from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
 from make.simulator import pinned_manifest, simulator
@@ -53,22 +53,9 @@ def main(*chosen: str) -> int:
                 found |= _PARTS[name](cluster, folder)
     if _COLD in wanted:  # on nodes, and by itself
         found |= cold_starts(folder / _COLD)
-    figures = [
-        Figure(name, float(found[name]), must, at_most=True)  # type: ignore[arg-type]
-        for name, must in _MUST.items()
-        if name in found
-    ]
+    figures = figures_of("operator", found, is_part=bool(chosen))
     print(json.dumps(found, indent=2))
     return publish("operator", {**known, **found}, figures, options=parts_option(chosen))
-
-
-_MUST = {
-    "reconcile_p99_seconds": 1.0,
-    "memory_mib": 300.0,
-    "idle_writes_per_minute": 0.0,
-    "failover_seconds": 30.0,
-    "verify_of_load": 0.1,
-}
 
 
 def rate(cluster: ControlPlane, folder: Path) -> Found:

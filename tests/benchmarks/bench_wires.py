@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.machine import allow_many_files, versions
 from benchmarks.rates import CORE, measure_protocols, protocols_as_json, show
-from benchmarks.report import Part, measure_parts
+from benchmarks.report import measure_parts
 from benchmarks.storm import measure_storm
 
 OPENENV_PUBLISHED = {
@@ -26,16 +26,15 @@ def main(*chosen: str) -> int:
     return measure_parts("wires", {"rates": rates, "storm": storm}, chosen, known)
 
 
-def rates(folder: Path) -> Part:
+def rates(folder: Path) -> dict[str, object]:
     """They have no bound: what a protocol costs is told."""
     rounds = measure_protocols(folder)
     show(rounds, CORE)
-    return Part(protocols_as_json(rounds))
+    return protocols_as_json(rounds)
 
 
-def storm(folder: Path) -> Part:
-    measured = measure_storm(folder)
-    return Part({"storm": measured.as_json()}, measured.figures)
+def storm(folder: Path) -> dict[str, object]:
+    return {"storm": measure_storm(folder).as_json()}
 
 
 if __name__ == "__main__":

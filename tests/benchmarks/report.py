@@ -5,24 +5,15 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from agentworld.reports.targets import Figure
 from agentworld.runner.code import commit
 from benchmarks.machine import BUSY, machine
+from benchmarks.targets import figures_of
 
 _ROOT = Path(__file__).parents[2]
 BENCH = _ROOT / ".bench"
 _PUBLISHED = _ROOT / "docs" / "figures"
-
-
-class Part(NamedTuple):
-    """What one part of a benchmark measured."""
-
-    json: Mapping[str, object]
-    """Keys of the JSON."""
-    figures: Sequence[Figure] = ()
-    """Those that have a bound."""
 
 
 def publish(
@@ -54,17 +45,15 @@ def publish(
 
 def measure_parts(
     name: str,
-    parts: Mapping[str, Callable[[Path], Part]],
+    parts: Mapping[str, Callable[[Path], Mapping[str, object]]],
     chosen: Sequence[str],
     known: Mapping[str, object],
 ) -> int:
-    """Measures the chosen parts, or all, each in an empty folder, and publishes them."""
+    """Measures the chosen parts, or all, each in an empty folder, and publishes their keys."""
     measured = {**measured_on(), **known}
-    figures: list[Figure] = []
     for each in chosen or parts:
-        part = parts[each](empty_folder(name, each))
-        measured |= part.json
-        figures += part.figures
+        measured |= parts[each](empty_folder(name, each))
+    figures = figures_of(name, measured, is_part=bool(chosen))
     return publish(name, measured, figures, options=parts_option(chosen))
 
 

@@ -12,7 +12,6 @@ import psutil
 import uvloop
 
 from agentworld.errors import SimulatorError
-from agentworld.reports.targets import Figure
 from benchmarks.crowd import Crowd, crowd_of
 from benchmarks.load import Latency, play
 from benchmarks.machine import allow_many_files
@@ -81,18 +80,6 @@ class Storm(NamedTuple):
     @property
     def num_tracebacks(self) -> int:
         return sum(line.startswith("Traceback") for line in self.log)
-
-    @property
-    def figures(self) -> list[Figure]:
-        """Those that have a bound."""
-        errors, server = float(len(self.healthy_errors)), float(self.server_errors)
-        return [
-            Figure("storm.healthy_errors", errors, must=0.0, at_most=True),
-            Figure("storm.server_errors", server, must=0.0, at_most=True),
-            Figure("storm.tracebacks", float(self.num_tracebacks), must=0.0, at_most=True),
-            Figure("storm.memory_ratio", self.memory.ratio, must=1.1, at_most=True),
-            Figure("storm.p99_ratio", self.p99_ratio, must=2.0, at_most=True),
-        ]
 
     def as_json(self) -> dict[str, object]:
         """The key `storm` of `.bench/wires.json`."""

@@ -23,8 +23,6 @@ EPISODES = 4
 """At once, on both sides."""
 
 ROUNDS = 24
-LEAST_ENGINE_MS = 100.0
-"""With less work a step, it is not the engine that is measured."""
 
 Step = Callable[[int], Awaitable[str]]
 """Takes a turn of one episode; returns what was shown."""

@@ -16,6 +16,7 @@ from make.chart import CHART, EVERYTHING, ROOT, VALUES
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 TEXT = (CHART / "values.yaml").read_text()
+REFERENCE = (ROOT / "docs/reference/values.md").read_text()
 _INFO = 1
 
 
@@ -94,6 +95,15 @@ def test_every_value_has_its_place_in_the_schema_and_the_schema_knows_no_other()
 def test_every_comment_is_a_description():
     told = [each["description"] for _, each in properties(SCHEMA) if "description" in each]
     assert told == re.findall(r"# -- (.*)", TEXT)
+
+
+def test_the_reference_has_a_row_for_every_value():
+    rows = re.findall(r"^\| `(.+?)` \|", REFERENCE, re.M)
+    values = values_of(yaml.safe_load(TEXT))
+    leaves = [path for path, value in values if not isinstance(value, dict) or not value]
+    missing = [path for path in leaves if not any(f"{path}.".startswith(f"{row}.") for row in rows)]
+    assert leaves
+    assert missing == []
 
 
 def test_nothing_unknown_is_taken_but_where_a_team_names_things():

@@ -29,7 +29,7 @@ Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
 NODE = "trains"
 ACCOUNT = "pipeline-runner"
-_GUIDE = Path(__file__).parents[2] / "docs/guides/pipelines.md"
+_GUIDES = Path(__file__).parents[2] / "docs/guides"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -196,7 +196,8 @@ def unbind(server: ApiServer, namespace: str) -> None:
 
 
 def guide_role(name: str = "agentworld-stages") -> Object:
-    """As the guide shows it."""
-    blocks = _GUIDE.read_text().split("```")
+    """As a guide shows it."""
+    pages = [(_GUIDES / page).read_text() for page in ("several-nodes.md", "mlflow.md")]
+    blocks = "".join(pages).split("```")
     (role,) = [block for block in blocks if f"name: {name}" in block]
     return dict(yaml.safe_load(role.removeprefix("yaml\n")))

@@ -101,6 +101,11 @@ def module_of(name: str) -> str:
     return _KINDS.module_of(name)
 
 
+def own_forms() -> list[str]:
+    """The forms that no other package adds."""
+    return _KINDS.own_names
+
+
 def form_of(files: Sequence[SourceFile]) -> str:
     """The form of a source by the names of its files, or else by the first row that can be read.
 

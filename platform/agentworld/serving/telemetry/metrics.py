@@ -39,6 +39,17 @@ Fault = Literal[
 ]
 """What is the engine's, the ledger's or our own: over HTTP, 5xx."""
 
+_REFUSALS = "Requests that the sender must correct or send later; over HTTP, 4xx."
+_FAULTS = (
+    "Requests that failed at an engine, in its model, at the source of credentials (unavailable),"
+    " at the ledger (store), by a timeout of their protocol (unknown) or by a bug of ours"
+    " (internal); over HTTP, 5xx."
+)
+_ENGINE_STATES = (
+    "1 for the state of the engine's replica at this address, 0 for the others: closed is asked;"
+    " open failed too often or is missing, and is not asked for a while; half-open is tried again."
+)
+
 States = Callable[[], Mapping[str, State]]
 """Whether each replica of an engine is asked, by its address."""
 
@@ -97,27 +108,26 @@ class Metrics:
         # At once: simulators may come while this is read.
         yield from _of_simulators(self._counts.copy())
         with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
-            documentation = "Episodes that are open, whichever replica opened them."
+            documentation = (
+                "Open episodes in the ledger. Every replica reports the same number: use max by"
+                " (simulator), not the sum. A service of many simulators also reports those whose"
+                " engine is not connected."
+            )
             values = _by_label(self._open_episodes())
             yield gauge("agentworld_open_episodes", documentation, ("simulator",), values)
-        yield counter(
-            "agentworld_refusals", "Requests refused.", ("kind",), _by_label(self._refusals)
-        )
-        yield counter(
-            "agentworld_faults", "Requests that failed.", ("kind",), _by_label(self._faults)
-        )
+        yield counter("agentworld_refusals", _REFUSALS, ("kind",), _by_label(self._refusals))
+        yield counter("agentworld_faults", _FAULTS, ("kind",), _by_label(self._faults))
         served = self._states.copy()
-        documentation, labels = (
-            "1 for the state that an engine is in.",
-            ("simulator", "engine", "state"),
-        )
-        yield gauge("agentworld_engine_state", documentation, labels, _states(served))
-        info = InfoMetricFamily("agentworld_simulator", "A simulator that is served.")
+        labels = ("simulator", "engine", "state")
+        yield gauge("agentworld_engine_state", _ENGINE_STATES, labels, _states(served))
+        info = InfoMetricFamily("agentworld_simulator", "1 for each simulator that is served.")
         for simulator in served:
             info.add_metric((), {"simulator": simulator})
         yield info
         build = {"version": __version__, "python": platform.python_version()}
-        yield InfoMetricFamily("agentworld_build", "What the service runs on.", build)
+        yield InfoMetricFamily(
+            "agentworld_build", "1, with the versions of the service and of Python.", build
+        )
 
     def _open_episodes(self) -> Mapping[Digest, int]:
         """Of what is served, and of whatever had one when it was asked before: 0 is told too."""
@@ -136,21 +146,32 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
 
     label = "simulator"
     yield counter(
-        "agentworld_steps", "Steps answered.", (label, "protocol"), by_value(lambda c: c.steps)
+        "agentworld_steps", "Answered steps.", (label, "protocol"), by_value(lambda c: c.steps)
     )
-    documentation = "How long steps were where."
+    documentation = (
+        "Seconds that each step waited for its turn (queue), was with the engine in all tries"
+        " (engine), needed to become durable (ledger), and took in total. A step without a phase,"
+        " such as a replay without an engine, is not counted in it."
+    )
     durations: dict[tuple[str, ...], Durations] = {
         (simulator, phase): seconds
         for simulator, counted in counts.items()
         for phase, seconds in counted.durations.items()
     }
     yield histogram("agentworld_step_duration_seconds", documentation, (label, "phase"), durations)
-    documentation = "Tokens of the steps answered."
+    documentation = (
+        "Tokens of the answered steps: prompt tokens that were computed (input), prompt tokens from"
+        " the engine's cache (cached), and answers (output). The three do not overlap."
+    )
     yield counter("agentworld_tokens", documentation, (label, "kind"), by_value(lambda c: c.tokens))
     openings = _by_label({simulator: counted.num_opened for simulator, counted in counts.items()})
-    yield counter("agentworld_episodes_opened", "Episodes opened.", (label,), openings)
+    yield counter("agentworld_episodes_opened", "Opened episodes.", (label,), openings)
     ended = by_value(lambda c: c.ended)
-    yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
+    documentation = (
+        "Ended episodes: with their task (done), at their turn limit (limit), by their client"
+        " (closed), or after inactivity (expired)."
+    )
+    yield counter("agentworld_episodes_ended", documentation, (label, "reason"), ended)
 
 
 def _by_label(counts: Mapping[str, float]) -> dict[tuple[str, ...], float]:

@@ -17,7 +17,7 @@ from agentworld.serving.telemetry.metrics import Fault, Metrics, Refusal
 from machines import prometheus
 from make import records
 
-DOCS = Path(__file__).parents[4] / "docs/operate/metrics.md"
+DOCS = Path(__file__).parents[4] / "docs/reference/metrics.md"
 STATES = {"http://one": "closed", "http://other": "open"}
 SIMULATOR, OTHER = records.digest("simulator"), records.digest("other")
 FREE = {"engine", "simulator", "version", "python", "le"}

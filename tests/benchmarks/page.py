@@ -1,0 +1,236 @@
+"""Writes the tables of docs/benchmarks.md: `python -m benchmarks.page PAGE FIGURES`.
+
+PAGE is the file, FIGURES the folder with a JSON of each benchmark. A table stands between two
+comments of the page, and is replaced where the benchmark has a JSON. One without a JSON stays as it
+is. The first table has a row for each benchmark.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentworld.reports.targets import Figure
+from benchmarks.targets import TARGETS, Measured, figures_of, value_at, was_measured
+
+_BLOCK = re.compile(r"(<!-- figures (\w+):.*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
+_ALL = "all"
+
+
+class Grid(NamedTuple):
+    """A table beside the figures: a row has the same keys as the others, with one part of its own.
+
+    A row or a column of which nothing was measured is left out.
+    """
+
+    head: str
+    """What the rows are."""
+    rows: Mapping[str, str]
+    """The part of each, by its label."""
+    columns: Mapping[str, str]
+    """The name of a figure by the column's head; `{}` is the row's part."""
+
+
+def _rows(*names: str) -> Mapping[str, str]:
+    return {f"`{name}`": name for name in names}
+
+
+_SERVERS = ("openenv", "openenv_async", "ours")
+_STEPS = (
+    "collect prepare cpt sft rl evaluate gate register simulate deploy imitate open_run agent"
+    " close_run validate register_agent audit"
+).split()
+_DATABASES = {"SQLite": "sqlite", "PostgreSQL": "postgresql", "MLflow alone": "mlflow"}
+GRIDS: Mapping[str, Sequence[Grid]] = {
+    "demo": (Grid("step", _rows(*_STEPS), {"seconds": "seconds.{}"}),),
+    "simulator": (
+        Grid(
+            "server, open episodes",
+            {f"{name}, {n:,}": f"{name}.{n}" for n in (1, 64, 1_000) for name in _SERVERS},
+            {
+                "steps/s": "{}.steps_per_second",
+                "lowest to highest round": "{}.steps_per_second_interval",
+                "p50 ms": "{}.p50_ms",
+                "p99 ms": "{}.p99_ms",
+                "processor, us a step": "{}.server_us",
+            },
+        ),
+    ),
+    "wires": (
+        Grid(
+            "protocol",
+            _rows("core", "openenv", "http", "openenv_http", "openai", "mcp", "gymnasium"),
+            {
+                "steps/s": "rates.{}.steps_per_second",
+                "lowest to highest round": "rates.{}.steps_per_second_interval",
+                "p50 ms": "rates.{}.p50_ms",
+                "p99 ms": "rates.{}.p99_ms",
+                "added p50 ms": "added_p50_ms.{}.median",
+                "of the core": "ratio.{}.median",
+                "processor, us a step": "rates.{}.server_us",
+            },
+        ),
+        Grid(
+            "healthy clients",
+            {"alone": "alone", "in the storm": "among"},
+            {"p50 ms": "storm.{}.p50_ms", "p99 ms": "storm.{}.p99_ms"},
+        ),
+    ),
+    "operator": (
+        Grid(
+            "phase of a cold start",
+            _rows("pod", "verifier", "verify", "engine", "load", "compile", "ready", "all"),
+            {"seconds": "cold_start_seconds.{}"},
+        ),
+    ),
+    "audit": tuple(
+        Grid(
+            f"{label}, by episodes",
+            {"10,000": "0", "100,000": "1", "1 million": "2"},
+            {
+                "forward p99 ms": f"sizes.{{}}.{name}.forward.p99_ms",
+                "inverse p99 ms": f"sizes.{{}}.{name}.inverse.p99_ms",
+                "register s": f"sizes.{{}}.{name}.register_seconds",
+                "close s": f"sizes.{{}}.{name}.close_seconds",
+                "steps verified/s": f"sizes.{{}}.{name}.verify_steps_per_second",
+                "first question of a process ms": f"sizes.{{}}.{name}.first_forward_ms",
+            },
+        )
+        for label, name in _DATABASES.items()
+    ),
+    "data": (
+        Grid(
+            "trajectories",
+            {"10,000": "10000", "100,000": "100000"},
+            {
+                "import s": "sizes.{}.import_seconds",
+                "prepare s": "sizes.{}.prepare_seconds",
+                "most memory MiB": "sizes.{}.peak_pss_mib",
+            },
+        ),
+    ),
+}
+
+
+def page(text: str, measured: Mapping[str, Measured]) -> str:
+    """The page with the tables of what was measured, by the name of the benchmark."""
+
+    def block(match: re.Match[str]) -> str:
+        begin, name, before, end = match.groups()
+        if name == _ALL:
+            return f"{begin}{_summary(text, measured)}{end}"
+        return f"{begin}{_tables(name, measured[name]) if name in measured else before}{end}"
+
+    return _BLOCK.sub(block, text)
+
+
+def _summary(text: str, measured: Mapping[str, Measured]) -> str:
+    rows = [("benchmark", "command", "machine", "missed")]
+    for name in (each for _, each, _, _ in _BLOCK.findall(text) if each != _ALL):
+        link = f"[{name}](#{name})"
+        if name in measured:
+            of = measured[name]
+            rows.append((link, f"`{of['command']}`", _machine(of), _missed(of)))
+        else:
+            rows.append((link, f"`make bench-{name}`", "see there", "not measured since"))
+    return _table(rows)
+
+
+def _tables(name: str, measured: Measured) -> str:
+    load = measured["machine"]["load_average"]
+    text = (
+        f"Measured by `{measured['command']}` at commit `{measured['commit'][:12]}` on"
+        f" {_machine(measured)}, with a load of {load:.1f} at the start. Missed:"
+        f" {_missed(measured)}.\n\n{_table(_figures(name, measured))}"
+    )
+    grids = [_cells(grid, measured) for grid in GRIDS.get(name, ())]
+    return "\n".join([text, *(_table(rows, "---:") for rows in grids if len(rows) > 1)])
+
+
+def _figures(name: str, measured: Measured) -> list[tuple[str, ...]]:
+    rows = [("figure", "value", "must", "goal", "what it is")]
+    if name not in TARGETS:
+        return rows + [_figure(each, each.text, "") for each in figures_of(name, measured)]
+    for target in TARGETS[name]:
+        label = f"`{target.name}`"
+        if was_measured(measured, target.name):
+            figure = target.figure(measured)._replace(name=label)
+            value = _text(figure.value) + _interval(measured, target.name)
+            rows.append(_figure(figure, value, target.meaning))
+        else:
+            rows.append((label, "not measured", "", "", target.meaning))
+    return rows
+
+
+def _figure(figure: Figure, value: str, meaning: str) -> tuple[str, ...]:
+    must = "" if figure.must is None else figure.wants(figure.must)
+    goal = "" if figure.goal is None else figure.wants(figure.goal)
+    if must and not figure.holds:
+        must += ": **missed**"
+    if figure.goal is not None:
+        goal += ": reached" if figure.keeps(figure.goal) else ": not reached"
+    return figure.name, value, must, goal, meaning
+
+
+def _interval(measured: Measured, name: str) -> str:
+    key, dot, rest = name.partition(".")
+    interval = f"{key}_interval{dot}{rest}"
+    return f" ({_cell(measured, interval)})" if was_measured(measured, interval) else ""
+
+
+def _cells(grid: Grid, measured: Measured) -> list[tuple[str, ...]]:
+    columns = {
+        head: name
+        for head, name in grid.columns.items()
+        if any(was_measured(measured, name.format(row)) for row in grid.rows.values())
+    }
+    rows = [(grid.head, *columns)]
+    for label, row in grid.rows.items():
+        cells = [_cell(measured, name.format(row)) for name in columns.values()]
+        if any(cells):
+            rows.append((label, *cells))
+    return rows
+
+
+def _cell(measured: Measured, name: str) -> str:
+    if not was_measured(measured, name):
+        return ""
+    value: Any = value_at(measured, name)
+    return " to ".join(map(_text, value)) if isinstance(value, list | tuple) else _text(value)
+
+
+def _text(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+
+
+def _machine(measured: Measured) -> str:
+    of = measured["machine"]
+    return f"{of['processor']}, {of['cores']} cores, {of['memory_gib']:.0f} GiB"
+
+
+def _missed(measured: Measured) -> str:
+    return ", ".join(f"`{name}`" for name in measured["missed"]) or "nothing"
+
+
+def _table(rows: Sequence[Sequence[str]], rule: str = "---") -> str:
+    """The first row is the head, and `rule` aligns all columns but the first."""
+    head, *others = rows
+    lines = [head, ["---", *[rule] * (len(head) - 1)], *others]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def read_figures(folder: Path) -> dict[str, Measured]:
+    """The JSON of each benchmark that has one."""
+    return {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
+
+
+def main(path: str, figures: str) -> None:
+    """Replaces the tables of the page."""
+    file = Path(path)
+    file.write_text(page(file.read_text(), read_figures(Path(figures))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,171 @@
+"""What each benchmark measures, what it means, and what it is held against.
+
+The benchmarks take their bounds from here, and docs/benchmarks.md its tables.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agentworld.reports.summary import Summary
+from agentworld.reports.targets import MOST_SECONDS, Figure
+from agentworld.reports.targets import figures_of as figures_of_summary
+
+Measured = Mapping[str, Any]
+"""The JSON of a benchmark."""
+
+
+class Target(NamedTuple):
+    """A figure of a benchmark's JSON; without `must` and `goal` it is there to compare with."""
+
+    name: str
+    """Its keys, joined by dots."""
+    meaning: str
+    must: float | None = None
+    goal: float | None = None
+    at_most: bool = False
+
+    def figure(self, measured: Measured) -> Figure:
+        """Raises KeyError where it was not measured."""
+        value = _number(value_at(measured, self.name))
+        return Figure(self.name, value, self.must, self.goal, self.at_most)
+
+
+def _most(name: str, must: float, meaning: str) -> Target:
+    return Target(name, meaning, must, at_most=True)
+
+
+def _audit(database: str) -> Sequence[Target]:
+    return (
+        _most(f"{database}.forward_p99_ms", 100, "`audit agent`, 500 random agents"),
+        _most(f"{database}.inverse_p99_ms", 100, "`audit simulator`, 500 random simulators"),
+        _most(
+            f"{database}.register_seconds",
+            5,
+            "signs the edge of the agent with a tenth of all episodes, and registers its version",
+        ),
+        _most(f"{database}.problems", 0, "problems found in a sample of untouched runs"),
+        Target(
+            f"{database}.verify_steps_per_second",
+            "reads and checks all steps of that agent's run again",
+            must=50_000,
+        ),
+    )
+
+
+TARGETS: Mapping[str, Sequence[Target]] = {
+    "simulator": (
+        Target("ratio.64", "steps per second over `openenv`, 64 episodes", must=1),
+        Target("ratio.1000", "the same, 1,000 episodes", must=1),
+        Target("ratio.1", "the same, one episode"),
+        Target("ratio_async.64", "steps per second over `openenv_async`, 64 episodes"),
+        Target("ratio_async.1000", "the same, 1,000 episodes"),
+        _most("added_p50_ms", 1, "additional time of a step with one episode, ms"),
+        Target("fsync_p50_ms", "the disk's part of it: an append with fdatasync, ms"),
+        _most("episode_kib", 50, "memory of an open episode with 12 turns, KiB"),
+        Target("vllm_engine_ms", "work of vLLM in a step, ms: with less it is no test", must=100),
+        Target("vllm_ratio", "steps per second over vLLM without the service", must=0.97),
+        Target("prefix_hit_of_bound", "hits of vLLM's prefix cache over the most possible", 0.95),
+    ),
+    "wires": (
+        _most("storm.healthy_errors", 0, "errors of the healthy clients"),
+        _most("storm.server_errors", 0, "answers of 500 and more"),
+        _most("storm.tracebacks", 0, "tracebacks in the service's log"),
+        _most("storm.memory.ratio", 1.1, "memory in the last third of the storm over the first"),
+        _most("storm.p99_ratio", 2, "the healthy clients' p99 over that of the minute before"),
+    ),
+    "operator": (
+        _most("reconcile_p99_seconds", 1, "20 creations a second, 300 of them"),
+        Target("reconcile_p50_seconds", "the median of the same"),
+        Target("plain_kopf_reconcile_p99_seconds", "the same by plain kopf handlers"),
+        Target("converge_seconds.100", "100 Simulators at once"),
+        Target("converge_seconds.300", "300 at once"),
+        Target("converge_seconds.1000", "1,000 at once"),
+        Target("plain_kopf_converge_seconds.1000", "1,000 at once by plain kopf handlers"),
+        Target("requests_per_object", "requests to the API server, reads and watches too"),
+        _most("memory_mib", 300, "after 1,000 Simulators"),
+        _most("idle_writes_per_minute", 0, "except leases, with 100 Simulators"),
+        _most("failover_seconds", 30, "from the leader's SIGKILL to the next leader's first write"),
+        _most("verify_of_load", 0.1, "verification over the time until the engine is ready"),
+        Target("verify_of_weights_load", "verification over vLLM's reading of the weights alone"),
+    ),
+    "pipelines": (
+        _most("overhead_p50_seconds", 2, "of a step over the bare function"),
+        Target("overhead_p99_seconds", "the first start of a step with torch"),
+        Target("plain_process_p50_seconds", "a process that only imports the step"),
+        Target("all_reused_seconds", "the whole job with nothing changed"),
+        Target("first_run_seconds", "the whole job from nothing"),
+        _most("bytes_copied_between_steps", 0, "steps pass on folders by name"),
+        Target("bytes_alike_in_steps", "equal files in several steps: complete checkpoints"),
+    ),
+    "audit": (
+        *_audit("sqlite"),
+        *_audit("postgresql"),
+        Target("mlflow_forward_ms", "MLflow's own: a version with its run"),
+        Target("mlflow_inverse_ms", "MLflow's own: versions by the tag of a simulator"),
+    ),
+    "data": (
+        Target("ratio_map_light", "seconds of `datasets.map` over ours: filter, mask", 1.5, 3),
+        Target("ratio_map_all", "the same with near-duplicates and leaks", must=1),
+        Target("digests_equal", "1: one worker, several and `datasets.map` make equal pools", 1),
+        _most("growth_100k_over_10k", 11, "seconds for 100,000 trajectories over 10,000"),
+        _most("peak_pss_mib", 4_096, "the most memory of all processes, MiB"),
+        Target("dedup_recall", "near-duplicates (Jaccard 0.9) that are removed", must=0.99),
+        _most("dedup_false", 0.01, "pairs at Jaccard 0.5 that are removed"),
+        Target("leak_recall", "trajectories with half of a held-out one that are removed", must=1),
+        _most("leak_false", 0.01, "other trajectories that are removed"),
+        Target("secret_recall", "planted secrets that are redacted", must=0.95),
+        _most("hashes_redacted", 0, "hashes of commits and files that are redacted by mistake"),
+        _most("guide_seconds", 300, "every command of the guide From your logs, 2,000 logs"),
+    ),
+}
+"""By the benchmark; those of the demo are its report's own."""
+
+
+def figures_of(name: str, measured: Measured, *, is_part: bool = False) -> list[Figure]:
+    """The figures of a benchmark that have a bound.
+
+    Raises KeyError where one was not measured, unless only a part of the benchmark ran.
+    """
+    if name == "demo":
+        return _of_demo(measured)
+    return [
+        target.figure(measured)
+        for target in TARGETS.get(name, ())
+        if target.must is not None and (not is_part or was_measured(measured, target.name))
+    ]
+
+
+def value_at(measured: Measured, name: str) -> Any:
+    """What is under the keys of a name; raises KeyError where nothing is."""
+    if name in measured:
+        return measured[name]
+    key, dot, rest = name.partition(".")
+    if not dot:
+        raise KeyError(name)
+    inner = measured[key]
+    return value_at(dict(_by_index(inner)) if isinstance(inner, list) else inner, rest)
+
+
+def _by_index(values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    return ((str(number), value) for number, value in enumerate(values))
+
+
+def was_measured(measured: Measured, name: str) -> bool:
+    """Whether anything is under the keys of a name."""
+    try:
+        value_at(measured, name)
+    except KeyError:
+        return False
+    return True
+
+
+def _number(value: Any) -> float:
+    """A list, such as that of errors, counts by its length."""
+    return float(len(value) if isinstance(value, list | tuple) else value)
+
+
+def _of_demo(measured: Measured) -> list[Figure]:
+    summary = Summary.model_validate({name: measured[name] for name in Summary.model_fields})
+    most = MOST_SECONDS.get(summary.recipe)
+    wall = Figure("wall time", measured["wall_seconds"], must=most, at_most=True, unit="s")
+    return [*figures_of_summary(summary), wall]

@@ -1,0 +1,98 @@
+"""The tables of docs/benchmarks.md, from JSON that is written here."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.page import GRIDS, page, read_figures
+from benchmarks.targets import TARGETS, figures_of
+
+ROOT = Path(__file__).parents[2]
+RUN = {
+    "command": "make bench-pipelines",
+    "machine": {"processor": "EPYC", "cores": 2, "memory_gib": 23.5, "load_average": 0.08},
+    "commit": "6b092d773053824842e8866bbafd2c847d81cd61",
+    "overhead_p50_seconds": 2.5,
+    "overhead_p50_seconds_interval": [2.25, 2.75],
+    "bytes_copied_between_steps": 0,
+    "missed": ["overhead_p50_seconds"],
+}
+TEXT = """\
+<!-- figures all: -->
+<!-- end of figures -->
+before
+<!-- figures pipelines: -->
+by hand
+<!-- end of figures -->
+between
+<!-- figures operator: -->
+by hand too
+<!-- end of figures -->
+"""
+
+
+def test_a_table_has_value_bound_and_meaning_and_names_what_was_missed():
+    lines = page(TEXT, {"pipelines": RUN}).splitlines()
+    assert (
+        "Measured by `make bench-pipelines` at commit `6b092d773053` on EPYC, 2 cores, 24 GiB, with"
+        " a load of 0.1 at the start. Missed: `overhead_p50_seconds`."
+    ) in lines
+    row = "| `overhead_p50_seconds` | 2.5 (2.25 to 2.75) | at most 2: **missed** |  |"
+    assert f"{row} of a step over the bare function |" in lines
+    row = "| `bytes_copied_between_steps` | 0 | at most 0 |  |"
+    assert f"{row} steps pass on folders by name |" in lines
+    assert "by hand" not in lines
+
+
+def test_a_benchmark_without_a_json_keeps_its_table_and_is_named_so():
+    written = page(TEXT, {"pipelines": RUN})
+    assert "\nby hand too\n" in written
+    assert "| [operator](#operator) | `make bench-operator` | see there | not measured since |" in (
+        written
+    )
+    row = "| [pipelines](#pipelines) | `make bench-pipelines` | EPYC, 2 cores, 24 GiB |"
+    assert f"{row} `overhead_p50_seconds` |" in written
+
+
+def test_a_page_that_was_written_is_written_again_alike():
+    written = page(TEXT, {"pipelines": RUN})
+    assert page(written, {"pipelines": RUN}) == written
+
+
+def test_a_goal_that_is_not_reached_is_no_missed_bound():
+    run = {**RUN, "ratio_map_light": 2.0}
+    written = page("<!-- figures data: -->\n<!-- end of figures -->", {"data": run})
+    assert "| `ratio_map_light` | 2 | at least 1.5 | at least 3: not reached |" in written
+
+
+def test_rows_and_columns_without_a_figure_are_left_out():
+    run = {**RUN, "rates": {"core": {"p50_ms": 4.9}, "http": {"p50_ms": 24.3}}}
+    written = page("<!-- figures wires: -->\n<!-- end of figures -->", {"wires": run})
+    table = "| protocol | p50 ms |\n| --- | ---: |\n| `core` | 4.9 |\n| `http` | 24.3 |\n"
+    assert table in written
+    assert "healthy clients" not in written.partition(table)[2]
+
+
+def test_a_whole_run_without_a_figure_that_has_a_bound_is_refused():
+    with pytest.raises(KeyError, match="bytes_copied"):
+        figures_of("pipelines", {"overhead_p50_seconds": 1.0})
+    figures = figures_of("pipelines", {"overhead_p50_seconds": 1.0}, is_part=True)
+    assert [figure.name for figure in figures] == ["overhead_p50_seconds"]
+
+
+def test_a_list_of_errors_counts_by_its_length():
+    storm = {"healthy_errors": ["a", "b"]}
+    [errors] = figures_of("wires", {"storm": storm}, is_part=True)
+    assert (errors.name, errors.value, errors.holds) == ("storm.healthy_errors", 2.0, False)
+
+
+def test_every_benchmark_with_a_table_has_a_place_in_the_page():
+    text = (ROOT / "docs/benchmarks.md").read_text()
+    assert {*TARGETS, *GRIDS} == {
+        name for name in {*TARGETS, *GRIDS} if f"<!-- figures {name}: " in text
+    }
+
+
+def test_the_page_shows_the_figures_that_were_published():
+    path = ROOT / "docs/benchmarks.md"
+    assert page(path.read_text(), read_figures(ROOT / "docs/figures")) == path.read_text()
