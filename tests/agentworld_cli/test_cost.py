@@ -178,8 +178,8 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path):
 def test_help_says_what_is_counted_and_how_it_is_priced(call):
     said = " ".join(call("cost --help").out.split())
     for words in (
-        "with the retries and the further samples that led to it",
-        "A step that failed in the end is in the service's metrics alone",
+        "counts every answered step with its retries and further samples",
+        "does not count a step that failed (see the service's metrics)",
         "AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS",
     ):
         assert words in said

@@ -41,7 +41,9 @@ TRANSITION_SCHEMA = pa.schema(
     [
         *_PLACE,
         _column("task", pa.string(), "id of its task; null without one, or erased", null=True),
-        _column("copied", pa.bool_(), "came with a fork: another episode's agent took this step"),
+        _column(
+            "copied", pa.bool_(), "the step came with a fork: the agent of another episode took it"
+        ),
         _column("action", pa.binary(), "what was sent; null where it was erased", null=True),
         _column("observation", pa.binary(), "what was answered; null where erased", null=True),
         _column("action_digest", pa.string(), "of the bytes of the action"),
