@@ -1,6 +1,7 @@
 """The audit commands: what an agent is made of, and whether its records are as they were signed."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,7 @@ from agentworld_cli.verification import by_how_much, check_names
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
     from agentworld.audit.checks.run import RunVerification
-    from agentworld.audit.questions.agent import DataLink, LiveLink
+    from agentworld.audit.questions.agent import BaseLink, DataLink, LiveLink
     from agentworld.audit.questions.simulator import TrainedAgent
 
 app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)
@@ -63,13 +64,9 @@ def agent(
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
-    before = world
-    for base in chain.bases:
-        name = f" {_to_markup(base.world_model)}" if base.world_model else ""
-        source = f" from {_to_markup(base.address)}" if base.address else ""
-        data = f", data {base.data}" if base.data else ""
-        before = before.add(f"base {base.artifact}{name}{source}{data}")
-    world.add(f"data {chain.data}").add(_describe_data(chain.data_set))
+    _add_bases(world, chain.bases)
+    if chain.data:
+        world.add(f"data {chain.data}").add(_describe_data(chain.data_set))
     if chain.live:
         counts = f"{chain.live.episodes:,} episodes, {chain.live.commands:,} commands"
         tree.add(_describe_live(chain.live)).add(counts)
@@ -234,6 +231,15 @@ def _describe_grade(edge: "EdgeAudit | None") -> str:
     if edge is None:
         return "edge unsigned: the store has no keys"
     return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"
+
+
+def _add_bases(world: Tree, bases: "Sequence[BaseLink]") -> None:
+    """Each below the one that started from it."""
+    for base in bases:
+        name = f" {_to_markup(base.world_model)}" if base.world_model else ""
+        source = f" from {_to_markup(base.address)}" if base.address else ""
+        data = f", data {base.data}" if base.data else ""
+        world = world.add(f"base {base.artifact}{name}{source}{data}")
 
 
 def _add_edge(run: Tree, edge: "EdgeAudit | None") -> None:

@@ -143,7 +143,11 @@ def value_at(measured: Measured, name: str) -> Any:
     if not dot:
         raise KeyError(name)
     inner = measured[key]
-    return value_at(dict(_by_index(inner)) if isinstance(inner, list) else inner, rest)
+    if isinstance(inner, list):
+        inner = dict(_by_index(inner))
+    if not isinstance(inner, Mapping):
+        raise KeyError(name)
+    return value_at(inner, rest)
 
 
 def _by_index(values: Sequence[Any]) -> Iterator[tuple[str, Any]]:

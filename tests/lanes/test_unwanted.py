@@ -6,6 +6,10 @@ from lanes.unwanted import pytest_ignore_collect
 
 OF_A_LANE = "import pytest\n\npytestmark = pytest.mark.compute  # trains\n"
 OF_A_LANE_IN_ORDER = "import pytest\n\npytestmark = [pytest.mark.compute, pytest.mark.ordered]\n"
+ON_LINES = (
+    "import pytest\n\npytestmark = [\n    pytest.mark.compute,\n    pytest.mark.ordered,\n]\n"
+)
+WITHOUT_A_LANE = "import pytest\n\npytestmark = pytest.mark.ordered\n"
 OF_ONE_TEST = "import pytest\n\n\n@pytest.mark.compute\ndef test_it():\n    assert True\n"
 
 
@@ -16,6 +20,9 @@ OF_ONE_TEST = "import pytest\n\n\n@pytest.mark.compute\ndef test_it():\n    asse
         (OF_A_LANE, "waits", True),
         (OF_A_LANE_IN_ORDER, "not compute and not waits", True),
         (OF_A_LANE_IN_ORDER, "ordered", None),
+        (ON_LINES, "not compute", True),
+        (ON_LINES, "compute", None),
+        (WITHOUT_A_LANE, "compute", None),
         (OF_A_LANE, "compute", None),
         (OF_A_LANE, "", None),
         (OF_ONE_TEST, "not compute", None),

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-_OF_THE_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
+from lanes.plugin import LANES
+
+_OF_THE_FILE = re.compile(r"^pytestmark = (\[[^\]]*\]|.*)", re.MULTILINE)
 _NAME = re.compile(r"pytest\.mark\.(\w+)")
 
 
@@ -19,4 +21,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if markers is None:
         return None
     names = set(_NAME.findall(markers[1]))
+    if names.isdisjoint(LANES):  # its tests may have lanes of their own
+        return None
     return None if Expression.compile(expression).evaluate(names.__contains__) else True

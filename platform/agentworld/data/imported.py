@@ -197,7 +197,8 @@ class _Tally:
         elif not trajectory.turns:
             self._notes[NO_TURN] += 1
         else:
-            self._notes[COPY] += not self._contents.add(trajectory)
+            if not self._contents.add(trajectory):
+                self._notes[COPY] += 1
             self._domains.add(trajectory.domain)
             self._episodes[trajectory.held_out] += 1
             self._transitions[trajectory.held_out] += len(trajectory.turns)

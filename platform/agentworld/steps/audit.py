@@ -23,7 +23,8 @@ def plan(task: Task) -> Plan:
     def work(out: Path, _: OnProgress) -> Digest:
         chain = audit_agent(version, open_sources(task.store), verify=True)
         if problems := (*chain.breaks, *chain.incomplete):
-            raise StoreError(f"the chain of {version} is not whole: {'; '.join(problems)}")
+            problem = f"the chain of {version} is not whole: {'; '.join(problems)}"
+            raise StoreError(problem, retryable=False)
         chain.write(out / CHAIN)
         return chain.digest
 

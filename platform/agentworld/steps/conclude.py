@@ -9,6 +9,7 @@ that share a store at the same time are not told apart, nor are the `collect` of
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -84,8 +85,11 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
 
 
 def conclusions(store: Path) -> list[Conclusion]:
-    """How the runs of a store ended, the newest first."""
-    records = (Conclusion.read(path) for path in (store / _JOBS).glob("*.json"))
+    """How the runs of a store ended, the newest first, but for those whose record is garbled."""
+    records: list[Conclusion] = []
+    for path in (store / _JOBS).glob("*.json"):
+        with suppress(InputError):  # one bad record stops no other run
+            records.append(Conclusion.read(path))
     return sorted(records, key=lambda conclusion: conclusion.ended, reverse=True)
 
 

@@ -47,9 +47,8 @@ def start_of(task: Task) -> Start:
         return Start(None, {}, from_scratch=True)
     find: Callable[[str, Path], Base] = import_module(_BASES).find_base
     base, template = find(model.base, task.store), _template_of(model)
+    # What made the base is no input: processes that train together may not all reach the registry.
     inputs = {"base": base.digest}
-    if base.checkpoint is not None:  # the result's record is made of it
-        inputs["base_checkpoint"] = base.checkpoint.digest
     if template is not None:
         inputs["chat_template"] = digest_bytes(template.encode())
     from_scratch = base.checkpoint is not None and base.checkpoint.from_scratch

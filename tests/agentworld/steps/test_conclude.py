@@ -165,6 +165,13 @@ def test_records_are_told_the_newest_first(tmp_path):
     assert conclusions(tmp_path / "nothing") == []
 
 
+def test_a_garbled_record_of_another_run_stops_none(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/old.json").write_text('{"job": "old"}')
+    ended(tmp_path, SUCCEEDED, "new")
+    assert [each.job for each in conclusions(tmp_path)] == ["new"]
+
+
 @pytest.mark.parametrize("job", ["../a", "", "{{job}}", "a/b"])
 def test_a_job_without_a_proper_id_is_refused(tmp_path, job):
     with pytest.raises(InputError, match="is no id of a job"):

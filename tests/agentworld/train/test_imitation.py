@@ -50,6 +50,8 @@ def pinned(
 def test_an_agent_imitates_what_was_recorded_without_its_secrets(
     store: Path, pinned: PinnedSimulator, tmp_path: Path
 ) -> None:
+    keys = set[str]()
+
     def imitated(letter: str, *, redact: bool) -> Digest:
         folder = tmp_path / f"{letter} {redact}"
         secret = "ghp_" + f"{letter}B2c3D4e5F6g7" * 3
@@ -63,9 +65,12 @@ def test_an_agent_imitates_what_was_recorded_without_its_secrets(
         task = Task(recipe, store, {"collected": folder}, {}, {"simulator": pinned.digest})
         out = folder / "out"
         out.mkdir()
-        made = imitate.plan(task).work(out, ignore_progress)
+        plan = imitate.plan(task)
+        keys.add(plan.inputs["redact"])
+        made = plan.work(out, ignore_progress)
         assert Checkpoint.read(out / "checkpoint.json").domains == ("shell", "text")
         return made
 
     assert imitated("a", redact=True) == imitated("b", redact=True)
     assert imitated("a", redact=False) != imitated("b", redact=False)
+    assert len(keys) == 2

@@ -56,9 +56,9 @@ class BaseLink(Record):
     address: str | None
     """Where it was fetched from; null for a folder."""
     world_model: str | None
-    """The version that these weights are registered as, whose own base follows."""
+    """The version that has these weights as a stage; its own base follows."""
     data: Digest | None = None
-    """What that version was trained on; null where these weights are no version."""
+    """What its stage of that version was trained on; null where these weights are of no version."""
 
 
 class DataLink(Record):
@@ -206,7 +206,7 @@ def _bases(
     while world_model:
         first, version, world_model = world_model.stages[0], None, None
         for artifact in first.parents:
-            registered = sources.versions(artifact=artifact, kind="world-model")
+            registered = sources.world_models_with(artifact)
             version = registered[0].ref if registered else None
             world_model = sources.registry.world_model(version) if version else None
             links.append(_base(artifact, first.base, version, world_model))
@@ -223,8 +223,14 @@ def _base(
         artifact=artifact,
         address=address,
         world_model=str(version) if version else None,
-        data=model.stages[-1].data if model else None,
+        data=_data_of(artifact, model) if model else None,
     )
+
+
+def _data_of(artifact: Digest, model: WorldModel) -> Digest | None:
+    """What the stage read that these weights are of."""
+    stages = (stage for stage in model.stages if stage.artifact == artifact)
+    return next(stages, model.stages[-1]).data
 
 
 def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:

@@ -68,12 +68,14 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     versions = [
         version for version in sources.versions(kind="world-model") if "artifact" in version.tags
     ]
-    by_artifact = {version.tags["artifact"]: version for version in reversed(versions)}
+    by_artifact = {
+        artifact: version for version in reversed(versions) for artifact in _artifacts_of(version)
+    }
     for version in versions:
-        for origin in _origins(version, by_artifact):
+        for origin, artifact in _origins(version, by_artifact):
             by_stage = dict[Stage, Digest]()
             with suppress(EvidenceError, InputError, NotFound):
-                by_stage = data_of(origin, sources.registry)
+                by_stage = _until(artifact, origin, data_of(origin, sources.registry))
             for data in dict.fromkeys(by_stage.values()):
                 stages = tuple(stage for stage in by_stage if by_stage[stage] == data)
                 reader = Reader(
@@ -86,15 +88,35 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     return {data: tuple(readers.values()) for data, readers in readers_by_data.items()}
 
 
-def _origins(version: Version, by_artifact: Mapping[Digest, Version]) -> Iterator[Version]:
-    """A version, the one that it started from, and so on."""
+def _origins(
+    version: Version, by_artifact: Mapping[Digest, Version]
+) -> Iterator[tuple[Version, Digest]]:
+    """A version with its weights, the one that it started from with those weights, and so on."""
     origin: Version | None = version
+    artifact = version.tags["artifact"]
     visited = set[str]()
     while origin is not None and str(origin.ref) not in visited:
-        yield origin
+        yield origin, artifact
         visited.add(str(origin.ref))
-        parents = (by_artifact.get(parent) for parent in _parents_of(origin))
-        origin = next(filter(None, parents), None)
+        parents = [parent for parent in _parents_of(origin) if parent in by_artifact]
+        origin = by_artifact[parents[0]] if parents else None
+        artifact = parents[0] if parents else ""
+
+
+def _artifacts_of(version: Version) -> Iterator[Digest]:
+    """The weights of each of its stages."""
+    for tag in (*(f"{stage}.artifact" for stage in WORLD_STAGES), "artifact"):
+        if tag in version.tags:
+            yield version.tags[tag]
+
+
+def _until(
+    artifact: Digest, version: Version, by_stage: Mapping[Stage, Digest]
+) -> dict[Stage, Digest]:
+    """What the stages read until one made these weights."""
+    makers = [stage for stage in WORLD_STAGES if version.tags.get(f"{stage}.artifact") == artifact]
+    last = WORLD_STAGES.index(makers[0]) if makers else len(WORLD_STAGES)
+    return {stage: by_stage[stage] for stage in WORLD_STAGES[: last + 1] if stage in by_stage}
 
 
 def _parents_of(version: Version) -> list[Digest]:

@@ -11,6 +11,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
 from agentworld.records.base import Digest
+from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld.records.garbled import ReadResult
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
@@ -40,6 +41,17 @@ class Sources(NamedTuple):
         """All versions with these values of tags, in the order of names and versions."""
         versions = self.registry.versions(**tags)
         return [version for version in versions if self.at is None or version.at <= self.at]
+
+    def world_models_with(self, artifact: Digest) -> list[Version]:
+        """The world models that have these weights as a stage, first those that they are."""
+        if versions := self.versions(kind="world-model", artifact=artifact):
+            return versions
+        tags = [f"{stage}.artifact" for stage in WORLD_STAGES]
+        return [
+            version
+            for version in self.versions(kind="world-model")
+            if artifact in map(version.tags.get, tags)
+        ]
 
     def check_registered(self, ref: VersionRef) -> None:
         """Raises NotFound for a version that is not registered, or was so later."""

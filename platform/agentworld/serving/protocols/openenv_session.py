@@ -192,7 +192,7 @@ def to_frame(kind: str, data: Fields) -> str:
     """A frame; where an observation is no Unicode, in ASCII."""
     frame = {"type": kind, "data": data}
     try:
-        return to_json(frame).decode()  # a third of the other one's time
+        return to_json(frame).decode()  # in a third of json's time
     except PydanticSerializationError:
         return _encode(frame)
 

@@ -75,6 +75,16 @@ def test_a_base_that_was_trained_here_and_never_registered_leaves_the_chain_inco
     assert sentence in str(audit_agent(agent, told.sources).incomplete)
 
 
+def test_a_base_that_is_an_earlier_stage_of_a_version_leads_to_it(told):
+    told.agent("first", BASE)
+    cpt = records.checkpoint("cpt", data=records.digest("data"), parents=[BASE]).artifact
+    records.trained_step(told.store, "cpt", artifact=cpt)
+    chain = audit_agent(told.agent("second", cpt), told.sources)
+    assert chain.bases[0].world_model == "world@1"
+    assert chain.bases[0].data == records.digest("data")
+    assert "no registered world model" not in str(chain.incomplete)
+
+
 def test_a_version_that_is_its_own_base_breaks_the_chain(told):
     chain = audit_agent(told.agent("w", records.digest("w")), told.sources)
     assert [each.world_model for each in chain.bases] == ["world@1"]

@@ -67,6 +67,20 @@ def test_data_leads_on_to_what_started_from_a_version_that_read_it(tmp_path):
     assert latest in {each.simulator for each in found.simulators}
 
 
+def test_what_started_from_an_earlier_stage_has_the_data_of_that_stage_alone(tmp_path):
+    told = story(tmp_path)
+    (first,) = told.sources.versions(kind="world-model")
+    parents, own = [first.tags["cpt.artifact"]], records.digest("own data")
+    stage = records.checkpoint("sft", artifact=records.digest("l"), parents=parents, data=own)
+    later = WorldModel(stages=(stage,), report=records.digest("report"))
+    told.sources.registry.register_world_model("later", later, tmp_path / "model")
+    readers = {
+        data: {reader.world_model for reader in audit_dataset(data, told.sources).world_models}
+        for data in (EARLY_DATA, DATA, own)
+    }
+    assert readers == {EARLY_DATA: {"later@1", "world@1"}, DATA: {"world@1"}, own: {"later@1"}}
+
+
 @pytest.mark.parametrize("start", [DATA[:20], DATA[7:20]])
 def test_the_start_of_a_digest_is_enough(tmp_path, start):
     assert audit_dataset(start, story(tmp_path).sources).data == DATA
