@@ -10,10 +10,10 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, JsonValue, SecretStr
+from pydantic import AfterValidator, BaseModel, JsonValue, SecretStr
 from pydantic.fields import FieldInfo
 
-from agentworld.records.base import Record
+from agentworld.records.base import Record, read_canonical
 
 _TYPES: Mapping[object, str] = {
     bool: "yes or no",
@@ -35,7 +35,7 @@ class FieldDescription(Record):
     """With its sections, as `cpt.learning_rate`; `gate[]` is an entry of a list."""
     type: str
     required: bool
-    default: JsonValue = None
+    default: Annotated[JsonValue, AfterValidator(read_canonical)] = None
     unit: str
     """Empty where the name says of no unit."""
     meaning: str
