@@ -34,7 +34,7 @@ def verify_declared(
     envelope: bytes, kind: type[_Declaration], trusted: TrustedKeys
 ) -> _Declaration:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    return read_predicate(verify(envelope, trusted), kind, kind.__name__, _statement)
+    return read_predicate(verify(envelope, trusted), kind, kind.kind, _statement)
 
 
 def check_attested(
