@@ -16,10 +16,7 @@ from pydantic_settings import BaseSettings
 from reference_chart import values
 from reference_formats import formats
 from reference_metrics import metrics
-from reference_text import default as _default
-from reference_text import head as _head
-from reference_text import page as _page
-from reference_text import row as _row
+from reference_text import default, head, page, row
 from typer.main import get_command
 
 import agentworld_console.settings
@@ -93,7 +90,7 @@ PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {
 
 def recipe() -> str:
     """The fields of a recipe, a table for each section."""
-    page = _page(
+    text = page(
         "Recipe fields",
         "A recipe is a YAML file with the settings of a job. Only `name` is required. `agentworld"
         " recipe show demo` prints a whole one, `agentworld recipe check FILE` names everything"
@@ -101,17 +98,17 @@ def recipe() -> str:
     )
     section = None
     for field in describe_fields(Recipe):
-        if (name := field.name.split(".")[0].removesuffix("[]")) != section:
-            section = name
-            page += f"\n## {name}\n\n" + _head("field", "type", "default", "unit", "meaning")
-        default = "required" if field.required else f"`{json.dumps(field.default)}`"
-        page += _row(f"`{field.name}`", field.type, default, field.unit, field.meaning)
-    return page
+        if (field_section := field.name.split(".")[0].removesuffix("[]")) != section:
+            section = field_section
+            text += f"\n## {section}\n\n" + head("field", "type", "default", "unit", "meaning")
+        default_cell = "required" if field.required else f"`{json.dumps(field.default)}`"
+        text += row(f"`{field.name}`", field.type, default_cell, field.unit, field.meaning)
+    return text
 
 
 def commands() -> str:
     """Every command with its arguments and options."""
-    return _page(
+    return page(
         "Commands",
         "`agentworld COMMAND --help` prints the same. Where a command takes `--json` it prints its"
         " result as JSON on stdout; errors are sentences on stderr, with the codes of"
@@ -126,15 +123,17 @@ def _command(command: Any, name: str) -> Iterator[str]:
             yield from _command(subcommand, f"{name} {verb}")
         return
     text = "\n".join(line.strip() for line in command.help.splitlines()).strip()
-    yield f"\n## {name}\n\n{text}\n\n" + _head("argument or option", "default", "meaning")
+    yield f"\n## {name}\n\n{text}\n\n" + head("argument or option", "default", "meaning")
     for parameter in command.params:
-        values = (
+        defaults = (
             parameter.default
             if isinstance(parameter.default, list | tuple)
             else [parameter.default]
         )
-        default = "required" if parameter.required else _default(", ".join(map(_word, values)))
-        yield _row(f"`{_usage(parameter)}`", default, parameter.help or "")
+        default_cell = (
+            "required" if parameter.required else default(", ".join(map(_word, defaults)))
+        )
+        yield row(f"`{_usage(parameter)}`", default_cell, parameter.help or "")
 
 
 def _usage(parameter: Any) -> str:
@@ -151,20 +150,20 @@ def _word(value: object) -> str:
 
 def failures() -> str:
     """The classes of errors with their exit codes, and the answers of the service."""
-    page = _page(
+    text = page(
         "Errors",
         "Each error is one sentence: what is wrong, the value, and what to do. A command ends with"
         " the code of its error's class; 0 is success, 1 a defect, and 2 also a word of the"
         " command line that cannot be read. An error that may be retried can pass by itself.",
     )
-    page += "\n## Exit codes\n\n" + _head("class", "code", "may be retried", "meaning")
+    text += "\n## Exit codes\n\n" + head("class", "code", "may be retried", "meaning")
     for kind in _classes(errors.AgentworldError):
         words = " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
-        page += _row(
+        text += row(
             f"`{kind.__name__}`", str(exit_code(kind)), "yes" if kind.retryable else "", words
         )
-    page += "\n## Answers of the service\n\n" + _head("HTTP status", "meaning")
-    return page + "".join(_row(str(status), words) for status, words in MEANINGS.items())
+    text += "\n## Answers of the service\n\n" + head("HTTP status", "meaning")
+    return text + "".join(row(str(status), words) for status, words in MEANINGS.items())
 
 
 def _classes(kind: type[errors.AgentworldError]) -> Iterator[type[errors.AgentworldError]]:
@@ -176,17 +175,17 @@ def _classes(kind: type[errors.AgentworldError]) -> Iterator[type[errors.Agentwo
 
 def environment() -> str:
     """The variables that each process reads."""
-    page = _page(
+    text = page(
         "Environment variables",
         "What each process reads from its environment. Lists and mappings are written as JSON."
         " Libraries read variables of their own beside these, such as `HF_ENDPOINT`,"
         " `CUDA_VISIBLE_DEVICES`, `AWS_*` and `OTEL_*`.",
     )
     for process, (about, kinds) in PROCESSES.items():
-        page += f"\n## {process}\n\n{about}\n\n" + _head("variable", "type", "default", "meaning")
+        text += f"\n## {process}\n\n{about}\n\n" + head("variable", "type", "default", "meaning")
         for kind in kinds:
-            page += "".join(_variables(kind))
-    return page
+            text += "".join(_variables(kind))
+    return text
 
 
 def _variables(kind: type[BaseSettings]) -> Iterator[str]:
@@ -196,11 +195,11 @@ def _variables(kind: type[BaseSettings]) -> Iterator[str]:
         names = [f"{prefix}{name}".upper()]
         if isinstance(field.validation_alias, AliasChoices):
             names = [str(choice) for choice in field.validation_alias.choices]
-        default = "required" if field.is_required() else _default(field.default)
+        default_cell = "required" if field.is_required() else default(field.default)
         if kind is Stores:
-            default = "in `--store`"
-        variable = " or ".join(f"`{name}`" for name in names)
-        yield _row(variable, type_words(field), default, words.get(name, ""))
+            default_cell = "in `--store`"
+        variable = " or ".join(f"`{alternative}`" for alternative in names)
+        yield row(variable, type_words(field), default_cell, words.get(name, ""))
 
 
 PAGES = {
@@ -216,8 +215,8 @@ PAGES = {
 
 def main(folder: str) -> None:
     """Writes all pages into a folder."""
-    for name, page in PAGES.items():
-        (Path(folder) / f"{name}.md").write_text(page())
+    for name, build_page in PAGES.items():
+        (Path(folder) / f"{name}.md").write_text(build_page())
 
 
 if __name__ == "__main__":

@@ -44,4 +44,4 @@ def _labels(metric: Metric) -> Iterator[str]:
         if label in _FREE:
             yield f"`{label}`"
         elif label != _BOUND:
-            yield f"`{label}`: {', '.join(f'`{value}`' for value in label_values)}"
+            yield f"`{label}`: {', '.join(map('`{}`'.format, label_values))}"

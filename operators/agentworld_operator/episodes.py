@@ -30,7 +30,7 @@ class OpenEpisodes:
         return None if self._counts is None else self._counts.get(digest, 0)
 
     async def ask(self, on_change: Callable[[Digest], None]) -> None:
-        """Asks once; `changed` hears of every simulator whose number is another one."""
+        """Asks once; `on_change` is called for every simulator whose number differs."""
         before, self._counts = self._counts, await self._fetch()
         if (before is None) != (self._counts is None):
             _log.info("the service %s", "tells" if self._counts is not None else "does not tell")

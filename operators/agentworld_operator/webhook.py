@@ -152,8 +152,8 @@ def application(
             raise web.HTTPBadRequest(text="the request broke off") from error
         except InputError as error:
             return web.Response(status=400, text=str(error))
-        decided = await _decide(decide, admission_request, timeouts.decide_seconds)
-        return web.json_response(answer(admission_request.uid, decided))
+        denial = await _decide(decide, admission_request, timeouts.decide_seconds)
+        return web.json_response(answer(admission_request.uid, denial))
 
     async def ready(_request: web.Request) -> web.Response:
         return web.Response(status=200 if certificate.is_ready else 503)
@@ -168,14 +168,14 @@ async def _decide(decide: Decide, request: AdmissionRequest, seconds: float) -> 
     subject = f"{request.operation} of {request.kind.kind} {request.object_name}"
     try:
         async with asyncio.timeout(seconds):
-            denied = await decide(request)
+            denial = await decide(request)
     except TimeoutError:
-        denied = Denial("who had to be asked did not answer in time; try again", 504)
+        denial = Denial("who had to be asked did not answer in time; try again", 504)
     except Exception:  # noqa: BLE001 - an edge: a mistake of ours is answered as one, and lets nothing in
         _log.exception("%s: our mistake", subject)
-        denied = Denial("the operator made a mistake, which its log shows", 500)
-    if denied:
+        denial = Denial("the operator made a mistake, which its log shows", 500)
+    if denial:
         _log.info(
-            "%s by %s is refused: %s", subject, json.dumps(request.user_info.username), denied[0]
+            "%s by %s is refused: %s", subject, json.dumps(request.user_info.username), denial[0]
         )
-    return denied
+    return denial

@@ -37,7 +37,7 @@ _ANY_NUMBER = 1_000_000
 _Answer = TypeVar("_Answer")
 
 
-def deployed(recipe: str, store: str, simulator: str, target: str) -> str:
+def deploy_on_cluster(recipe: str, store: str, simulator: str, target: str) -> str:
     """The folder that says what serves a pinned simulator, which is given by its own folder.
 
     `target` is what a placement tells. Raises InputError for what is wrong, and PipelineError where
@@ -51,10 +51,12 @@ def deployed(recipe: str, store: str, simulator: str, target: str) -> str:
     return run_planned(STEPS["deploy"], planner, recipe, store, simulator)
 
 
-def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: AliasTarget) -> None:
-    objects.check_servable(naming.simulator.manifest)
+def _serve(
+    target: Target, settings: ClusterSettings, namespace: str, alias_target: AliasTarget
+) -> None:
+    objects.check_servable(alias_target.simulator.manifest)
     server = ApiServer(configuration(settings.kubeconfig))
-    rollout = _Rollout(Cluster(server, namespace, PIPELINES), naming, target)
+    rollout = _Rollout(Cluster(server, namespace, PIPELINES), alias_target, target)
     if rollout.is_over():
         return
     rollout.serve()
@@ -65,20 +67,20 @@ def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Al
 class _Rollout:
     """One simulator and its alias in a namespace, for as long as the deployment grants it."""
 
-    def __init__(self, cluster: Cluster, naming: AliasTarget, target: Target) -> None:
+    def __init__(self, cluster: Cluster, alias_target: AliasTarget, target: Target) -> None:
         self._cluster = cluster
-        self._naming = naming
+        self._alias_target = alias_target
         self._target = target
-        self._digest = naming.simulator.digest
+        self._digest = alias_target.simulator.digest
         self._until = time.monotonic() + target.deployment.ready_seconds
-        self._name = objects.simulator_name(naming)
+        self._name = objects.simulator_name(alias_target)
         self._allowed: set[tuple[str, str]] = set()
         self._is_known = False
         """Whether the API server has answered for our kinds, which are installed together."""
 
     def is_over(self) -> bool:
         """Whether this very step moved the alias before it was killed; others may have since."""
-        return objects.moved_by(self._find_alias()) == self._naming.key
+        return objects.moved_by(self._find_alias()) == self._alias_target.key
 
     def serve(self) -> None:
         """Makes the Simulator, and waits until runs can be opened with it.
@@ -90,7 +92,7 @@ class _Rollout:
         if current and current.metadata.name != self._name and current.refusal is None:
             self._name = current.metadata.name
         else:
-            manifest = objects.simulator(self._naming, self._target, self._name)
+            manifest = objects.simulator(self._alias_target, self._target, self._name)
             self._ask(partial(self._cluster.apply, manifest))
         self._wait()
 
@@ -110,9 +112,9 @@ class _Rollout:
 
     def move(self) -> None:
         """Lets the alias mean it; a canary that somebody set stays."""
-        alias = objects.alias(self._naming, self._name)
+        alias = objects.alias(self._alias_target, self._name)
         self._ask(partial(self._put, alias))
-        _log.info("the alias %s means %s", self._naming.alias, self._name)
+        _log.info("the alias %s means %s", self._alias_target.alias, self._name)
 
     @property
     def _too_late(self) -> str:
@@ -140,7 +142,7 @@ class _Rollout:
 
     async def _probe(self, client: SimulatorClient) -> None:
         async with asyncio.timeout(max(_EVERY_SECONDS, self._until - time.monotonic())):
-            await probe(client, self._naming.simulator.manifest.artifact or self._digest)
+            await probe(client, self._alias_target.simulator.manifest.artifact or self._digest)
 
     def _put(self, alias: Object) -> None:
         """Makes the alias, or changes it: an apply would leave somebody's override as it is."""
@@ -154,7 +156,7 @@ class _Rollout:
         self._cluster.merge(alias)
 
     def _find_alias(self) -> Object | None:
-        return self._find("SimulatorAlias", self._naming.alias)
+        return self._find("SimulatorAlias", self._alias_target.alias)
 
     def _find(self, kind: str, name: str) -> Object | None:
         """An object; null where it is not there."""

@@ -36,8 +36,8 @@ class LogTail:
             elif self._last is None or time >= self._last:
                 fresh.append((time, message))
         if fresh:
-            self._last = max(time for time, _ in fresh)
-            self._at_last = sum(time == self._last for time, _ in lines)
+            self._last = max(moment for moment, _ in fresh)
+            self._at_last = sum(moment == self._last for moment, _ in lines)
         return [message for _, message in fresh]
 
 

@@ -21,9 +21,9 @@ _PULL_FAILURES = ("InvalidImageName", "ErrImageNeverPull")
 """What no waiting mends; a registry that is gone, or a pool that is full, may be back."""
 
 
-def simulator_name(naming: AliasTarget) -> str:
+def simulator_name(alias_target: AliasTarget) -> str:
     """Of the object that is made for it."""
-    return f"{naming.alias}-{naming.simulator.digest.removeprefix('sha256:')[:_DIGITS]}"
+    return f"{alias_target.alias}-{alias_target.simulator.digest.removeprefix('sha256:')[:_DIGITS]}"
 
 
 def check_servable(manifest: SimulatorManifest) -> None:
@@ -41,28 +41,34 @@ def check_servable(manifest: SimulatorManifest) -> None:
         )
 
 
-def simulator(naming: AliasTarget, target: Target, name: str) -> Object:
+def simulator(alias_target: AliasTarget, target: Target, name: str) -> Object:
     """The object that an operator serves."""
-    labels = part_labels("agentworld-simulator", "agentworld-pipelines", instance=naming.alias)
-    serving = target.deployment.serving_of(_weights(target, naming))
+    labels = part_labels(
+        "agentworld-simulator", "agentworld-pipelines", instance=alias_target.alias
+    )
+    serving = target.deployment.serving_of(_weights(target, alias_target))
     return {
         **type_fields("Simulator"),
         "metadata": {"name": name, "labels": labels},
         "spec": {
-            "identity": {"manifest": json.loads(naming.simulator.manifest.canonical)},
+            "identity": {"manifest": json.loads(alias_target.simulator.manifest.canonical)},
             # What a deployment does not say is left to whoever else sets it.
             "serving": serving.model_dump(mode="json", exclude_unset=True, exclude_none=True),
         },
     }
 
 
-def alias(naming: AliasTarget, name: str) -> Object:
+def alias(alias_target: AliasTarget, name: str) -> Object:
     """What an alias is changed to; an override that let it move before lets it move no more."""
-    evidence = naming.conditions
-    spec = AliasSpec(simulator=name, gate=evidence.gate, report=evidence.report, override=None)
+    spec = AliasSpec(
+        simulator=name,
+        gate=alias_target.conditions.gate,
+        report=alias_target.conditions.report,
+        override=None,
+    )
     return {
         **type_fields("SimulatorAlias"),
-        "metadata": {"name": naming.alias, "annotations": {MOVED_BY: naming.key}},
+        "metadata": {"name": alias_target.alias, "annotations": {MOVED_BY: alias_target.key}},
         "spec": spec.model_dump(mode="json", exclude_unset=True),
     }
 
@@ -100,10 +106,10 @@ def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
     return ready is not None and ready.status == "True"
 
 
-def _weights(target: Target, naming: AliasTarget) -> Weights:
+def _weights(target: Target, alias_target: AliasTarget) -> Weights:
     """Where the operator finds the model's files; raises InputError where it would not."""
     claim, secret = target.deployment.claim, target.deployment.secret
-    model = naming.simulator.model.resolve()
+    model = alias_target.simulator.model.resolve()
     if is_bucket(address := address_of(str(model))):
         if claim:
             raise InputError(

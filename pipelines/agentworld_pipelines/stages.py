@@ -51,9 +51,9 @@ def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "
     `place` is the cluster's target as JSON; where it is empty the alias moves in the store alone.
     """
     if place:
-        from agentworld_pipelines.deploying import deployed
+        from agentworld_pipelines.deploying import deploy_on_cluster
 
-        return deployed(recipe, store, simulator, place)
+        return deploy_on_cluster(recipe, store, simulator, place)
     return run_by_name(step, recipe, store, simulator)
 
 
@@ -68,17 +68,17 @@ def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> s
     if not place or not _is_reached(store, place):
         return run_by_name(step, recipe, store, *others)
 
-    def finished() -> str | None:
+    def try_step() -> str | None:
         """Null where live environments are needed, and cannot be had here."""
         with suppress(EnvironmentUnavailable):
             return run_by_name(step, recipe, store, *others)
         return None
 
-    folder = finished()
+    folder = try_step()
     if folder is None:
         from agentworld_pipelines.follow_job import run_in_job
 
-        folder = run_in_job(step, (recipe, store, *others), place, finished)
+        folder = run_in_job(step, (recipe, store, *others), place, try_step)
     return folder
 
 

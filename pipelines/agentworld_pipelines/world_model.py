@@ -12,20 +12,20 @@ from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
 from agentworld.errors import InputError
-from agentworld.steps.stages import STAGES
+from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld_pipelines.concluding import with_conclusion
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import step_adder
 
 
 def world_model(
-    placement: Placement | None = None, stages: Sequence[str] = STAGES
+    placement: Placement | None = None, stages: Sequence[str] = WORLD_STAGES
 ) -> BaseComponent:
     """Placed on a cluster, or to run here; raises InputError for stages that are no chain."""
-    if not stages or list(stages) != [stage for stage in STAGES if stage in stages]:
+    if not stages or list(stages) != [stage for stage in WORLD_STAGES if stage in stages]:
         raise InputError(
             f"{', '.join(stages) or 'nothing'} is no chain of stages; give some of"
-            f" {', '.join(STAGES)}, each once and in this order"
+            f" {', '.join(WORLD_STAGES)}, each once and in this order"
         )
     step, target = step_adder(placement), placement.target if placement else ""
 

@@ -67,11 +67,11 @@ def register(
     """Register a validated agent as a new version."""
     from agentworld.steps.run import run_by_name
 
-    def registered() -> str:
+    def run_steps() -> str:
         run_folder = run_by_name("close_run", recipe, store, agent)
         return run_by_name("register_agent", recipe, store, agent, run_folder, validation)
 
-    show_step(registered, as_json=as_json)
+    show_step(run_steps, as_json=as_json)
 
 
 @app.command()
@@ -118,7 +118,9 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
     sources = open_sources(Path(store))
     audit = audit_agents(sources)
-    mirror({agent.agent: agent.revalidate for agent in audit.agents}, lambda: sources.registry)
+    mirror(
+        {summary.agent: summary.revalidate for summary in audit.agents}, lambda: sources.registry
+    )
     if as_json:
         show_json(audit)
     else:
@@ -163,12 +165,12 @@ def retire(
 
 def _show_agents(audit: "AgentsAudit") -> None:
     table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
-    for agent in audit.agents:
-        table.add_row(*_row(agent))
+    for summary in audit.agents:
+        table.add_row(*_row(summary))
     trees.print(table if audit.agents else "no agent is registered")
-    for agent in audit.agents:
-        for reason in agent.revalidate:
-            trees.print(f"{_to_markup(agent.agent)}: {_to_markup(str(reason))}")
+    for summary in audit.agents:
+        for reason in summary.revalidate:
+            trees.print(f"{_to_markup(summary.agent)}: {_to_markup(str(reason))}")
     for problem in audit.problems:
         trees.print(f"[red]broken: {_to_markup(problem)}[/]")
 

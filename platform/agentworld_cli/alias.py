@@ -56,10 +56,14 @@ def set_(
     from agentworld.operations.simulators import MoveConditions, set_alias
     from agentworld.records.gate import Gate
 
-    evidence = MoveConditions(tuple(map(Gate.parse, gates)), gate_report, override)
-    change = set_alias(alias, simulator, Path(store), user_name(), evidence)
+    conditions = MoveConditions(tuple(map(Gate.parse, gates)), gate_report, override)
+    change = set_alias(alias, simulator, Path(store), user_name(), conditions)
     due = due_by(change, Path(store))
-    problems = [f"{agent}: {use.problem}" for agent, use in sorted(due.items()) if use.problem]
+    problems = [
+        f"{agent}: {revalidation.problem}"
+        for agent, revalidation in sorted(due.items())
+        if revalidation.problem
+    ]
     if as_json:
         notices = {"revalidate": sorted(due), "problems": problems}
         nonempty = {name: names for name, names in notices.items() if names}
@@ -107,9 +111,9 @@ def describe_change(change: "AliasChange") -> str:
         line += f", {change.canary.percent} % of runs with {change.canary.simulator}"
     if change.report:
         line += f", shown by {change.report}"
-    for gate in change.gate:
-        figure = "not in the report" if gate.value is None else f"{gate.value:g}"
-        line += f", {plain(gate.metric)} {figure} of at least {gate.least:g}"
+    for result in change.gate:
+        figure = "not in the report" if result.value is None else f"{result.value:g}"
+        line += f", {plain(result.metric)} {figure} of at least {result.least:g}"
     if change.override:
         line += f", gate overridden: {plain(change.override)}"
     return line

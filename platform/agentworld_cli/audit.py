@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
     from agentworld.audit.checks.run import RunVerification
     from agentworld.audit.questions.agent import BaseLink, DataLink, LiveLink
-    from agentworld.audit.questions.simulator import TrainedAgent
+    from agentworld.audit.questions.simulator import AgentOrigin
 
 app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)
 
@@ -208,7 +208,7 @@ app.command()(restored)
 app.command()(withdrawn)
 
 
-def _add_agent(tree: Tree, agent: "TrainedAgent") -> Tree:
+def _add_agent(tree: Tree, agent: "AgentOrigin") -> Tree:
     """The branch of its run."""
     branch = tree.add(f"agent [bold]{_to_markup(agent.agent)}[/] {brief(agent.artifact)}")
     ran = branch.add(f"run {agent.run.id}: {by_how_much(agent.run, agent.edge)}")

@@ -251,9 +251,9 @@ def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[s
 def _follow(connection: "Connection", pipeline_run: "PipelineRun") -> "PipelineRun":
     from agentworld_pipelines.server import follow
 
-    for run in follow(connection, pipeline_run.id):
-        print(_describe_run(run), file=sys.stderr)
-        pipeline_run = run
+    for latest_run in follow(connection, pipeline_run.id):
+        print(_describe_run(latest_run), file=sys.stderr)
+        pipeline_run = latest_run
     return pipeline_run
 
 
@@ -261,31 +261,34 @@ def _show_all(schedules: "list[Schedule]", runs: "list[PipelineRun]", *, as_json
     if as_json:
         show_json(
             {
-                "schedules": [schedule.model_dump(mode="json") for schedule in schedules],
-                "runs": [run.model_dump(mode="json") for run in runs],
+                "schedules": [
+                    pipeline_schedule.model_dump(mode="json") for pipeline_schedule in schedules
+                ],
+                "runs": [pipeline_run.model_dump(mode="json") for pipeline_run in runs],
             }
         )
         return
-    for schedule in schedules:
-        print(_describe_schedule(schedule))
-    for run in runs:
-        print(_describe_run(run))
+    for pipeline_schedule in schedules:
+        print(_describe_schedule(pipeline_schedule))
+    for pipeline_run in runs:
+        print(_describe_run(pipeline_run))
 
 
-def _describe_run(run: "PipelineRun") -> str:
-    line = f"{run.id}  {run.name}  {run.state}, started {_moment(run.started)}"
-    if run.finished:
-        line += f", finished {_moment(run.finished)}"
-    if run.failure:
-        line += f": {run.failure}"
-    return plain(f"{line}  {run.url}")
+def _describe_run(pipeline_run: "PipelineRun") -> str:
+    line = f"{pipeline_run.id}  {pipeline_run.name}  {pipeline_run.state}"
+    line += f", started {_moment(pipeline_run.started)}"
+    if pipeline_run.finished:
+        line += f", finished {_moment(pipeline_run.finished)}"
+    if pipeline_run.failure:
+        line += f": {pipeline_run.failure}"
+    return plain(f"{line}  {pipeline_run.url}")
 
 
-def _describe_schedule(schedule: "Schedule") -> str:
-    line = f"{schedule.id}  {schedule.name}  {schedule.cron}"
-    line += f", next {_moment(schedule.next_run)}" if schedule.next_run else ""
-    line += "" if schedule.enabled else ", disabled"
-    last = schedule.last_run
+def _describe_schedule(pipeline_schedule: "Schedule") -> str:
+    line = f"{pipeline_schedule.id}  {pipeline_schedule.name}  {pipeline_schedule.cron}"
+    line += f", next {_moment(pipeline_schedule.next_run)}" if pipeline_schedule.next_run else ""
+    line += "" if pipeline_schedule.enabled else ", disabled"
+    last = pipeline_schedule.last_run
     return plain(line + (f", last {last.state} {_moment(last.started)}" if last else ""))
 
 

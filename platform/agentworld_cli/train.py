@@ -21,10 +21,10 @@ def agent(
     """Train an agent by RL in the simulator alone, in a run that this command opens and closes."""
     from agentworld.steps.run import run_by_name
 
-    def trained() -> str:
+    def run_steps() -> str:
         run_folder = run_by_name("open_run", recipe, store, imitated)
         folder = run_by_name("agent", recipe, store, imitated, run_folder)
         run_by_name("close_run", recipe, store, folder)
         return folder
 
-    show_step(trained, as_json=as_json)
+    show_step(run_steps, as_json=as_json)

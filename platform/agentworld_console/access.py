@@ -134,12 +134,12 @@ class SecurityHeaders:
         caching = {"cache-control": "public, max-age=3600" if is_static else "no-store"}
         headers = [(n.encode(), v.encode()) for n, v in (_SECURITY | caching).items()]
 
-        async def secured(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *headers]
             await send(message)
 
-        await self._app(scope, receive, secured)
+        await self._app(scope, receive, send_with_headers)
 
 
 def _single_value(request: Request, name: str) -> str:

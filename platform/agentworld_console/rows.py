@@ -59,7 +59,7 @@ def agent_link(ref: VersionRef) -> Link:
     return Link(str(ref), page_path("agents", str(ref)))
 
 
-def opened(name: str) -> str:
+def opening_time(name: str) -> str:
     """When what has this name began, where the name tells it: a UUID of version 7 does."""
     try:
         milliseconds = int(name[:12], 16)
@@ -108,13 +108,13 @@ def run_row(view: ScopedView, run: ListedRun) -> Row:
     """A run."""
     weights = Link(brief(run.final_weights), "", run.final_weights) if run.final_weights else "open"
     cells = run.purpose, run.agent, simulator_link(view, run.simulator)
-    return run_link(run.id), opened(run.id), *cells, run.tenant, run.log_length, weights
+    return run_link(run.id), opening_time(run.id), *cells, run.tenant, run.log_length, weights
 
 
 def run_agent_row(view: ScopedView, run: ListedRun, agent: RegisteredAgent | None) -> Row:
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
     simulator = simulator_link(view, run.simulator)
-    run_cells = run.agent, run.purpose, opened(run.id), simulator, run.tenant
+    run_cells = run.agent, run.purpose, opening_time(run.id), simulator, run.tenant
     if agent is None:
         outcome = "none" if run.final_weights else "open"
         return run_link(run.id), outcome, None, run.num_episodes, run.num_steps, *run_cells
@@ -158,7 +158,7 @@ def dataset_row(data: Digest, readers: tuple[Reader, ...], dataset: DataSet | No
 def fork_row(source: str, fork: ListedFork) -> Row | None:
     """None where its own opening says otherwise: what the list was found by is no evidence."""
     link, run = episode_link(fork.id), run_link(fork.run)
-    cells = run, fork.tenant, opened(fork.id), fork.closed or "open"
+    cells = run, fork.tenant, opening_time(fork.id), fork.closed or "open"
     if fork.opening is None:
         return link, "cannot be read", None, *cells
     origin = fork.opening.fork or fork.opening.replay

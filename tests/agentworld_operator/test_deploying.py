@@ -28,7 +28,7 @@ from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
-from agentworld_pipelines.deploying import deployed
+from agentworld_pipelines.deploying import deploy_on_cluster
 from agentworld_pipelines.placement import Placement
 from machines.kubelet import Kubelet
 from make import records
@@ -49,7 +49,10 @@ def named(manifest) -> str:
 
 
 ONE, TWO = pinned_manifest("one"), pinned_manifest("two")
-_CODE = "import sys; from agentworld_pipelines.deploying import deployed; deployed(*sys.argv[1:])"
+_CODE = (
+    "import sys; from agentworld_pipelines.deploying import deploy_on_cluster;"
+    " deploy_on_cluster(*sys.argv[1:])"
+)
 
 
 def allow(namespace) -> None:
@@ -115,7 +118,7 @@ class Step:
         return [str(recipe), str(self.store), folder, target]
 
     def run(self, folder: str) -> Path:
-        return Path(deployed(*self.arguments(folder)))
+        return Path(deploy_on_cluster(*self.arguments(folder)))
 
     def start(self, folder: str) -> subprocess.Popen:
         """In a process of its own."""
@@ -308,7 +311,7 @@ def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
     recipe, store, folder, target = step.arguments(step.pinned())
     elsewhere = target.replace(str(step.store.parent), "/stores")
     with pytest.raises(InputError, match="is not on the claim stores, which is mounted at /stores"):
-        deployed(recipe, store, folder, elsewhere)
+        deploy_on_cluster(recipe, store, folder, elsewhere)
     assert versions(step.namespace) == []
 
 

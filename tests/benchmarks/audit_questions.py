@@ -18,7 +18,7 @@ from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.mlflow import MlflowRegistry
-from agentworld.operations.attested import attest
+from agentworld.operations.attested import request_edge
 from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest, Record
 from agentworld.records.run import AgentRun
@@ -156,7 +156,7 @@ def _close(of: AuditStore, large: Trained) -> None:
 def _register(of: AuditStore, large: Trained, ledger: Ledger, name: str) -> VersionRef:
     """As the step does; by a name of its own for each ledger, so that it is new to the registry."""
     run, registry = ledger.run(large.run.id), MlflowRegistry(_uri(of))
-    edge = attest(name, large.checkpoint, run, registry, of.store)
+    edge = request_edge(name, large.checkpoint, run, registry, of.store)
     agent = Agent(checkpoint=large.checkpoint, run=run.id, edge=edge)
     return registry.register_agent(name, agent, of.store / "model")
 

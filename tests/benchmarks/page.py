@@ -128,11 +128,13 @@ def page(text: str, measured: Mapping[str, Measured]) -> str:
 
 def _summary(text: str, measured: Mapping[str, Measured]) -> str:
     rows = [("benchmark", "command", "machine", "missed")]
-    for name in (each for _, each, _, _ in _BLOCK.findall(text) if each != _ALL):
+    for _, name, _, _ in _BLOCK.findall(text):
+        if name == _ALL:
+            continue
         link = f"[{name}](#{name})"
         if name in measured:
-            of = measured[name]
-            rows.append((link, f"`{of['command']}`", _machine(of), _missed(of)))
+            figures = measured[name]
+            rows.append((link, f"`{figures['command']}`", _machine(figures), _missed(figures)))
         else:
             rows.append((link, f"`make bench-{name}`", "see there", "not measured since"))
     return _table(rows)
@@ -152,7 +154,7 @@ def _tables(name: str, measured: Measured) -> str:
 def _figures(name: str, measured: Measured) -> list[tuple[str, ...]]:
     rows = [("figure", "value", "must", "goal", "what it is")]
     if name not in TARGETS:
-        return rows + [_figure(each, each.text, "") for each in figures_of(name, measured)]
+        return rows + [_figure(figure, figure.text, "") for figure in figures_of(name, measured)]
     for target in TARGETS[name]:
         label = f"`{target.name}`"
         if was_measured(measured, target.name):
@@ -206,8 +208,8 @@ def _text(value: float) -> str:
 
 
 def _machine(measured: Measured) -> str:
-    of = measured["machine"]
-    return f"{of['processor']}, {of['cores']} cores, {of['memory_gib']:.0f} GiB"
+    machine = measured["machine"]
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:.0f} GiB"
 
 
 def _missed(measured: Measured) -> str:

@@ -51,8 +51,8 @@ def measure_parts(
 ) -> int:
     """Measures the chosen parts, or all, each in an empty folder, and publishes their keys."""
     measured = {**measured_on(), **known}
-    for each in chosen or parts:
-        measured |= parts[each](empty_folder(name, each))
+    for part in chosen or parts:
+        measured |= parts[part](empty_folder(name, part))
     figures = figures_of(name, measured, is_part=bool(chosen))
     return publish(name, measured, figures, options=parts_option(chosen))
 

@@ -7,18 +7,18 @@ from agentworld_operator.children.pod import Manifest, PodSource, pod_spec
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
-def children(pinned: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
+def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
     """All that the engine is made of, in the order in which it is applied."""
     built = [
-        _config_map(pinned),
-        _service(pinned),
-        _deployment(pinned, replicas),
-        _disruption_budget(pinned),
+        _config_map(source),
+        _service(source),
+        _deployment(source, replicas),
+        _disruption_budget(source),
     ]
-    return [_own(child, pinned, owner) for child in built]
+    return [_own(child, source, owner) for child in built]
 
 
-def _own(child: Manifest, pinned: PodSource, owner: Manifest) -> Manifest:
+def _own(child: Manifest, source: PodSource, owner: Manifest) -> Manifest:
     """With what all children have. Deleted with their owner, whoever deletes it."""
     owner_metadata = owner["metadata"]
     reference = {
@@ -30,16 +30,16 @@ def _own(child: Manifest, pinned: PodSource, owner: Manifest) -> Manifest:
     }
     own = child.pop("metadata", {})
     metadata = {
-        "name": engine_name(pinned.digest),
+        "name": engine_name(source.digest),
         "namespace": owner_metadata["namespace"],
-        "labels": child_labels(pinned.digest) | own.get("labels", {}),
+        "labels": child_labels(source.digest) | own.get("labels", {}),
         "ownerReferences": [reference],
     }
     return {**child, "metadata": metadata}
 
 
-def _config_map(pinned: PodSource) -> Manifest:
-    manifest = pinned.manifest.canonical.decode()
+def _config_map(source: PodSource) -> Manifest:
+    manifest = source.manifest.canonical.decode()
     return {
         **type_fields("ConfigMap"),
         "immutable": True,
@@ -47,44 +47,44 @@ def _config_map(pinned: PodSource) -> Manifest:
     }
 
 
-def _service(pinned: PodSource) -> Manifest:
+def _service(source: PodSource) -> Manifest:
     """Without an address of its own: the simulator service asks each replica by its own address,
     so that an episode stays with the replica that holds its prefix.
     """
     port = {"name": "http", "port": ENGINE_PORT, "targetPort": "http", "protocol": "TCP"}
     return {
         **type_fields("Service"),
-        "spec": {"clusterIP": "None", "selector": engine_labels(pinned.digest), "ports": [port]},
+        "spec": {"clusterIP": "None", "selector": engine_labels(source.digest), "ports": [port]},
     }
 
 
-def _deployment(pinned: PodSource, replicas: int) -> Manifest:
-    labels = child_labels(pinned.digest)
-    queue = pinned.serving.queue
+def _deployment(source: PodSource, replicas: int) -> Manifest:
+    labels = child_labels(source.digest)
+    queue = source.serving.queue
     return {
         **type_fields("Deployment"),
         "metadata": {"labels": {_QUEUE_LABEL: queue} if queue else {}},
         "spec": {
             "replicas": replicas,
-            "selector": {"matchLabels": engine_labels(pinned.digest)},
+            "selector": {"matchLabels": engine_labels(source.digest)},
             # No replica beyond the wanted: a pool of devices seldom has room for one more. The
             # episodes of one that goes are answered by the others, or wait for it.
             "strategy": {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
             },
-            "progressDeadlineSeconds": pinned.serving.startup_seconds + 60,
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec(pinned)},
+            "progressDeadlineSeconds": source.serving.startup_seconds + 60,
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec(source)},
         },
     }
 
 
-def _disruption_budget(pinned: PodSource) -> Manifest:
+def _disruption_budget(source: PodSource) -> Manifest:
     """One at a time; a single replica may go too, so that no node waits for ever to be drained."""
     return {
         **type_fields("PodDisruptionBudget"),
         "spec": {
             "maxUnavailable": 1,
-            "selector": {"matchLabels": engine_labels(pinned.digest)},
+            "selector": {"matchLabels": engine_labels(source.digest)},
         },
     }

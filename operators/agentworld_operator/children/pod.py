@@ -51,10 +51,10 @@ class PodSource(NamedTuple):
     """Names of Secrets that both images are pulled with."""
 
 
-def pod_spec(pinned: PodSource) -> Manifest:
+def pod_spec(source: PodSource) -> Manifest:
     """Of every replica."""
-    pool, labels = pinned.serving.node_pool, engine_labels(pinned.digest)
-    secrets = pinned.pull_secrets
+    pool, labels = source.serving.node_pool, engine_labels(source.digest)
+    secrets = source.pull_secrets
     return {
         "automountServiceAccountToken": False,
         # Else each Service nearby becomes VLLM_-like variables, which vLLM reads as settings.
@@ -67,9 +67,9 @@ def pod_spec(pinned: PodSource) -> Manifest:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "initContainers": [_verifier(pinned)],
-        "containers": [_engine(pinned)],
-        "volumes": _volumes(pinned),
+        "initContainers": [_verifier(source)],
+        "containers": [_engine(source)],
+        "volumes": _volumes(source),
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -83,35 +83,35 @@ def pod_spec(pinned: PodSource) -> Manifest:
     }
 
 
-def _verifier(pinned: PodSource) -> Manifest:
+def _verifier(source: PodSource) -> Manifest:
     """Ends well only where every file is the pinned one; then it leaves the engine's name."""
     environment = {
         "AGENTWORLD_MANIFEST": f"{_PINNED}/manifest.json",
-        "AGENTWORLD_MODEL_FOLDER": _folder(pinned.weights),
+        "AGENTWORLD_MODEL_FOLDER": _folder(source.weights),
         "AGENTWORLD_ENGINE_ARGUMENTS": f"{_VERIFIED}/arguments",
     }
-    if pinned.weights.url:
-        environment["AGENTWORLD_WEIGHTS_URL"] = pinned.weights.url
+    if source.weights.url:
+        environment["AGENTWORLD_WEIGHTS_URL"] = source.weights.url
     mounts = [_mount("pinned"), _mount("verified", writable=True), _mount("tmp", writable=True)]
-    secret = pinned.weights.secret
+    secret = source.weights.secret
     return {
         "name": VERIFIER,
-        "image": pinned.verifier_image,
+        "image": source.verifier_image,
         "command": ["python3", "-m", "agentworld.pinning.verifier"],
         "env": _variables(environment),
         **({"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}),
         "resources": _VERIFIER_RESOURCES,
-        "volumeMounts": [*mounts, _mount("weights", writable=pinned.weights.url is not None)],
+        "volumeMounts": [*mounts, _mount("weights", writable=source.weights.url is not None)],
         # Its last words become the Simulator's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": _security_context(),
     }
 
 
-def _engine(pinned: PodSource) -> Manifest:
-    serving, engine = pinned.serving, pinned.engine
+def _engine(source: PodSource) -> Manifest:
+    serving, engine = source.serving, source.engine
     listening = ["--host", "0.0.0.0", "--port", str(ENGINE_PORT)]
-    command = [*_COMMAND, "--model", _folder(pinned.weights), *listening, *engine.arguments]
+    command = [*_COMMAND, "--model", _folder(source.weights), *listening, *engine.arguments]
     health = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": _PROBE_SECONDS}
     tries = -(-serving.startup_seconds // _PROBE_SECONDS)
     writable_mounts = [_mount(name, writable=True) for name in ("tmp", "shm")]
@@ -140,13 +140,13 @@ def _amounts(resources: Resources) -> Manifest:
     }
 
 
-def _volumes(pinned: PodSource) -> list[Manifest]:
-    claim = pinned.weights.claim
+def _volumes(source: PodSource) -> list[Manifest]:
+    claim = source.weights.claim
     weights: Manifest = {"emptyDir": {}}
     if claim:
         weights = {"persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
     return [
-        {"name": "pinned", "configMap": {"name": engine_name(pinned.digest)}},
+        {"name": "pinned", "configMap": {"name": engine_name(source.digest)}},
         {"name": "verified", "emptyDir": {}},
         {"name": "weights", **weights},
         {"name": "tmp", "emptyDir": {}},

@@ -84,11 +84,11 @@ def read_review(body: bytes) -> AdmissionRequest:
     return request
 
 
-def answer(uid: str, denied: Denial | None) -> dict[str, Any]:
+def answer(uid: str, denial: Denial | None) -> dict[str, Any]:
     """The review that the API server waits for."""
-    response: dict[str, Any] = {"uid": uid, "allowed": denied is None}
-    if denied:
-        response["status"] = {"code": denied.code, "message": denied.message}
+    response: dict[str, Any] = {"uid": uid, "allowed": denial is None}
+    if denial:
+        response["status"] = {"code": denial.code, "message": denial.message}
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
 
 

@@ -69,9 +69,9 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     """
     if last is None or last.ended:
         return False
-    gate = tuple(Gate(metric=verdict.metric, least=verdict.least) for verdict in last.gate)
-    is_passed = gate and all(verdict.passed for verdict in last.gate)
-    last_terms = last.simulator, last.canary, last.set_by, last.report, gate, last.override
+    gates = tuple(Gate(metric=result.metric, least=result.least) for result in last.gate)
+    is_passed = gates and all(result.passed for result in last.gate)
+    last_terms = last.simulator, last.canary, last.set_by, last.report, gates, last.override
     override = None if is_passed else alias_move.override
     gate_fields = (
         alias_move.simulator,

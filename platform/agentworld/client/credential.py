@@ -49,7 +49,7 @@ def authorisation(credential: Credential | None) -> Callable[[], dict[str, str]]
     return lambda: header
 
 
-def address_of(url: str) -> tuple[str, str | None]:
+def split_credential(url: str) -> tuple[str, str | None]:
     """The address without its credential, and that; raises InputError for what is no address."""
     try:
         parsed = httpx.URL(url)

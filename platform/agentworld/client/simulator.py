@@ -12,7 +12,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
-from agentworld.client.credential import Credential, address_of, authorisation
+from agentworld.client.credential import Credential, authorisation, split_credential
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
@@ -90,7 +90,7 @@ class SimulatorClient:
         self.run_token: str | None = None
         """Opens the run that was opened here and nothing else: what another process needs."""
         self.simulator = simulator
-        address, url_credential = address_of(url)
+        address, url_credential = split_credential(url)
         self._authorisation = authorisation(credential or url_credential)
         self._trajectory = trajectory
         self._attempts = attempts

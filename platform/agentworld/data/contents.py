@@ -1,6 +1,6 @@
 """What makes two trajectories copies of each other, and which of many are copies.
 
-Each is 8 bytes, however many there are. Two different texts count as one with a chance of 2 to the
+A key is 8 bytes, however many there are. Two different texts count as one with a chance of 2 to the
 power of -64 for each pair.
 """
 

@@ -101,8 +101,8 @@ class RareGrams:
     Of each 13-gram no more tasks are kept than make it boilerplate.
     """
 
-    def __init__(self, judged: GramIndex, most: int, num_tasks: int) -> None:
-        self._num_texts = judged.num_texts_of()
+    def __init__(self, index: GramIndex, most: int, num_tasks: int) -> None:
+        self._num_texts = index.num_texts_of()
         self._most = most
         self._num_tasks = num_tasks
         self._is_rare = self._num_texts <= most
@@ -135,43 +135,43 @@ def pairs_of(job: MatchJob) -> Integers:
 
 def leaks_of(job: MatchJob, rare: Path, share: float) -> Mask:
     """Which rows of one survey are leaks; the file has the mask of `RareGrams`."""
-    judged = GramIndex.load(job.folder)
-    return find_leaks(_hits(job, judged), judged, np.load(rare), share)
+    index = GramIndex.load(job.folder)
+    return find_leaks(_hits(job, index), index, np.load(rare), share)
 
 
-def find_leaks(hits: Hits, judged: GramIndex, is_rare: Mask, share: float) -> Mask:
+def find_leaks(hits: Hits, index: GramIndex, is_rare: Mask, share: float) -> Mask:
     """Which rows are leaks; `is_rare` says it of each judged 13-gram."""
     is_counted = is_rare[hits.grams]
     rows, grams = hits.rows[is_counted], hits.grams[is_counted]
     sizes = hits.sizes - np.bincount(hits.rows[~is_counted], minlength=len(hits.sizes))
     shared = np.bincount(rows, minlength=len(sizes))
     is_leak = (shared >= _FEWEST_SHARED) & (shared >= share * sizes)
-    is_leak[_rows_that_hold(rows, grams, judged, is_rare, share)] = True
+    is_leak[_rows_that_hold(rows, grams, index, is_rare, share)] = True
     return is_leak
 
 
-def _hits(job: MatchJob, judged: GramIndex) -> Hits:
+def _hits(job: MatchJob, index: GramIndex) -> Hits:
     """Of the rows that are training data."""
     grams = read_column(job.survey, "grams")
     sizes = np.diff(read_column(job.survey, "ends"), prepend=0)
     rows = np.repeat(np.arange(len(sizes)), sizes)
-    places = np.minimum(np.searchsorted(judged.grams, grams), len(judged.grams) - 1)
-    is_hit = (judged.grams[places] == grams) & (job.tasks[rows] >= 0)
+    places = np.minimum(np.searchsorted(index.grams, grams), len(index.grams) - 1)
+    is_hit = (index.grams[places] == grams) & (job.tasks[rows] >= 0)
     return Hits(rows[is_hit], places[is_hit], sizes)
 
 
 def _rows_that_hold(
-    rows: Integers, grams: Integers, judged: GramIndex, is_rare: Mask, share: float
+    rows: Integers, grams: Integers, index: GramIndex, is_rare: Mask, share: float
 ) -> Integers:
     """The rows with the share of all the 13-grams of one judged text."""
-    counts = judged.num_texts_of()
+    counts = index.num_texts_of()
     pair_rows = np.repeat(rows, counts[grams])
-    first = np.repeat(judged.starts[grams] - _before(counts[grams]), counts[grams])
-    pair_texts = judged.texts[first + np.arange(len(first))]
-    pairs, shared = np.unique(pair_rows * judged.num_texts + pair_texts, return_counts=True)
-    sizes = np.bincount(judged.texts[np.repeat(is_rare, counts)], minlength=judged.num_texts)
-    holds = (shared >= _FEWEST_SHARED) & (shared >= share * sizes[pairs % judged.num_texts])
-    leaking_rows: Integers = pairs[holds] // judged.num_texts
+    first = np.repeat(index.starts[grams] - _before(counts[grams]), counts[grams])
+    pair_texts = index.texts[first + np.arange(len(first))]
+    pairs, shared = np.unique(pair_rows * index.num_texts + pair_texts, return_counts=True)
+    sizes = np.bincount(index.texts[np.repeat(is_rare, counts)], minlength=index.num_texts)
+    holds = (shared >= _FEWEST_SHARED) & (shared >= share * sizes[pairs % index.num_texts])
+    leaking_rows: Integers = pairs[holds] // index.num_texts
     return leaking_rows
 
 

@@ -96,14 +96,14 @@ _Keyword = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 
 def _in_time(keyword: _Keyword) -> _Keyword:
-    def compared(
+    def validate(
         validator: Any, value: Any, instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
         if time.thread_time() > _until.get():
             raise TimeoutError
         yield from keyword(validator, value, instance, schema) or ()
 
-    return compared
+    return validate
 
 
 def _pattern(_: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:

@@ -46,7 +46,7 @@ class Comparison:
             )
         return difference
 
-    def smallest_lead(self, best: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
+    def smallest_lead(self, world: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
         """Over any of the others, on all turns or on a harder part: that which begins lowest.
 
         A part of which no turn was answered is left out; raises EngineError as `gain` does.
@@ -54,9 +54,9 @@ class Comparison:
         tags = tags_of(self._flat)
         filters = [is_any, *(has_tag(tag) for tag in (HISTORY, UNSEEN) if tag in tags)]
         leads = [
-            self.gain(best, other, part)
+            self.gain(world, other, part)
             if part is is_any
-            else self._difference(EXACT, best, other, part)
+            else self._difference(EXACT, world, other, part)
             for other in others
             for part in filters
         ]

@@ -154,8 +154,8 @@ def latency(replays: Sequence[ReplayedEpisode]) -> Latency:
     return Latency(p50_seconds=float(p50), p99_seconds=float(p99))
 
 
-def _judge(sample: Sample, replayed: ReplayedEpisode) -> list[JudgedTurn]:
-    pairs = zip(sample.turns, replayed.turns, strict=True)
+def _judge(sample: Sample, episode: ReplayedEpisode) -> list[JudgedTurn]:
+    pairs = zip(sample.turns, episode.turns, strict=True)
     domain = domain_of(sample.domain)
     return [
         JudgedTurn(target_of(domain, turn), outcome.exact, outcome.values, outcome.failed)

@@ -27,15 +27,15 @@ from agentworld.records.run import AgentRun, RunClosing
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     """Adds what happened to a run's episodes, and its log's entries for it."""
-    added = RunGrowth(episodes=len(writes.opened), steps=len(writes.own_steps))
+    growth = RunGrowth(episodes=len(writes.opened), steps=len(writes.own_steps))
     simulators = {episode.simulator for episode in writes.opened}
-    first = _extend_log(connection, run, writes.log_fields, added, simulators)
+    first = _extend_log(connection, run, writes.log_fields, growth, simulators)
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
     _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
     # Erasing waits for the rows above, and so does not take away what they name.
     texts.keep_in_use(texts.long(writes.texts))
-    for closed in writes.closed:
-        _close(connection, closed)
+    for end in writes.closed:
+        _close(connection, end)
 
 
 def begin(connection: Connection, run: AgentRun) -> None:
@@ -62,14 +62,14 @@ def _extend_log(
     connection: Connection,
     run: str,
     entries: Sequence[Fields],
-    added: RunGrowth,
+    growth: RunGrowth,
     simulators: Collection[Digest] = (),
 ) -> int:
     """Appends to the log of an open run and holds the run; returns the first sequence number.
 
     Raises NotFound, and Conflict where the run is closed or served by another simulator.
     """
-    run_state = lengthen_run(connection, run, added._replace(entries=len(entries)))
+    run_state = lengthen_run(connection, run, growth._replace(entries=len(entries)))
     if run_state is None:
         raise _refusal(connection, run)
     length, own = run_state
@@ -110,18 +110,18 @@ def _add_steps(
     insert_rows(connection, STEPS, list(step_rows(steps, keys, entry, texts.in_row)))
 
 
-def _close(connection: Connection, closed: EpisodeClosed) -> None:
+def _close(connection: Connection, end: EpisodeClosed) -> None:
     """Refuses where the episode is not, or no more, as the writer knows it."""
     parameters = {
-        "episode": closed.episode,
-        "owner": closed.run,
-        "known": closed.num_steps,
-        "reason": closed.reason,
+        "episode": end.episode,
+        "owner": end.run,
+        "known": end.num_steps,
+        "reason": end.reason,
     }
     if connection.execute(_CLOSE, parameters).rowcount != 1:
         if connection.scalar(_FIND, parameters) is not None:
             raise dropped_rows_error(EPISODES, 0, 1)
-        raise Conflict(f"episode {closed.episode} is closed, or went on; read it again")
+        raise Conflict(f"episode {end.episode} is closed, or went on; read it again")
 
 
 # Made once: to make one takes longer than to run it.

@@ -146,7 +146,7 @@ def _select(conditions: list[ColumnElement[bool]]) -> Select[Any]:
 
 
 def _row(change: AliasChange) -> Mapping[str, object]:
-    canary, gate = change.canary, [verdict.model_dump(mode="json") for verdict in change.gate]
+    canary, gate = change.canary, [result.model_dump(mode="json") for result in change.gate]
     own = change.model_dump(exclude={"canary", "gate"})
     return own | {
         "canary": canary and canary.simulator,

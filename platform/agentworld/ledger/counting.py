@@ -48,7 +48,7 @@ class Counts:
 
     def num_open_runs(self, **filters: str | None) -> int:
         """How many runs go on."""
-        query = select(func.count()).select_from(RUNS).where(IS_OPEN, *_are(filters))
+        query = select(func.count()).select_from(RUNS).where(IS_OPEN, *_conditions_of(filters))
         with self._database.transaction() as connection:
             return connection.scalar(query) or 0
 
@@ -61,7 +61,7 @@ class Counts:
         query = (
             select(RUNS.c.simulator, func.count())
             .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
-            .where(EPISODES.c.closed.is_(None), IS_OPEN, *_are(filters))
+            .where(EPISODES.c.closed.is_(None), IS_OPEN, *_conditions_of(filters))
             .group_by(RUNS.c.simulator)
         )
         with self._database.transaction() as connection:
@@ -100,7 +100,7 @@ class Counts:
             .select_from(
                 RUNS.outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id).outerjoin(STEPS, own)
             )
-            .where(*_are(filters))
+            .where(*_conditions_of(filters))
             .group_by(*owner_columns)
             .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
         )
@@ -116,7 +116,7 @@ _COLUMNS = {
 }
 
 
-def _are(filters: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
+def _conditions_of(filters: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
     return [_COLUMNS[name] == value for name, value in filters.items() if value is not None]
 
 

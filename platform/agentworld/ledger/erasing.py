@@ -22,7 +22,7 @@ _TEXTS = (
 )
 
 
-def texts_of_other_episodes(connection: Connection, episode: str) -> set[Digest]:
+def texts_outside_rows(connection: Connection, episode: str) -> set[Digest]:
     """An episode's texts that are not in their rows: long ones, and erased ones."""
     key = _key(episode)
     return {

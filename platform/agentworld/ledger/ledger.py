@@ -17,7 +17,7 @@ from agentworld.ledger.erasing import (
     declare_erasure,
     erase_object,
     erase_rows,
-    texts_of_other_episodes,
+    texts_outside_rows,
 )
 from agentworld.ledger.logs import Logs
 from agentworld.ledger.migrate import migrate
@@ -199,7 +199,7 @@ class Ledger:
         what was interrupted.
         """
         with self._database.transaction() as connection:
-            digests = texts_of_other_episodes(connection, episode)
+            digests = texts_outside_rows(connection, episode)
             if not episodes.is_erased(connection, episode):
                 self._texts.check_readable(digests)
         with self._database.transaction() as connection:

@@ -63,10 +63,10 @@ class RunGrowth(NamedTuple):
     """Answered ones."""
 
 
-def lengthen_run(connection: Connection, run: str, added: RunGrowth) -> tuple[int, Digest] | None:
+def lengthen_run(connection: Connection, run: str, growth: RunGrowth) -> tuple[int, Digest] | None:
     """Adds to what an open run's row counts; returns its log's length, and its simulator."""
     statement = _LENGTHEN.format(_placeholder(connection))
-    row = connection.exec_driver_sql(statement, (*added, run)).first()
+    row = connection.exec_driver_sql(statement, (*growth, run)).first()
     return None if row is None else (row.log_length, row.simulator)
 
 

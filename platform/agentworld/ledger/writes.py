@@ -85,7 +85,7 @@ class Writes(NamedTuple):
         return [
             *map(log.episode_opened, self.opened),
             *([log.new_steps(steps)] if steps else []),
-            *(log.episode_closed(*closed[1:]) for closed in self.closed),
+            *(log.episode_closed(*end[1:]) for end in self.closed),
         ]
 
 

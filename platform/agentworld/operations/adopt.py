@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentworld.errors import Conflict, InputError
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.operations.attested import attest
+from agentworld.operations.attested import request_edge
 from agentworld.operations.ledger import existing_ledger
 from agentworld.operations.registering import register
 from agentworld.operations.registry import open_registry, registry_digest
@@ -75,7 +75,7 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         _copy(Path(model), model_of(out), artifact, on_progress)
         checkpoint.write(out / CHECKPOINT)
         registry = open_registry(Path(store))
-        edge = attest(name, checkpoint, agent_run, registry, Path(store))
+        edge = request_edge(name, checkpoint, agent_run, registry, Path(store))
         agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
         version = register(name, agent, model_of(out), registry, Path(store), out)
         verdict = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}

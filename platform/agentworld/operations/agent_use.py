@@ -51,7 +51,7 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
     except ValidationError as error:
         raise InputError(f"{ref} cannot be put in use; correct {first_problem(error)}") from error
     agent_use = asyncio.run(
-        _done(store, lambda backend: backend.start_agent_use(ref.name, alias, move))
+        _run_at_backend(store, lambda backend: backend.start_agent_use(ref.name, alias, move))
     )
     registry.set_alias(ref, alias)
     return agent_use
@@ -61,7 +61,7 @@ def retire(name: str, alias: str, store: Path, by: str, reason: str | None = Non
     """From now on no version of this name is in use so; raises NotFound where none ever was."""
     registry = _registry(name, alias, store)
     agent_use = asyncio.run(
-        _done(store, lambda backend: backend.end_agent_use(name, alias, by, reason))
+        _run_at_backend(store, lambda backend: backend.end_agent_use(name, alias, by, reason))
     )
     registry.remove_alias(name, alias)
     return agent_use
@@ -134,7 +134,9 @@ class _LocalBackend(NamedTuple):
         return self.statement_signer.end_agent_use(name, alias, by, reason)
 
 
-async def _done(store: Path, work: Callable[[_AgentUseBackend], Awaitable[AgentUse]]) -> AgentUse:
+async def _run_at_backend(
+    store: Path, work: Callable[[_AgentUseBackend], Awaitable[AgentUse]]
+) -> AgentUse:
     """By the service that is deployed, or by its own code here."""
     if operator := deployed_operator():
         try:

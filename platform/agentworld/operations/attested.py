@@ -14,7 +14,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
-def attest(
+def request_edge(
     name: str, checkpoint: Checkpoint, run: AgentRun, registry: Registry, store: Path
 ) -> SignedEdge:
     """The edge from the run's simulator to the agent that is registered by this name."""
@@ -28,10 +28,10 @@ def attest(
         world_model=simulator.manifest.artifact,
         data=_data(simulator.manifest, registry),
     )
-    return asyncio.run(_request_edge(run, claim, simulator, store))
+    return asyncio.run(_attest(run, claim, simulator, store))
 
 
-async def _request_edge(
+async def _attest(
     run: AgentRun, claim: Claim, simulator: PinnedSimulator, store: Path
 ) -> SignedEdge:
     async with run_backend(simulator, store) as backend:

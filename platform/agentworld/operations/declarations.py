@@ -43,7 +43,7 @@ def declare_restored(store: Path, reason: str, by: str) -> MissingRows:
         statement_signer = statement_signer_of(Stores.of(store), ledger)
         statement_signer.ensure_genesis(restored=True)
         losses = missing(ledger, evidence.mirror, statement_signer.known_keys())
-        for loss in _declared(losses.declarations, reason, by):
+        for loss in _build_declarations(losses.declarations, reason, by):
             statement_signer.declare(loss)
         return losses
 
@@ -61,12 +61,12 @@ def declare_withdrawn(store: Path, refs: Collection[str], reason: str, by: str) 
         report = missing_versions(sources._replace(ledger=ledger, evidence=evidence), refs)
         if reason:
             statement_signer = statement_signer_of(Stores.of(store), ledger)
-            for declaration in _declared(report.withdrawals, reason, by):
+            for declaration in _build_declarations(report.withdrawals, reason, by):
                 statement_signer.declare(declaration)
         return report
 
 
-def _declared(
+def _build_declarations(
     declarations: Callable[[str, str, str], Sequence[Declaration]], reason: str, by: str
 ) -> Sequence[Declaration]:
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentworld.engine.adapter import adapter_arguments
 from agentworld.errors import InputError
-from agentworld.operations.pinning import freeze_manifest, pin_model, with_world
+from agentworld.operations.pinning import pin_model, pinned_manifest, with_world
 from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import OnProgress
@@ -27,7 +27,7 @@ def import_world(
     adapter_arguments(recipe.engine.kind, model)
     sampling = with_generation_defaults(recipe.simulate.sampling, model)
     recipe = with_world(recipe, sampling=sampling)
-    freeze_manifest(ArtifactManifest(files={}), model, recipe)
+    pinned_manifest(ArtifactManifest(files={}), model, recipe)
     _check_loadable(model)
     return pin_model(SimulatorStore(store).import_model(model, on_progress), model, recipe, store)
 

@@ -29,7 +29,7 @@ def pin_model(
     trained_on: Sequence[str] = (),
 ) -> PinnedSimulator:
     """A simulator of a model that was taken in; raises InputError for seeds that do not hold."""
-    manifest = freeze_manifest(artifact, model, recipe, trained_on)
+    manifest = pinned_manifest(artifact, model, recipe, trained_on)
     if manifest.sampling.seed_policy == "seeded":
         _prove_seeds(manifest, model, recipe, store)
     pinned = SimulatorStore(store).keep(manifest)
@@ -37,7 +37,7 @@ def pin_model(
     return pinned
 
 
-def freeze_manifest(
+def pinned_manifest(
     artifact: ArtifactManifest, model: Path, recipe: Recipe, trained_on: Sequence[str] = ()
 ) -> SimulatorManifest:
     """The manifest of a model as a recipe says; raises InputError for what cannot be served."""

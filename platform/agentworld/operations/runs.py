@@ -51,7 +51,7 @@ async def run_backend(simulator: PinnedSimulator, store: Path) -> AsyncIterator[
     client = deployed_service(simulator.digest)
     if client:
         try:
-            yield _AtService(client)
+            yield _ServiceBackend(client)
         finally:
             await client.close()
         return
@@ -66,7 +66,7 @@ async def run_backend(simulator: PinnedSimulator, store: Path) -> AsyncIterator[
             await episode_store.close()
 
 
-class _AtService(NamedTuple):
+class _ServiceBackend(NamedTuple):
     """A service, as its clients reach it."""
 
     client: SimulatorClient

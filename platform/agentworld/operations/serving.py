@@ -34,7 +34,7 @@ def serve_locally(
     engine: EngineRecipe,
     store: Path,
     logs: Path,
-    listening: ListenOptions = LOCAL,
+    listen_options: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """The simulator in this folder, at an address of its own."""
     # Absolute, because other processes read it.
@@ -42,7 +42,7 @@ def serve_locally(
     check_installed(pinned.manifest)
     fetch(pinned.model)
     manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
-    with serve_simulator(manifest, pinned.model, engine, stores, logs, listening) as local:
+    with serve_simulator(manifest, pinned.model, engine, stores, logs, listen_options) as local:
         yield local
 
 

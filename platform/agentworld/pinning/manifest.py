@@ -43,7 +43,7 @@ def pin(
     checkpoint's data, for a recipe that names none.
     """
     _check_seeds(recipe.sampling, engine)
-    pinned = EnginePin(
+    engine_pin = EnginePin(
         kind=engine.kind,
         version=version or engine_version(engine.kind),
         image=image,
@@ -54,15 +54,15 @@ def pin(
         arguments=engine_arguments(engine, context_tokens),
         environment=engine.environment,
     )
-    return _frozen(recipe, pinned, artifact, context_tokens, trained_on)
+    return _build_manifest(recipe, engine_pin, artifact, context_tokens, trained_on)
 
 
 def pin_endpoint(endpoint: Endpoint, recipe: SimulateRecipe) -> SimulatorManifest:
     """Freezes what somebody's endpoint is asked; what it answers with cannot be frozen."""
-    return _frozen(recipe, endpoint, None, recipe.context_tokens or _ENDPOINT_TOKENS, ())
+    return _build_manifest(recipe, endpoint, None, recipe.context_tokens or _ENDPOINT_TOKENS, ())
 
 
-def _frozen(
+def _build_manifest(
     recipe: SimulateRecipe,
     engine: EnginePin | Endpoint,
     artifact: ArtifactManifest | None,
@@ -89,11 +89,11 @@ def _frozen(
         parser=PARSER,
         retry=recipe.retry,
         confidence=recipe.confidence,
-        domains={name: _pinned(name, prompt) for name, prompt in domains.items()},
+        domains={name: _pin_domain(name, prompt) for name, prompt in domains.items()},
     )
 
 
-def _pinned(name: str, system_prompt: str | None) -> DomainPin:
+def _pin_domain(name: str, system_prompt: str | None) -> DomainPin:
     domain = domain_of(name)
     if system_prompt is None:
         system_prompt = system_text(domain.prompt(Start(domain=name)))

@@ -134,13 +134,15 @@ async def _ask(engine: Engine, manifest: SimulatorManifest, question: _Question)
 
 def _difference(questions: Sequence[_Question], rounds: Sequence[_Round]) -> str | None:
     for before, after in pairwise(rounds):
-        for question, answer, other in zip(questions, before.answers, after.answers, strict=False):
-            if answer != other:
+        for question, answer, other_answer in zip(
+            questions, before.answers, after.answers, strict=False
+        ):
+            if answer != other_answer:
                 return (
                     f"asked {before.name}, seed {question.seed} gave {_describe(answer)}, and asked"
-                    f" {after.name} {_describe(other)}"
+                    f" {after.name} {_describe(other_answer)}"
                 )
-    if all(answer.ending != "stop" for answer in rounds[0].answers):
+    if all(first_answer.ending != "stop" for first_answer in rounds[0].answers):
         return "no question was answered to its end, so that nothing could be compared"
     return None
 

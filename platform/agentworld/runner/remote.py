@@ -61,7 +61,7 @@ def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
     signature = inspect.signature(step)
 
     @wraps(step)
-    def called(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Answer:
+    def run_on_store(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Answer:
         bound = signature.bind(*arguments, **options)
         bound.apply_defaults()
         store = bound.arguments["store"]
@@ -74,7 +74,7 @@ def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
         answer = step(*bound.args, **bound.kwargs)
         return _to_remote(copy, answer) if is_bucket(store) else answer
 
-    return called
+    return run_on_store
 
 
 def local_store(store: str) -> Path:

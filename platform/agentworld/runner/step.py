@@ -49,7 +49,7 @@ def run_step(
     `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
     else works on it is left alone.
     """
-    key_fields = _cover(step, recipe, inputs, domains)
+    key_fields = _key_fields_of(step, recipe, inputs, domains)
     key = digest_json(key_fields)
     folder = _folder(store, step, key)
     if not from_environment(Ranks).is_first:
@@ -96,7 +96,7 @@ def folder_of(
     domains: Collection[str] = (),
 ) -> Path:
     """The folder that `run_step` fills, finished or not."""
-    return _folder(store, step, digest_json(_cover(step, recipe, inputs, domains)))
+    return _folder(store, step, digest_json(_key_fields_of(step, recipe, inputs, domains)))
 
 
 def _is_reused(folder: Path, progress: ProgressFile) -> bool:
@@ -127,7 +127,7 @@ class _KeyFields(TypedDict):
     code: Digest
 
 
-def _cover(
+def _key_fields_of(
     step: str, recipe: Sequence[Record], inputs: dict[str, Digest], domains: Collection[str]
 ) -> _KeyFields:
     parts = digest_json([part.model_dump(mode="json") for part in recipe])

@@ -73,7 +73,7 @@ def serve_simulator(
     engine: EngineRecipe,
     stores: Stores,
     log_folder: Path,
-    listening: ListenOptions = LOCAL,
+    listen_options: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
     """A pinned simulator that answers while the block runs.
 
@@ -83,16 +83,16 @@ def serve_simulator(
     only bounds what is asked at once.
     """
     manifest = SimulatorManifest.read(manifest_path)
-    listening.check()
+    listen_options.check()
     with _engine(manifest, model_folder, engine, log_folder / "engine.log") as local_engine:
         port, command = (
-            listening.port or free_port(),
+            listen_options.port or free_port(),
             [sys.executable, "-m", "agentworld.serving.main"],
         )
         environment = {
             **(_addresses(local_engine, model_folder) if local_engine else {}),
             "AGENTWORLD_ENGINE_CONCURRENCY": str(engine.concurrency),
-            "AGENTWORLD_ACCESS": listening.resolved_access,
+            "AGENTWORLD_ACCESS": listen_options.resolved_access,
             "AGENTWORLD_HOST": LOOPBACK,
             "AGENTWORLD_PORT": str(port),
             # The service runs the very code that starts it, installed or not.

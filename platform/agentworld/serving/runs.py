@@ -35,7 +35,7 @@ class Runs:
 
         An alias is resolved here and never again: what is stored names the digest.
         """
-        run = await self._find_open(opening, name, tenant) if name else None
+        run = await self._find_existing(opening, name, tenant) if name else None
         if run:
             return run
         name = name or new_name()  # before it is known which simulator: a canary goes by it
@@ -91,7 +91,7 @@ class Runs:
         finally:  # a log that forked keeps nothing else from being copied
             await asyncio.to_thread(self.statement_signer.copy_missing)
 
-    async def _find_open(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
+    async def _find_existing(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
         """The run that was opened so under this name, whatever its alias means by now."""
         with suppress(NotFound, Conflict):  # what else has this name is not told of
             run = await self.get(name)

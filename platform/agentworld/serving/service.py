@@ -118,13 +118,13 @@ class SimulatorService:
             waited_seconds = time.perf_counter() - arrived_at
             if step := session.find_recorded(episode, request):
                 return StepAnswer(step, None)
-            observation = await self._observe(episode, request.action)
-            step = session.next_step(episode, request.action, observation)
+            step_observation = await self._observe(episode, request.action)
+            step = session.next_step(episode, request.action, step_observation)
             observed_at = time.perf_counter()
             await self._episode_store.record(episode, step)
         now = time.perf_counter()
         engine_seconds = step.usage.engine_seconds or None
-        queued_seconds = waited_seconds + observation.queued_seconds
+        queued_seconds = waited_seconds + step_observation.queued_seconds
         return StepAnswer(
             step, Timings(queued_seconds, engine_seconds, now - observed_at, now - arrived_at)
         )

@@ -10,17 +10,17 @@ from agentworld.records.report import Report
 
 
 def judge(
-    gate: Sequence[Gate], report: Report | None, digests: Set[Digest]
+    gates: Sequence[Gate], report: Report | None, digests: Set[Digest]
 ) -> tuple[GateResult, ...]:
     """Each clause of a gate with what the report found of these subjects."""
     figures = report.figures(digests) if report else {}
     means = {name: estimate.mean for name, estimate in figures.items() if estimate.num}
-    return tuple(clause.judge(means) for clause in gate)
+    return tuple(gate.judge(means) for gate in gates)
 
 
-def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[GateResult]) -> None:
+def check_may_move(move: AliasMove, report: Report | None, results: Sequence[GateResult]) -> None:
     """Raises Conflict naming the first figure that keeps the name where it is."""
-    failed = next((verdict for verdict in verdicts if not verdict.passed), None)
+    failed = next((result for result in results if not result.passed), None)
     if failed is None or move.override:
         return
     if report is None:

@@ -30,13 +30,13 @@ class AliasMoveSigner(NamedTuple):
         """
         digests = {move.simulator} | ({artifact} if artifact else set())
         report = self._report(move, digests)
-        verdicts = judge(move.gate, report, digests)
-        check_may_move(move, report, verdicts)
-        failed = any(not verdict.passed for verdict in verdicts)
+        results = judge(move.gate, report, digests)
+        check_may_move(move, report, results)
+        failed = any(not result.passed for result in results)
         terms = {
             "canary": move.canary,
             "report": move.report,
-            "gate": verdicts,
+            "gate": results,
             "override": move.override if failed or not move.gate else None,
         }
         if dry_run:

@@ -48,9 +48,9 @@ Serve = Callable[[AliasTarget], None]
 def plan(task: Task) -> Plan:
     """Writes what the recipe's alias means, in this store."""
 
-    def set_in_store(naming: AliasTarget) -> None:
-        digest = naming.simulator.digest
-        set_alias(naming.alias, digest, task.store, _BY, naming.conditions, naming.key)
+    def set_in_store(target: AliasTarget) -> None:
+        digest = target.simulator.digest
+        set_alias(target.alias, digest, task.store, _BY, target.conditions, target.key)
 
     return plan_by(set_in_store, {"ledger": ledger_digest()}, task)
 
@@ -83,14 +83,14 @@ def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
 
 
 def _conditions_of(
-    gate: Sequence[Gate], simulator: PinnedSimulator, report: WorldModelReport | None
+    gates: Sequence[Gate], simulator: PinnedSimulator, report: WorldModelReport | None
 ) -> MoveConditions:
     """What a recipe's gate asks of the stage that made the weights, in an alias's words.
 
     The rest of it is about other stages and baselines, and was judged by the step `gate`.
     """
     if report is None:
-        if gate:
+        if gates:
             raise InputError(
                 f"no evaluation of {simulator.digest} is attached, and the recipe has a gate;"
                 " attach the one that the step evaluate made"
@@ -98,9 +98,9 @@ def _conditions_of(
         return MoveConditions()
     own = simulator.digest, simulator.manifest.artifact
     *_, stage = (name for name, artifact in report.artifacts.items() if artifact in own)
-    thresholds = tuple(
-        Gate(metric=threshold.metric.removeprefix(f"{stage}."), least=threshold.least)
-        for threshold in gate
-        if threshold.metric.startswith(f"{stage}.")
+    stage_gates = tuple(
+        Gate(metric=gate.metric.removeprefix(f"{stage}."), least=gate.least)
+        for gate in gates
+        if gate.metric.startswith(f"{stage}.")
     )
-    return MoveConditions(gate=thresholds, report=report.digest)
+    return MoveConditions(gate=stage_gates, report=report.digest)

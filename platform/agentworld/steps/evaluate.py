@@ -15,13 +15,14 @@ from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
+from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld.records.progress import OnProgress, concurrent_parts
 from agentworld.records.report import Estimate, WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import content_of
-from agentworld.steps.stages import STAGES, stage_folders
+from agentworld.steps.stages import stage_folders
 from agentworld.storage.pools import read_dataset, read_pool
 
 _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
@@ -82,7 +83,7 @@ def _differences(worlds: dict[str, ScoredWorld], by: Comparison) -> dict[str, Es
     """What RL gained, and by how much the best of the stages after CPT leads, or CPT alone."""
     stages = [worlds[name] for name in ("sft", "rl") if name in worlds] or [worlds["cpt"]]
     best = max(stages, key=lambda world: world.score.exact_match.mean)
-    baselines = [world for name, world in worlds.items() if name not in STAGES]
+    baselines = [world for name, world in worlds.items() if name not in WORLD_STAGES]
     differences = {"lead": by.smallest_lead(best, baselines)}
     if {"sft", "rl"} <= worlds.keys():
         differences["rl_gain"] = by.gain(worlds["rl"], worlds["sft"])

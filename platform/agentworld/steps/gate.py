@@ -28,16 +28,16 @@ def plan(task: Task) -> Plan:
     return Plan(work)
 
 
-def _decide(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
+def _decide(gates: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
     figures = metrics_of(report)
-    results = tuple(threshold.judge(figures) for threshold in gate)
-    for threshold in results:
-        if threshold.value is None:
-            raise InputError(_unknown(threshold.metric, figures))
+    results = tuple(gate.judge(figures) for gate in gates)
+    for result in results:
+        if result.value is None:
+            raise InputError(_unknown(result.metric, figures))
     failures = [
-        f"{threshold.metric} is {threshold.value:g}, which is under {threshold.least:g}"
-        for threshold in results
-        if not threshold.passed
+        f"{result.metric} is {result.value:g}, which is under {result.least:g}"
+        for result in results
+        if not result.passed
     ]
     return GateVerdict(
         verdict="refused" if failures else "passed",

@@ -23,13 +23,14 @@ def plan(task: Task) -> Plan:
     stages = tuple(map(checkpoint_of, folders.values()))
     evaluation = WorldModelReport.read(task.folders["report"] / REPORT)
     metrics = registered_metrics_of(evaluation)
-    what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics)
+    world_model = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics)
 
     def work(out: Path, _: OnProgress) -> Digest:
         registry = open_registry(task.store)
         register_data(stages, registry, task.store)
-        register(_name_of(what), what, model, registry, task.store, out).write(out / VERSION)
-        return what.artifact
+        name = _name_of(world_model)
+        register(name, world_model, model, registry, task.store, out).write(out / VERSION)
+        return world_model.artifact
 
     return Plan(
         work,

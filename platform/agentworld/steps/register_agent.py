@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agentworld.errors import InputError
 from agentworld.lineage.base import Agent
-from agentworld.operations.attested import attest
+from agentworld.operations.attested import request_edge
 from agentworld.operations.registering import register
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.statements import submit
@@ -44,7 +44,7 @@ def plan(task: Task) -> Plan:
     def work(out: Path, _: OnProgress) -> Digest:
         report = AgentReport.read(validation / REPORT).digest
         registry, checkpoint = open_registry(store), checkpoint_of(agent)
-        edge = attest(name, checkpoint, run, registry, store)
+        edge = request_edge(name, checkpoint, run, registry, store)
         record = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
         version = register(name, record, model_of(agent), registry, store, out)
         practice = Practice.read(agent / PRACTICE)

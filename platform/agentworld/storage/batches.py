@@ -33,8 +33,8 @@ def batches_of(files: Sequence[Path], num_bytes: int = BYTES_PER_BATCH) -> list[
     parts: list[Part] = []
     for file in files:
         with input_errors(file):
-            for part in _parts_of(file, num_bytes):
-                parts.append(part)
+            for next_part in _parts_of(file, num_bytes):
+                parts.append(next_part)
                 if sum(part.end - part.start for part in parts) >= num_bytes:
                     batches.append(tuple(parts))
                     parts = []

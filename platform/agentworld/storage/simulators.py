@@ -141,7 +141,7 @@ class SimulatorStore:
         )
 
     def keep(self, manifest: SimulatorManifest) -> PinnedSimulator:
-        """Makes a simulator of files that were taken in; the same one again mends its files."""
+        """Makes a simulator of files that were imported; the same one again mends its files."""
         folder = self._root / _hex(manifest.digest)
         for name, digest in manifest.files.items():
             self._link(digest, folder / "model" / name)

@@ -239,7 +239,7 @@ def files_of(source: str) -> list[SourceFile]:
                 details = filesystem.find(path, detail=True)
                 sizes = {name: details[name].get("size") for name in sorted(details)}
             paths = [*sizes]
-            addresses = [filesystem.unstrip_protocol(path) for path in paths]
+            addresses = [filesystem.unstrip_protocol(full_path) for full_path in paths]
     except OSError as error:
         problem = redact(f"cannot read {source}: {error}; check the address")
         raise InputError(problem) from error

@@ -9,7 +9,7 @@ from agentworld.engine.programs import is_installed, program
 from agentworld.errors import InputError
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.installed import container_engine_version
-from agentworld.operations.pinning import freeze_manifest, pin_model
+from agentworld.operations.pinning import pin_model, pinned_manifest
 from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import EnginePin
@@ -47,7 +47,7 @@ def test_nobody_installs_somebodys_endpoint():
 
 @pytest.mark.usefixtures("elsewhere")
 def test_one_that_is_in_its_image_is_pinned_by_what_the_environment_says_of_it(tmp_path):
-    pin = freeze_manifest(ArtifactManifest(files={}), tmp_path, chosen()).engine
+    pin = pinned_manifest(ArtifactManifest(files={}), tmp_path, chosen()).engine
     assert isinstance(pin, EnginePin)
     assert (pin.image, pin.version, pin.lock) == (IMAGE, VERSION, None)
     assert pin.arguments == ("--dtype", "float32", "--max-model-len", "512")
@@ -57,7 +57,7 @@ def test_one_that_is_in_its_image_is_pinned_by_what_the_environment_says_of_it(t
 def test_a_version_that_nobody_says_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.delenv("AGENTWORLD_ENGINE_VERSION")
     with pytest.raises(InputError, match="vllm is not installed here; set AGENTWORLD_ENGINE_VER"):
-        freeze_manifest(ArtifactManifest(files={}), tmp_path, chosen())
+        pinned_manifest(ArtifactManifest(files={}), tmp_path, chosen())
 
 
 @pytest.mark.usefixtures("elsewhere")

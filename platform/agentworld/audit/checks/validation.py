@@ -58,7 +58,7 @@ def validation_of_weights(
     report = read_report(step) if step else None
     signed = [
         validation.report
-        for validation in _signed(sources, artifact)
+        for validation in _read_signed(sources, artifact)
         if (registered_report or simulator)
         in (validation.report.digest, validation.report.simulator)
     ]
@@ -87,7 +87,7 @@ def validation_problems(sources: Sources, artifact: Digest | None = None) -> Ite
     those that were signed of an agent.
     """
     signed: dict[str, list[Validation]] = {}
-    for validation in _signed(sources, artifact):
+    for validation in _read_signed(sources, artifact):
         signed.setdefault(validation.step, []).append(validation)
     receipts = sorted((sources.store / "steps" / _STEP).glob(f"*/{RECEIPT}"))
     for step in signed if artifact else [receipt.parent.name for receipt in receipts]:
@@ -127,7 +127,7 @@ def _reading() -> Iterator[None]:
         raise EvidenceError(f"a live validation cannot be read ({error}); restore it") from error
 
 
-def _signed(sources: Sources, artifact: Digest | None = None) -> list[Validation]:
+def _read_signed(sources: Sources, artifact: Digest | None = None) -> list[Validation]:
     if sources.evidence is None:
         return []
     statements = validations(sources.ledger.attestations, sources.evidence, artifact)

@@ -36,7 +36,7 @@ def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVer
     tell; NotFound for one of `refs` that is not gone; InputError where no key of the steps is
     known, and where the registry has none of all: it may be another one.
     """
-    signed = _signed(sources)
+    signed = _read_signed(sources)
     registered_refs = _registered_refs(signed, sources.registry)
     if signed and not registered_refs and not refs:
         raise InputError(
@@ -77,7 +77,7 @@ def _lost(
     }
 
 
-def _signed(sources: Sources) -> Sequence[RegisteredVersion]:
+def _read_signed(sources: Sources) -> Sequence[RegisteredVersion]:
     attestations, evidence = sources.ledger.attestations, sources.evidence
     if evidence is None or not evidence.step_keys:
         raise InputError(

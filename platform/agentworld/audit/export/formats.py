@@ -42,23 +42,23 @@ def lines_of(form: Form, sources: Sources) -> Iterator[str]:
 
 def _table(sources: Sources) -> Iterator[str]:
     yield _row(_COLUMNS)
-    for edge in trained_agents(sources):
-        yield _row(_cells(edge))
+    for row in trained_agents(sources):
+        yield _row(_cells(row))
 
 
-def _cells(edge: TrainedAgentRow) -> tuple[object, ...]:
-    run = edge.served
+def _cells(row: TrainedAgentRow) -> tuple[object, ...]:
+    run = row.served
     return (
-        edge.version.name,
-        edge.version.version,
-        edge.artifact,
-        edge.run,
+        row.version.name,
+        row.version.version,
+        row.artifact,
+        row.run,
         run.simulator if run else "",
-        edge.world_model or "",
-        edge.data or "",
+        row.world_model or "",
+        row.data or "",
         run.num_episodes if run else "",
         run.num_steps if run else "",
-        edge.edge.grade if edge.edge else "",
+        row.edge.grade if row.edge else "",
     )
 
 

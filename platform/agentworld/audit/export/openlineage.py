@@ -70,16 +70,16 @@ def events(sources: Sources) -> Iterator[str]:
 
 
 def _works(sources: Sources) -> Iterator[_Work]:
-    for version in sources.versions(kind="world-model"):
-        for checkpoint in sources.registry.world_model(version.ref).stages:
-            yield _of_stage(checkpoint, version)
+    for world_model in sources.versions(kind="world-model"):
+        for checkpoint in sources.registry.world_model(world_model.ref).stages:
+            yield _of_stage(checkpoint, world_model)
     agents = list(trained_agents(sources))
     versions = {version.ref: version for version in sources.versions()}
-    for edge in agents:
-        yield from _of_simulator(edge, versions)
-    for edge in agents:
-        checkpoint = sources.registry.agent(edge.version).checkpoint
-        yield _of_agent(edge, checkpoint, versions[edge.version])
+    for row in agents:
+        yield from _of_simulator(row, versions)
+    for row in agents:
+        checkpoint = sources.registry.agent(row.version).checkpoint
+        yield _of_agent(row, checkpoint, versions[row.version])
 
 
 def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
@@ -91,25 +91,25 @@ def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
     )
 
 
-def _of_simulator(edge: TrainedAgentRow, versions: Mapping[VersionRef, Version]) -> Iterator[_Work]:
+def _of_simulator(row: TrainedAgentRow, versions: Mapping[VersionRef, Version]) -> Iterator[_Work]:
     """How a world model became the simulator that a run was served by."""
-    if edge.served and edge.world_model and edge.world_model_artifact:
-        at = versions[edge.world_model].at.isoformat()
-        model = _Asset(edge.world_model_artifact, _MODEL)
-        yield _Work("simulate", at, _Asset(edge.served.simulator, _SIMULATOR), (model,), {})
+    if row.served and row.world_model and row.world_model_artifact:
+        at = versions[row.world_model].at.isoformat()
+        model = _Asset(row.world_model_artifact, _MODEL)
+        yield _Work("simulate", at, _Asset(row.served.simulator, _SIMULATOR), (model,), {})
 
 
-def _of_agent(edge: TrainedAgentRow, checkpoint: Checkpoint, version: Version) -> _Work:
-    run = edge.served
+def _of_agent(row: TrainedAgentRow, checkpoint: Checkpoint, version: Version) -> _Work:
+    run = row.served
     parents = tuple(_Asset(parent, _MODEL) for parent in checkpoint.parents)
     simulator = (_Asset(run.simulator, _SIMULATOR),) if run else ()
-    tags = {"agent": str(edge.version), "run": edge.run}
-    if edge.edge:
-        tags["grade"] = edge.edge.grade
+    tags = {"agent": str(row.version), "run": row.run}
+    if row.edge:
+        tags["grade"] = row.edge.grade
     if run:
         tags |= {"episodes": str(run.num_episodes), "steps": str(run.num_steps)}
     at = version.at.isoformat()
-    return _Work(checkpoint.stage, at, _Asset(edge.artifact, _MODEL), (*parents, *simulator), tags)
+    return _Work(checkpoint.stage, at, _Asset(row.artifact, _MODEL), (*parents, *simulator), tags)
 
 
 def _event(work: _Work, run: str, state: RunState) -> RunEvent:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from agentworld.audit.questions.simulator import TrainedAgent, agents_of
+from agentworld.audit.questions.simulator import AgentOrigin, agents_of
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, Version
@@ -28,7 +28,7 @@ class ServedReader(Record):
 
     simulator: Digest
     world_model: str
-    agents: tuple[TrainedAgent, ...]
+    agents: tuple[AgentOrigin, ...]
 
 
 class DataSetAudit(Record):

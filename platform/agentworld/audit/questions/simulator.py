@@ -16,7 +16,7 @@ from agentworld.records.edge import Edge
 from agentworld.records.run import AgentRun
 
 
-class TrainedAgent(Record):
+class AgentOrigin(Record):
     """A registered agent and the run that made it."""
 
     agent: str
@@ -32,7 +32,7 @@ class SimulatorAudit(Record):
     simulator: Digest
     world_model: str | None
     world_model_artifact: Digest | None
-    agents: tuple[TrainedAgent, ...]
+    agents: tuple[AgentOrigin, ...]
     other_runs: tuple[AgentRun, ...]
     """Runs that it served and that made no registered agent: evaluations, and what was cut off."""
     unregistered: tuple[Edge, ...] = ()
@@ -72,23 +72,23 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     )
 
 
-def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent, ...]:
+def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[AgentOrigin, ...]:
     """The registered agents that these runs made, whatever simulator their trainers name."""
     by_run: dict[str, list[RegisteredAgent]] = {}
     for simulator in sorted({run.simulator for run in runs}):
         for agent in sources.agents_in(simulator):
             by_run.setdefault(agent.run, []).append(agent)
     return tuple(
-        _to_trained_agent(agent, run, sources)
+        _to_origin(agent, run, sources)
         for run in runs
         for agent in by_run.get(run.id) or _load_agents(run, sources)
     )
 
 
-def _to_trained_agent(agent: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
+def _to_origin(agent: RegisteredAgent, run: AgentRun, sources: Sources) -> AgentOrigin:
     edge = edge_to(agent.ref.name, agent, sources, None if sources.at else run)
     signed_run = as_signed(run, edge)
-    return TrainedAgent(agent=str(agent.ref), artifact=agent.artifact, run=signed_run, edge=edge)
+    return AgentOrigin(agent=str(agent.ref), artifact=agent.artifact, run=signed_run, edge=edge)
 
 
 def _load_agents(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
@@ -97,7 +97,7 @@ def _load_agents(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
 
 
 def _find_unregistered(
-    simulator: Digest, agents: tuple[TrainedAgent, ...], sources: Sources
+    simulator: Digest, agents: tuple[AgentOrigin, ...], sources: Sources
 ) -> Iterator[Edge]:
     if sources.evidence is None:
         return

@@ -160,10 +160,10 @@ def observation(manifest: SimulatorManifest, completion: Completion) -> str:
     return text
 
 
-def next_step(episode: OpenEpisode, action: str, observed: StepObservation) -> EpisodeStep:
+def next_step(episode: OpenEpisode, action: str, step_observation: StepObservation) -> EpisodeStep:
     """The step to store: what was shown, and what it means for the task."""
     number = len(episode.steps) + 1
-    text, confidence, usage, _ = observed
+    text, confidence, usage, _ = step_observation
     opening = episode.opening
     result = outcome(episode.domain, opening.task, opening.limit, number, action, text)
     digests = text_digest(action), text_digest(text)

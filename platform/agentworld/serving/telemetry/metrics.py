@@ -85,11 +85,11 @@ class Metrics:
             counts = self._counts[simulator] = Counts()
         return counts
 
-    def refused(self, kind: Refusal) -> None:
+    def count_refusal(self, kind: Refusal) -> None:
         """A request was answered with what its sender has to mend or to wait for."""
         self._refusals[kind] += 1
 
-    def failed(self, kind: Fault) -> None:
+    def count_fault(self, kind: Fault) -> None:
         """A request was answered with a failure that its sender has no part in."""
         self._faults[kind] += 1
 

@@ -60,9 +60,9 @@ def busy(metrics: Metrics) -> None:
     for reason in ("done", "limit", "closed", "expired"):
         counts.end(reason)
     for kind in get_args(Refusal):
-        metrics.refused(kind)
+        metrics.count_refusal(kind)
     for kind in get_args(Fault):
-        metrics.failed(kind)
+        metrics.count_fault(kind)
 
 
 def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
@@ -155,8 +155,8 @@ def test_without_the_ledger_the_rest_is_told():
 
 def test_a_refusal_and_a_fault_are_counted_apart_by_whoever_tells_them():
     metrics = new()
-    metrics.refused("capacity")
-    metrics.failed("store")
+    metrics.count_refusal("capacity")
+    metrics.count_fault("store")
     for kind in ("capacity", "store", "internal"):
         metrics.count_problem(kind)
     told = samples(metrics)
