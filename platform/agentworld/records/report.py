@@ -151,8 +151,11 @@ class AgentScore(Record):
     @property
     def gap_verdict(self) -> str:
         """What the sign of the gap means, in words."""
-        words = "the simulator flatters" if self.gap.mean > 0 else "the simulator is harder"
-        return words if self.gap.excludes_zero else "no difference seen"
+        if not self.gap.excludes_zero:
+            return "no difference seen"
+        if self.gap.mean > 0:
+            return "simulated success is higher than live success"
+        return "the simulator is harder"
 
 
 class AgentReport(Record):
