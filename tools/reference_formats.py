@@ -25,8 +25,8 @@ def formats() -> str:
     text = page(
         "Forms of logs",
         "After this page you can choose the options with which an import reads your logs."
-        " `agentworld data import SOURCE` recognises the form of a log. `--format FORM` names it, and `--set"
-        " OPTION=VALUE` sets an option; in a recipe these are `collect.format` and"
+        " `agentworld data import SOURCE` recognises the form of a log. `--format FORM` names it,"
+        " and `--set OPTION=VALUE` sets an option; in a recipe these are `collect.format` and"
         " `collect.options`. A path such as `state.steps.0` leads through keys and list positions."
         " [From your logs to a simulator](../guides/from-logs.md) imports the first log.",
     )
