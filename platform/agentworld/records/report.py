@@ -151,11 +151,8 @@ class AgentScore(Record):
     @property
     def gap_verdict(self) -> str:
         """What the sign of the gap means, in words."""
-        if not self.gap.excludes_zero:
-            return "no difference seen"
-        if self.gap.mean > 0:
-            return "simulated success is higher than live success"
-        return "the simulator is harder"
+        words = "the simulator is harder", "simulated success is higher than live success"
+        return words[self.gap.mean > 0] if self.gap.excludes_zero else "no difference seen"
 
 
 class AgentReport(Record):
