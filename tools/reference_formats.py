@@ -11,17 +11,26 @@ from agentworld.data.importers.base import module_of, own_forms
 from agentworld.records.fields import FieldDescription, describe_fields
 
 _COMMON = "Options of every form"
+_EXAMPLE = """\
+```sh
+agentworld data import logs.jsonl --format messages --set task=meta.case --explain 1
+```
+
+The command imports nothing. It shows what an import with these options makes of the first record.
+"""
 
 
 def formats() -> str:
     """A section for each form that is shipped; the options that all have stand once."""
     text = page(
         "Forms of logs",
-        "`agentworld data import SOURCE` recognises the form of a log. `--format FORM` names it,"
+        "After this page you can choose the options with which an import reads your logs."
+        " `agentworld data import SOURCE` recognises the form of a log. `--format FORM` names it,"
         " and `--set OPTION=VALUE` sets an option; in a recipe these are `collect.format` and"
         " `collect.options`. A path such as `state.steps.0` leads through keys and list positions."
         " [From your logs to a simulator](../guides/from-logs.md) imports the first log.",
     )
+    text += f"\n{_EXAMPLE}"
     text += f"\n## {_COMMON}\n\n{_table(describe_fields(ImportOptions))}"
     return text + "".join(map(_form, own_forms()))
 

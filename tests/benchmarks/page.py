@@ -17,6 +17,8 @@ from benchmarks.targets import TARGETS, Measured, figures_of, value_at, was_meas
 
 _BLOCK = re.compile(r"(<!-- figures (\w+):.*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 _ALL = "all"
+_BY_HAND = re.compile(r"^Missed: (.+)\.$", re.MULTILINE)
+_DIRTY = "-dirty"
 
 
 class Grid(NamedTuple):
@@ -115,7 +117,10 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
 
 
 def page(text: str, measured: Mapping[str, Measured]) -> str:
-    """The page with the tables of what was measured, by the name of the benchmark."""
+    """The page with the tables of what was measured, by the name of the benchmark.
+
+    What an earlier run missed is in its text, on a line that begins with `Missed:`.
+    """
 
     def block(match: re.Match[str]) -> str:
         begin, name, before, end = match.groups()
@@ -128,7 +133,7 @@ def page(text: str, measured: Mapping[str, Measured]) -> str:
 
 def _summary(text: str, measured: Mapping[str, Measured]) -> str:
     rows = [("benchmark", "command", "machine", "missed")]
-    for _, name, _, _ in _BLOCK.findall(text):
+    for _, name, before, _ in _BLOCK.findall(text):
         if name == _ALL:
             continue
         link = f"[{name}](#{name})"
@@ -136,14 +141,16 @@ def _summary(text: str, measured: Mapping[str, Measured]) -> str:
             figures = measured[name]
             rows.append((link, f"`{figures['command']}`", _machine(figures), _missed(figures)))
         else:
-            rows.append((link, f"`make bench-{name}`", "see there", "not measured since"))
+            by_hand = _BY_HAND.search(before)
+            missed = f"an earlier run: {by_hand[1]}" if by_hand else "not measured since"
+            rows.append((link, f"`make bench-{name}`", "see there", missed))
     return _table(rows)
 
 
 def _tables(name: str, measured: Measured) -> str:
     load = measured["machine"]["load_average"]
     text = (
-        f"Measured by `{measured['command']}` at commit `{measured['commit'][:12]}` on"
+        f"Measured by `{measured['command']}` at commit {_commit(measured)} on"
         f" {_machine(measured)}, with a load of {load:.1f} at the start. Missed:"
         f" {_missed(measured)}.\n\n{_table(_figures(name, measured))}"
     )
@@ -152,9 +159,10 @@ def _tables(name: str, measured: Measured) -> str:
 
 
 def _figures(name: str, measured: Measured) -> list[tuple[str, ...]]:
-    rows = [("figure", "value", "must", "goal", "what it is")]
+    rows: list[tuple[str, ...]] = [("figure", "value", "must", "goal", "what it is")]
     if name not in TARGETS:
-        return rows + [_figure(figure, figure.text, "") for figure in figures_of(name, measured)]
+        rows += [_figure(figure, figure.text, "") for figure in figures_of(name, measured)]
+        return [row[:-1] for row in rows]  # none of them has a meaning
     for target in TARGETS[name]:
         label = f"`{target.name}`"
         if was_measured(measured, target.name):
@@ -210,6 +218,12 @@ def _text(value: float) -> str:
 def _machine(measured: Measured) -> str:
     machine = measured["machine"]
     return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']:.0f} GiB"
+
+
+def _commit(measured: Measured) -> str:
+    commit = measured["commit"]
+    suffix = " with uncommitted changes" if commit.endswith(_DIRTY) else ""
+    return f"`{commit.removesuffix(_DIRTY)[:12]}`{suffix}"
 
 
 def _missed(measured: Measured) -> str:

@@ -89,8 +89,8 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         Target("verify_of_weights_load", "verification over vLLM's reading of the weights alone"),
     ),
     "pipelines": (
-        _most("overhead_p50_seconds", 2, "of a step over the bare function"),
-        Target("overhead_p99_seconds", "the first start of a step with torch"),
+        _most("overhead_p50_seconds", 2, "the overhead of a step, median"),
+        Target("overhead_p99_seconds", "the same, p99: the first start of a step with torch"),
         Target("plain_process_p50_seconds", "a process that only imports the step"),
         Target("all_reused_seconds", "the whole job with nothing changed"),
         Target("first_run_seconds", "the whole job from nothing"),

@@ -38,7 +38,7 @@ def test_a_table_has_value_bound_and_meaning_and_names_what_was_missed():
         " a load of 0.1 at the start. Missed: `overhead_p50_seconds`."
     ) in lines
     row = "| `overhead_p50_seconds` | 2.5 (2.25 to 2.75) | at most 2: **missed** |  |"
-    assert f"{row} of a step over the bare function |" in lines
+    assert f"{row} the overhead of a step, median |" in lines
     row = "| `bytes_copied_between_steps` | 0 | at most 0 |  |"
     assert f"{row} steps pass on folders by name |" in lines
     assert "by hand" not in lines
@@ -52,6 +52,19 @@ def test_a_benchmark_without_a_json_keeps_its_table_and_is_named_so():
     )
     row = "| [pipelines](#pipelines) | `make bench-pipelines` | EPYC, 2 cores, 24 GiB |"
     assert f"{row} `overhead_p50_seconds` |" in written
+
+
+def test_an_earlier_run_tells_in_its_text_what_it_missed():
+    text = TEXT.replace("by hand too", "Missed: `memory_mib` 310 (at most 300).")
+    row = "| [operator](#operator) | `make bench-operator` | see there |"
+    assert f"{row} an earlier run: `memory_mib` 310 (at most 300) |" in page(text, {})
+
+
+def test_a_commit_with_uncommitted_changes_is_shown_as_one():
+    run = {**RUN, "commit": f"{RUN['commit']}-dirty"}
+    assert "at commit `6b092d773053` with uncommitted changes on EPYC" in page(
+        TEXT, {"pipelines": run}
+    )
 
 
 def test_a_page_that_was_written_is_written_again_alike():

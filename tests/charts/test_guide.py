@@ -8,16 +8,22 @@ import yaml
 
 import make.chart
 from agentworld_operator.resources.kinds import KINDS
+from agentworld_pipelines.placement import Placement
 from make.chart import ROOT
 
 TEXT = (ROOT / "docs/guides/kubernetes.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.M | re.S)
 YAMLS = [yaml.safe_load(text) for language, text in BLOCKS if language == "yaml"]
 OBJECTS = [each for each in YAMLS if "apiVersion" in each]
+OF_SIMULATORS = re.findall(
+    r"^```yaml\n(.*?)^```", (ROOT / "docs/guides/simulators.md").read_text(), re.M | re.S
+)
 COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("manifest", OBJECTS, ids=lambda each: each["kind"])
+@pytest.mark.parametrize(
+    "manifest", [*OBJECTS, *map(yaml.safe_load, OF_SIMULATORS)], ids=lambda each: each["kind"]
+)
 def test_an_object_of_the_guide_is_one_that_the_operator_reads(manifest):
     [kind] = [kind for kind in KINDS if kind.kind == manifest["kind"]]
     spec = kind.spec.model_validate(manifest["spec"])
@@ -33,6 +39,8 @@ def test_the_name_of_the_guide_means_its_simulator():
 @pytest.mark.parametrize("values", [each for each in YAMLS if "apiVersion" not in each])
 def test_values_of_the_guide_are_values_of_the_chart(values):
     assert make.chart.objects(values)
+    if placement := values.get("pipelines", {}).get("placement"):
+        assert Placement.model_validate({"image": "train", **placement}).deploy
 
 
 def test_a_value_that_the_guide_names_is_there():

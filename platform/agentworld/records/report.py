@@ -151,8 +151,8 @@ class AgentScore(Record):
     @property
     def gap_verdict(self) -> str:
         """What the sign of the gap means, in words."""
-        words = "the simulator flatters" if self.gap.mean > 0 else "the simulator is harder"
-        return words if self.gap.excludes_zero else "no difference seen"
+        words = "the simulator is harder", "simulated success is higher than live success"
+        return words[self.gap.mean > 0] if self.gap.excludes_zero else "no difference seen"
 
 
 class AgentReport(Record):

@@ -65,7 +65,7 @@ def test_a_report_in_which_files_and_transcripts_agree_has_the_digest_that_it_ha
 @pytest.mark.parametrize(
     ("simulated", "words"),
     [
-        (0.9, "the simulator flatters"),
+        (0.9, "simulated success is higher than live success"),
         (0.1, "the simulator is harder"),
         (0.5, "no difference seen"),
         (0.55, "no difference seen"),

@@ -19,13 +19,13 @@ class AlignmentOptions(ObservationOptions):
     """Which observation answers an action."""
 
     alignment: Literal["same row", "next row", "next state"]
-    """`same row`: that of the action's own step. `next row`: that of the next step, for a step
-    holds what the agent sees before it acts. `next state`: that of the next step too, but the last
-    step is a state without an action, so that every action has an answer. Two lists have equal
-    lengths, but for `next state`, where there is one observation more.
+    """Which step has the observation of an action. `same row`: the action's own step. `next row`:
+    the next step, because a step holds what the agent sees before it acts. `next state`: as
+    `next row`, but the last step is a state without an action, so every action has an observation.
+    Two lists must have equal lengths; for `next state` the observations have one more.
     """
     end: JsonValue = None
-    """What stands in place of an action at the end of an episode, such as `[-1, "null"]`."""
+    """The value of `action` that marks the end of an episode, such as `[-1, "null"]`."""
 
 
 class Step(NamedTuple):

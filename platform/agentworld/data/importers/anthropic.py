@@ -1,8 +1,8 @@
 """Messages of Anthropic's API, whose content is a text or a list of blocks.
 
-A block `tool_use` is an action, and a block `tool_result`, which stands in a message of the user,
-its observation. Tools that the API itself runs, such as its web search, have no result that a log
-can hold, and are left out.
+A block `tool_use` is an action. A block `tool_result`, in a message of the user, is its
+observation. The import drops tools that the API itself runs, such as its web search, because logs
+do not hold their results.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Recordings of asciinema (asciicast 2 and 3) whose input an agent typed.
 
-Most of them show a person's terminal, and hold no input at all: nobody can tell then what was an
-action. So they are read only where they hold input, and where it is said that an agent typed it.
+Most recordings hold no input, so actions are unknown. The import reads a recording only if it has
+input and you set `typed_by: agent`.
 """
 
 import json
@@ -29,7 +29,7 @@ class AsciinemaOptions(ImportOptions):
     """Who typed."""
 
     typed_by: Literal["", "agent"] = ""
-    """`agent`: the input is the agent's. Without it nothing is read."""
+    """`agent`: an agent typed the input. Without it the import reads nothing."""
 
 
 class _Header(BaseModel):

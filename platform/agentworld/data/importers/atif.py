@@ -1,6 +1,6 @@
 """Trajectories in ATIF, as Harbor's agents write them: a document, or rows of a file.
 
-What goes on in another file is one episode with what it goes on with.
+A trajectory that continues in another file is one episode.
 """
 
 import re
@@ -29,11 +29,11 @@ class AtifOptions(ImportOptions):
     """Where a trajectory has what."""
 
     task: str = ""
-    """The path of what several trials of one task share; by default Harbor's name of the task,
-    or `extra.task_id`.
+    """Path of the task's id; all trials of a task have the same. Default: Harbor's name of the
+    task, else `extra.task_id`, `extra.task_name` or `extra.instance_id`.
     """
     start: Literal["nothing", "user"] = "nothing"
-    """What an episode begins with: nothing, or the first message of the user."""
+    """The start of an episode: nothing, or the first message of the user."""
 
 
 class Atif:

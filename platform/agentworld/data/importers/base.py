@@ -40,9 +40,9 @@ class ImportOptions(Record):
     """What every form can be told of its records."""
 
     source: str = ""
-    """The agent that made them, where a record does not name it."""
+    """Name of the agent. Default: the one in a record."""
     licence: str = ""
-    """Under which they may be used."""
+    """Licence of the logs."""
 
 
 class Importer(Protocol):

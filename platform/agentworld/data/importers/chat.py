@@ -1,6 +1,6 @@
-"""Chats in which what the world shows is a message of the user: ReAct, ShareGPT, Terminus.
+"""Chats in which the observation is a message of the user: ReAct, ShareGPT, Terminus.
 
-Which part of a message is the world's, and which is the harness's, no record says: options say it.
+Records do not mark which part of a message comes from the environment; set the options.
 """
 
 import re
@@ -36,21 +36,23 @@ class ChatOptions(ReplyOptions):
     """Where a record has what, and which words are the world's."""
 
     messages: str = ""
-    """The path of the list of messages, such as `state.history`."""
+    """Path of the list of messages, such as `state.history`."""
     role: str = ""
-    """The name of a message's field for who wrote it; `role` or `from`, where none is given."""
+    """Field of a message that names its author. Default: `role`, else `from`."""
     text: str = ""
-    """The name of its field for what; `content` or `value`, where none is given."""
+    """Field of a message that has its text. Default: `content`, else `value`."""
     task: str = ""
-    """The path of what several trials of one task share."""
+    """Path of the task's id; all trials of a task have the same. Default: `task_id`, else
+    `instance_id`, `task.task_id` or `task`.
+    """
     starts_after: str = ""
-    """A text: what follows its last occurrence in the first message of the user that has it is what
-    the episode begins with. All before it, such as a worked example, is left out. Without it an
-    episode begins with all that the user writes before the first reply.
+    """A text in a message of the user, such as the line after a worked example. The start of the
+    episode is what follows its last occurrence in the first message that has it. Empty: the start
+    is everything that the user writes before the first reply.
     """
     prefix: str = ""
-    """What an observation begins with, such as `Observation:` and a line feed; what follows it is
-    the observation. A message of the user without it is none.
+    """Text before an observation, such as `Observation:` and a line feed. The import removes it. A
+    message of the user without it is not an observation.
     """
 
 

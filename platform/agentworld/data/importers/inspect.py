@@ -44,11 +44,11 @@ class InspectOptions(ImportOptions):
     """What counts of a sample."""
 
     calls: Literal["messages", "events"] = "messages"
-    """Where its calls and results are read: in its messages, or in its tool events, which have
-    those of sub-agents too.
+    """Where the import reads calls and results: the messages of a sample, or its tool events, which
+    have those of sub-agents too.
     """
     start: Literal["nothing", "user"] = "nothing"
-    """What an episode begins with: nothing, or the first message of the user."""
+    """The start of an episode: nothing, or the first message of the user."""
 
 
 class Inspect:

@@ -1,7 +1,7 @@
-"""What a store of this project recorded: live episodes of its validations, and runs of simulators.
+"""Live episodes of the validations in a store of this project.
 
-What a simulator showed is a model's own word. A world model that learns from it learns from itself,
-so that none of it is imported, however it comes here: from a ledger, or from an exported run.
+Answers of simulators are never imported, because a model that learns from them learns its own
+errors. The import lists the runs of simulators in a ledger, and exported runs, as bad records.
 """
 
 from collections.abc import Iterator, Mapping

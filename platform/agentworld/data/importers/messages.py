@@ -1,7 +1,7 @@
 """Chat messages with tool calls, as OpenAI's API has them.
 
-A call is an action, and its result an observation. What an agent writes beside its calls, and what
-a person writes to it, is no part of the world that answers the calls, and is left out.
+A call is an action, and its result is the observation. The import drops messages of the user, the
+system and the agent, because the environment is only what answers the calls.
 """
 
 import json
@@ -31,11 +31,13 @@ class MessagesOptions(ObservationOptions):
     """Where a record has what, if it is not where most records have it."""
 
     messages: str = ""
-    """The path of the list of messages, such as `state.history`."""
+    """Path of the list of messages, such as `state.history`."""
     task: str = ""
-    """The path of what several trials of one task share."""
+    """Path of the task's id; all trials of a task have the same. Default: `task_id`, else
+    `instance_id`.
+    """
     start: Literal["nothing", "user"] = "nothing"
-    """What an episode begins with: nothing, or the first message of the user."""
+    """The start of an episode: nothing, or the first message of the user."""
 
 
 class Function(BaseModel):

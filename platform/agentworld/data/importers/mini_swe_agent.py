@@ -1,8 +1,8 @@
 """Trajectories of mini-swe-agent (`.traj.json`): chat messages of a shell.
 
-In format 1 the command is a block of code in the agent's text and the observation a message of the
-user; in format 1.1 and later a message lists its commands, and they may be calls of a tool. What
-the harness says of a message without one command is no observation, nor is what was submitted.
+In format 1 the command is a block of code in the agent's text, and the observation is a message of
+the user. In format 1.1 and later a message lists its commands, also as calls of a tool. The import
+drops the harness's answer to a message without exactly one command, and the submission.
 """
 
 import re
@@ -46,10 +46,10 @@ class MiniSweAgentOptions(ImportOptions):
     """Where a record has what, if it is not where most records have it."""
 
     messages: str = ""
-    """The path of the list of messages; by default `messages`."""
+    """Path of the list of messages. Default: `messages`."""
     task: str = ""
-    """The path of what several trials of one task share; by default `instance_id`, or the name of a
-    `.traj.json` file."""
+    """Path of the task's id; all trials of a task have the same. Default: `instance_id`, else
+    `info.instance_id` or the name of a `.traj.json` file."""
 
 
 class _Command(BaseModel):

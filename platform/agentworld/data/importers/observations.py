@@ -38,15 +38,15 @@ class ObservationOptions(ImportOptions):
     """What a harness made of observations."""
 
     unwrap: Literal["", "textcontent"] = ""
-    """`textcontent`: an observation is the repr of a Python list of MCP's `TextContent` objects, or
-    of the result that has it; its text is what they hold, joined by line feeds. What is no whole
-    repr of texts alone, such as one that is cut, stays as it is. Empty: nothing is unwrapped.
+    """`textcontent` unwraps the repr of a Python list of MCP's `TextContent` objects, or of a
+    result with such a list: the observation becomes their texts, joined by line feeds. Any other
+    observation, for example a truncated one, stays unchanged. Empty turns this off.
     """
     cut_at: int = Field(default=0, ge=0)
-    """An observation of exactly so many characters, as the log has it, is cut; 0: none is."""
+    """Observations of exactly this many characters count as truncated. 0 turns this off."""
     harness_lines: tuple[Annotated[str, AfterValidator(_is_pattern)], ...] = ()
     """Regular expressions of whole lines that the harness adds at the end of an observation, such
-    as `You have .* steps left`. They stay in it, as a span.
+    as `You have .* steps left`. The import keeps these lines and marks them as the harness's.
     """
 
 

@@ -41,10 +41,11 @@ class OpenHandsOptions(ImportOptions):
     """Where a record has what, if it is not where most records have it."""
 
     events: str = ""
-    """The path of the list of events, such as `result.history`; by default `history`,
-    `trajectory` or `events`."""
+    """Path of the list of events, such as `result.history`. Default: `history`, else `trajectory`
+    or `events`."""
     task: str = ""
-    """The path of what several trials of one task share; by default `instance_id`."""
+    """Path of the task's id; all trials of a task have the same. Default: `instance_id`, else
+    `instance.instance_id`, `task_id`, or owner, repository and number under `issue`."""
 
 
 _BY_PLACE = TypeAdapter(dict[str, OpenHandsEvent])

@@ -18,20 +18,19 @@ class ReplyOptions(ObservationOptions):
     """Where an action stands in a reply of the agent; without any of these it is all of it."""
 
     action_after: str = ""
-    """The mark after which an action stands, such as `<execute>` or `Action:`."""
+    """The mark before an action, such as `<execute>` or `Action:`."""
     action_before: str = ""
-    """The mark before which it ends, such as `</execute>`: each part of a reply between two marks
-    belongs to the action, and a line feed stands between them. Without it an action goes from the
-    first mark `action_after` to the end of the reply.
+    """The mark after an action, such as `</execute>`. If a reply has several such parts, the action
+    is all of them, joined by line feeds. Without it the action goes from the first mark
+    `action_after` to the end of the reply.
     """
     action_json: str = ""
-    """The path of an action in the JSON object that a reply holds, such as Terminus's
-    `commands.*.keystrokes`. A text is the action as it is, and another value as JSON; `*` makes a
-    list of all.
+    """Path of the action in a reply's JSON object, such as Terminus's `commands.*.keystrokes`. The
+    import takes a text unchanged and any other value as JSON; `*` makes a list of all values.
     """
     no_action: str = ""
-    """A mark of replies that hold no action, such as `<solution>`: what comes back for them is a
-    judgement.
+    """A mark of replies without an action, such as `<solution>`. The answer to such a reply is a
+    judgement, not an observation.
     """
 
 

@@ -1,7 +1,6 @@
 """Steps with an action and an observation: the rows of a table, a list in a row, or two lists.
 
-No two such records agree on what they call them, and on whether an observation stands with the
-action that it answers: options say it.
+Field names differ, so you set them, and the `alignment` of observations with actions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,28 +35,27 @@ class StepsOptions(AlignmentOptions):
     """Where a record has what; a path is a column's name, or such as `state.steps.0`."""
 
     action: str
-    """The path of a step's action in it. Where there are no steps, that of the list of actions."""
+    """Path of the action in a step; without steps, of the list of actions."""
     observation: str
-    """The path of its observation. Where there are no steps, that of the list of observations."""
+    """Path of the observation in a step; without steps, of the list of observations."""
     arguments: str = ""
-    """The path of the arguments of the tool that the action names. Without it the action is all."""
+    """Path of the arguments, if the action is the name of a tool. Without it the action is all."""
     time: str = ""
-    """The path of the time of its observation."""
+    """Path of the time of the observation in a step."""
     steps: str = ""
-    """The path of the list of steps in a row. A `*` in it stands for every key: each is an episode
-    with the key as its id, such as `*.*.profile`.
+    """Path of the list of steps in a row. `*` stands for every key, as in `*.*.profile`: each is an
+    episode with the key as its id.
     """
     episode: str = ""
-    """The path of the episode's id in a row that is one step. The rows of an episode follow each
+    """Path of the episode's id in a row that is one step. The rows of an episode must follow each
     other.
     """
     start: str = ""
-    """The path, in a row or the episode's first row, of what the episode begins with. A `*` stands
-    for what it does in `steps`.
+    """Path of the start of the episode, in a row or in the episode's first row; `*` as in `steps`.
     """
     task: str = ""
-    """The path, in the same, of what several trials of one task share. Without it `task_id`, or
-    else the episode's id.
+    """Path of the task's id, in the same row; all trials of a task have the same. Default:
+    `task_id`, else `instance_id` or the episode's id.
     """
 
     @model_validator(mode="after")

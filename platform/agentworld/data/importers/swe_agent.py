@@ -1,7 +1,6 @@
 """Trajectories of SWE-agent (`.traj`): a list of steps, each with its action and observation.
 
-A step's messages and the history repeat its texts, and its state is what the harness asked the
-world for: none of them is read.
+The import ignores messages, history and state: they repeat the steps or belong to the harness.
 """
 
 import json
@@ -34,10 +33,10 @@ class SweAgentOptions(ImportOptions):
     """Where a record has what, if it is not where most records have it."""
 
     steps: str = ""
-    """The path of the list of steps; by default `trajectory`."""
+    """Path of the list of steps. Default: `trajectory`."""
     task: str = ""
-    """The path of what several trials of one task share; by default `instance_id`, the problem's
-    id, or the name of a `.traj` file."""
+    """Path of the task's id; all trials of a task have the same. Default: `instance_id`, else
+    `replay_config.problem_statement.id` or the name of a `.traj` file."""
 
 
 class _Step(BaseModel):

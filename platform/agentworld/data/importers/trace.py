@@ -33,13 +33,13 @@ class SpanOptions(ImportOptions):
     """What traces of every source can be told."""
 
     harness_tools: tuple[str, ...] = ()
-    """Tools that are the harness's own and not the world's, such as `final_answer`: their calls
-    are left out."""
+    """Tools of the harness, such as `final_answer`. The import drops their calls."""
     task: str = ""
-    """The attribute that several traces of one task share; by default that of a session."""
+    """Attribute with the task's id; all traces of a task have the same. Default: the session, as
+    `gen_ai.conversation.id`, `session.id` or `mlflow.trace.session`."""
     cut_at: int = Field(0, ge=0)
-    """The most characters of a result that the tracer keeps: a result of just so many is marked
-    as cut. 0 where it keeps all."""
+    """The most characters of a result that the tracer keeps. Results of exactly this many count as
+    truncated. 0 turns this off."""
 
 
 def episode_of(
