@@ -22,7 +22,8 @@ from agentworld_cli.verification import by_how_much, check_names
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
     from agentworld.audit.checks.run import RunVerification
-    from agentworld.audit.questions.agent import BaseLink, DataLink, LiveLink
+    from agentworld.audit.questions.agent import DataLink, LiveLink
+    from agentworld.audit.questions.base_model import BaseLink
     from agentworld.audit.questions.simulator import AgentOrigin
 
 app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)

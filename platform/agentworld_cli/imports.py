@@ -108,7 +108,7 @@ def _summary(manifest: Collected, folder: Path) -> list[str]:
         f" {count_noun(manifest.num_held_out_transitions, 'turn')}",
     ]
     if manifest.notes:
-        lines.append("  what was counted besides:")
+        lines.append("  also counted:")
     lines += [f"  {count:>10,}  {reason}" for reason, count in _by_count(manifest.notes)]
     if manifest.num_quarantined:
         with (folder / QUARANTINE).open() as file:

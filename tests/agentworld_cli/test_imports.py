@@ -48,7 +48,7 @@ def test_an_import_prints_its_folder_its_counts_and_what_comes_next(tmp_path, lo
         "  format messages, domain text",
         "  for training: 1 episode with 1 turn",
         "  held out:     0 episodes with 0 turns",
-        "  not used as turns:",
+        "  also counted:",
     ]
     assert "           1  message of the user" in lines
     assert lines[-2].startswith(

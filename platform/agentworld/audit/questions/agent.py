@@ -7,25 +7,24 @@ the steps, the store. Links that should agree are compared, and what does not is
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Self
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.checks.versions import breaks_of_run
+from agentworld.audit.questions.base_model import BaseLink, bases_of, unregistered_problems
 from agentworld.audit.questions.revalidation import AgentUses, Revalidation
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, Sentence, digest_json
-from agentworld.records.checkpoint import WORLD_STAGES, Checkpoint, Stage
+from agentworld.records.checkpoint import Checkpoint, Stage
 from agentworld.records.dataset import DataSet
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.datasets import readable_dataset
-from agentworld.storage.receipts import step_that_made
 
 
 class StageLink(Record):
@@ -47,18 +46,6 @@ class StageLink(Record):
             recipe=digest_json(checkpoint.recipe),
             data=checkpoint.data,
         )
-
-
-class BaseLink(Record):
-    """A model that a world model started from."""
-
-    artifact: Digest
-    address: str | None
-    """Where it was fetched from; null for a folder."""
-    world_model: str | None
-    """The version that has these weights as a stage; its own base follows."""
-    data: Digest | None = None
-    """What its stage of that version was trained on; null where these weights are of no version."""
 
 
 class DataLink(Record):
@@ -140,7 +127,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
     data = stages[-1].data if stages else None
-    bases, base_problems = _bases(version, world_model, sources)
+    bases, base_problems = bases_of(version, world_model, sources)
     live, changed = None, tuple[str, ...]()
     try:
         live = _live(agent, run.simulator, sources)
@@ -179,7 +166,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         ),
         incomplete=(
             *_world_model_problems(manifest, world_model),
-            *_unregistered_bases(bases, sources.store),
+            *unregistered_problems(bases, sources.store),
             *_validation_problems(live, changed),
         ),
         at=sources.moment,
@@ -193,44 +180,6 @@ def _world_model(
     if not versions:
         return None, None
     return versions[0], sources.registry.world_model(versions[0])
-
-
-def _bases(
-    version: VersionRef | None, world_model: WorldModel | None, sources: Sources
-) -> tuple[tuple[BaseLink, ...], tuple[str, ...]]:
-    """From one world model to the next, until a base is none that is registered here.
-
-    And what breaks the chain: a version that comes a second time.
-    """
-    links, versions = list[BaseLink](), {version}
-    while world_model:
-        first, version, world_model = world_model.stages[0], None, None
-        for artifact in first.parents:
-            registered = sources.world_models_with(artifact)
-            version = registered[0].ref if registered else None
-            world_model = sources.registry.world_model(version) if version else None
-            links.append(_base(artifact, first.base, version, world_model))
-        if version in versions:
-            return tuple(links), (f"the bases of {version} lead back to {version}",)
-        versions.add(version)
-    return tuple(links), ()
-
-
-def _base(
-    artifact: Digest, address: str | None, version: VersionRef | None, model: WorldModel | None
-) -> BaseLink:
-    return BaseLink(
-        artifact=artifact,
-        address=address,
-        world_model=str(version) if version else None,
-        data=_data_of(artifact, model) if model else None,
-    )
-
-
-def _data_of(artifact: Digest, model: WorldModel) -> Digest | None:
-    """What the stage read that these weights are of."""
-    stages = (stage for stage in model.stages if stage.artifact == artifact)
-    return next(stages, model.stages[-1]).data
 
 
 def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:
@@ -281,17 +230,6 @@ def _world_model_problems(
         yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
     elif manifest and world_model is None:
         yield f"no registered world model stands for {manifest.artifact}"
-
-
-def _unregistered_bases(bases: tuple[BaseLink, ...], store: Path) -> Iterator[str]:
-    """Bases that are stages of this store: nothing signed says what they were trained on."""
-    for base in bases:
-        steps = (step_that_made(store, stage, base.artifact) for stage in WORLD_STAGES)
-        if base.world_model is None and any(steps):
-            yield (
-                f"the base {base.artifact} was trained in this store and is no registered world"
-                " model; register it, and the chain goes on to its data"
-            )
 
 
 def _claim_problems(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
