@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from lanes.process import ROOT, LaneProcess
-from lanes.processor import Meter
+from lanes.processor import Meter, tree_seconds
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
@@ -45,7 +45,7 @@ def test_a_lane_takes_a_port_that_is_taken_here_and_leaves_nothing(tmp_path, mon
 
 
 def test_the_time_of_processes_below_is_counted():
-    meter = Meter()
+    meter = Meter(tree_seconds)
     code = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert meter.lap() >= 0.2  # the kernel counts in hundredths

@@ -17,6 +17,7 @@ import make.access
 from agentworld.access.key import key_digest
 from agentworld.client.simulator import SimulatorClient
 from agentworld.cluster.api_resources import type_fields
+from agentworld.cluster.client import EXISTS
 from agentworld.errors import ClusterError, SimulatorError
 from agentworld.pinning.manifest import pin
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
@@ -81,13 +82,18 @@ class Release(NamedTuple):
 
     def create(self, made: Object) -> None:
         """As a user does, who tries again until the operator answers for what is made."""
+        was_unanswered = False
 
         def is_taken() -> bool:
+            nonlocal was_unanswered
             try:
                 self.namespace.create(made)
             except ClusterError as error:
-                if error.status != 500:  # nobody answers the webhook yet
+                if error.status == EXISTS and was_unanswered:
+                    return True
+                if error.status not in (0, 500):  # nobody answers, or nobody the webhook yet
                     raise
+                was_unanswered |= error.status == 0
                 return False
             return True
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentworld.data.redaction import redact_trajectories
 from agentworld.domains.live import no_environment
 from agentworld.errors import InputError
 from agentworld.operations.registry import world_model_of
@@ -68,5 +67,7 @@ def _episodes(task: Task) -> Iterable[Trajectory]:
     trajectories = read_trajectories(task.folders["collected"])
     if not task.recipe.prepare.redact:
         return trajectories
+    from agentworld.data.redaction import redact_trajectories
+
     pairs = ((trajectory.digest, trajectory) for trajectory in trajectories)
     return (item.trajectory for item in redact_trajectories(pairs, Counter()))
