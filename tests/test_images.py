@@ -54,4 +54,5 @@ def test_its_command_line_answers_and_says_what_a_command_for_another_image_lack
     lacking = re.fullmatch(
         r"error: (\w+) is not installed here; install agentworld\[train\]\n", done.stderr
     )
-    assert lacking and lacking[1] in {"psutil", "pyarrow"}, done.stderr
+    assert lacking, done.stderr
+    assert lacking[1] in {"psutil", "pyarrow"}
