@@ -117,8 +117,8 @@ def prompt(
 ) -> None:
     """Pin an OpenAI-compatible endpoint and a system prompt as a simulator.
 
-    If the endpoint needs a key, set AGENTWORLD_ENGINE_API_KEY; the key is written nowhere. Nobody
-    can verify which weights an endpoint serves.
+    If the endpoint needs a key, set AGENTWORLD_ENGINE_API_KEY; no file holds the key. An audit
+    cannot verify which weights an endpoint serves.
     """
     from agentworld.operations.prompt_world import endpoint_at, prompt_world
     from agentworld.recipes import load_recipe, recipe_path

@@ -51,7 +51,7 @@ class Callers:
     def of(
         cls, access: Literal["local"] | Path | None, proxy_secret: str, keys: Path, host: str
     ) -> "Callers":
-        """Raises InputError for settings that would let in whoever comes, or nobody."""
+        """Raises InputError for settings that would admit everybody, or no one."""
         if proxy_secret and len(proxy_secret) < _LEAST_SECRET:
             raise InputError(
                 f"AGENTWORLD_CONSOLE_PROXY_SECRET has {len(proxy_secret)} characters; give it at"
@@ -59,7 +59,7 @@ class Callers:
             )
         if access is None and not proxy_secret:
             raise InputError(
-                "nobody may see the console yet; give `--access local` for everybody on this"
+                "the console admits no one yet; give `--access local` for everybody on this"
                 " machine, or `--access FILE` with an access file (in a container set"
                 " AGENTWORLD_CONSOLE_ACCESS)"
             )
@@ -103,7 +103,7 @@ class Callers:
 
 
 class AuthMiddleware:
-    """Puts the caller into the scope, and answers whom nobody knows; health asks nobody."""
+    """Puts the caller into the scope and refuses an unknown one; `/health` needs no caller."""
 
     def __init__(self, app: ASGIApp, callers: Callers, refuse: Refusal) -> None:
         self._app = app

@@ -59,7 +59,7 @@ def _cannot_run(engine: EnginePin, serving: Serving) -> Problem | None:
             "the manifest pins an environment and no container image; pin it for an image",
         )
     if unsafe := refused_argument(engine.arguments):
-        return Problem("EngineUnsafe", f"the manifest's engine.arguments: {unsafe}; pin anew")
+        return Problem("EngineUnsafe", f"the manifest's engine.arguments: {unsafe}; pin again")
     for field in ("image", "weights"):
         if getattr(serving, field) is None:
             return Problem(

@@ -92,7 +92,8 @@ def _expand(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
     for name in ("items", "additionalProperties"):
         if isinstance(node.get(name), Mapping):
             nested_schema[name] = _structural(node[name], defs)
-    if nested_schema.get("additionalProperties") is False:  # the API server drops what is not named
+    # The API server drops fields that a schema does not name.
+    if nested_schema.get("additionalProperties") is False:
         del nested_schema["additionalProperties"]
     return nested_schema
 

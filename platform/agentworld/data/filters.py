@@ -1,4 +1,4 @@
-"""What is left out of trajectories, each by itself; removals are counted by their reason."""
+"""The filters of single trajectories; each removal is counted under its reason."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -85,6 +85,6 @@ def _no_answer(server: OpenAIEngine, path: str, problem: str) -> EngineError:
 def _wrong_engine(server: OpenAIEngine, state: str, expected: str) -> EngineError:
     return EngineError(
         f"{server.name} {state} where {expected} is asked for; serve what the manifest pins, or pin"
-        " anew",
+        " again",
         retryable=False,
     )

@@ -104,7 +104,7 @@ class EnginePool:
                 if error.kind not in _OF_ONE_REPLICA:
                     raise
                 failures.append(error)
-        raise min(failures, key=_pause, default=EngineError("the engine is closed; connect anew"))
+        raise min(failures, key=_pause, default=EngineError("the engine is closed; connect again"))
 
     async def _refresh(self, resolve: Resolve) -> None:
         """Resolves the name where that was not done lately; requests that come meanwhile share
@@ -123,7 +123,7 @@ class EnginePool:
         try:
             await self._keep(await resolve())
         except OSError as error:  # what was there is there, until somebody says that it is not
-            _log.warning("the engine's addresses are not known anew: %s", error)
+            _log.warning("the engine's addresses could not be read again: %s", error)
         finally:
             self._fresh_until = self._clock() + _FRESH_SECONDS
 

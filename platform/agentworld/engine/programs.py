@@ -108,7 +108,7 @@ def recipe_of(pin: EnginePin) -> EngineRecipe:
     except ValidationError as error:
         raise InputError(
             f"the manifest's engine cannot be started here: {first_problem(error)}; serve it with"
-            " the release that pinned it, or pin anew"
+            " the release that pinned it, or pin again"
         ) from error
 
 

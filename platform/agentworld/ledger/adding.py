@@ -50,9 +50,8 @@ def begin(connection: Connection, run: AgentRun) -> None:
 
 def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
     """Ends a run: first its episodes that are open, then the run."""
-    lengthen_run(
-        connection, run, RunGrowth()
-    )  # holds the run: nobody opens another episode meanwhile
+    # This locks the run's row, so that no other episode is opened meanwhile.
+    lengthen_run(connection, run, RunGrowth())
     add(connection, run, Writes.of(closings_of(connection, run)), texts)
     _extend_log(connection, run, [log.run_closed(closing)], RunGrowth())
     change_rows(connection, update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
@@ -100,7 +99,7 @@ def _refusal(connection: Connection, run: str) -> AgentworldError:
 def _add_steps(
     connection: Connection, run: str, steps: Sequence[EpisodeStep], entry: int, texts: Texts
 ) -> None:
-    """The run's row is held: nobody closes one of its episodes meanwhile."""
+    """The caller has locked the run's row, so that none of its episodes is closed meanwhile."""
     if not steps:
         return
     episodes = {step.episode for step in steps}

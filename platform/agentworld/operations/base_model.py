@@ -38,7 +38,7 @@ class Base(NamedTuple):
     folder: Callable[[], Path]
     """Its files; raises StoreError where those that were fetched were changed since."""
     checkpoint: Checkpoint | None
-    """What made it, where that was a training of this project; null where nobody knows."""
+    """The record of the training of this project that made it; null for any other base."""
 
 
 def find_base(base: str, store: Path) -> Base:

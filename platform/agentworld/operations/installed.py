@@ -72,7 +72,7 @@ def check_installed(manifest: SimulatorManifest) -> None:
     if pinned != current:
         raise InputError(
             f"the simulator's engine was pinned with {pinned} and here is {current}; serve it"
-            " there, or pin anew"
+            " there, or pin again"
         )
 
 

@@ -106,7 +106,7 @@ def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
     if artifact.digest != manifest.artifact:
         raise InputError(
             f"the manifest's files make {artifact.digest} and not its artifact"
-            f" {manifest.artifact}; pin anew"
+            f" {manifest.artifact}; pin again"
         )
     artifact.verify(model_folder)
     check_safe(model_folder)
@@ -144,7 +144,7 @@ def _check_equal(pinned: Mapping[str, tuple[object, object]]) -> None:
     for name, (pin, actual) in pinned.items():
         if pin != actual:
             raise InputError(
-                f"the manifest pins {name} {pin!r} and here it is {actual!r}; pin anew"
+                f"the manifest pins {name} {pin!r} and here it is {actual!r}; pin again"
             )
 
 

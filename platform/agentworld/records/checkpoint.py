@@ -46,7 +46,7 @@ class ArtifactManifest(Record):
         for name in sorted(self.files.keys() | files.keys()):
             if self.files.get(name) != files.get(name):
                 raise InputError(
-                    f"{folder / name} is not the file of the manifest; restore it or pin anew"
+                    f"{folder / name} is not the file of the manifest; restore it or pin again"
                 )
 
 

@@ -32,7 +32,7 @@ class QuarantinedRecord(Record):
 def count_reason(counts: Counter[str], reason: str, count: int = 1) -> None:
     """Adds to the counts of reasons, of which hostile records may have no end, each of any length.
 
-    What is no Unicode in a reason is escaped.
+    Lone surrogates in a reason are escaped.
     """
     short = reason[:_MOST_LETTERS].encode("utf-8", "backslashreplace").decode()
     counts[short if short in counts or len(counts) < _MOST_REASONS else OTHER] += count

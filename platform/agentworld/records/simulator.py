@@ -177,5 +177,5 @@ class SimulatorManifest(Record):
         """Raises InputError where the file is not the very bytes of its manifest's digest."""
         manifest = super().read(path)
         if digest_file(path) != manifest.digest:
-            raise InputError(f"{path} was written anew, in another form; restore it or pin anew")
+            raise InputError(f"{path} was written anew, in another form; restore it or pin again")
         return manifest

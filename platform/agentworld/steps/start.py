@@ -33,7 +33,7 @@ class Start(NamedTuple):
     from_scratch: bool = False
     """Whether training begins with random weights, here or in a training before.
 
-    False for a base from elsewhere, of which nobody knows.
+    False for a base from elsewhere: no record says how its training began.
     """
 
 

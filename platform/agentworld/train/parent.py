@@ -15,7 +15,7 @@ class Parent(NamedTuple):
     chat_template: str | None = None
     """Takes the place of the model's own."""
     checkpoint: Checkpoint | None = None
-    """What made it, where that was a training of this project; null where nobody knows."""
+    """The record of the training of this project that made it; null for any other base."""
 
     @property
     def from_scratch(self) -> bool:

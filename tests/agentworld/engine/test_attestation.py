@@ -196,7 +196,7 @@ def test_another_vllm_is_refused_with_what_it_is_and_what_was_pinned(tells, word
     with pytest.raises(EngineError, match=words) as refused:
         ask(tells)
     assert (refused.value.kind, refused.value.retryable) == ("engine", False)
-    assert str(refused.value).endswith("; serve what the manifest pins, or pin anew")
+    assert str(refused.value).endswith("; serve what the manifest pins, or pin again")
 
 
 @pytest.mark.parametrize("path", ["/collective_rpc", "/update_weights", "/v1/load_lora_adapter"])

@@ -124,7 +124,7 @@ def test_what_was_asked_is_handed_on_and_all_are_closed():
         pool = EnginePool(lambda url: Replica(url, engine, concurrency=1), urls=["one", "other"])
         said = await pool.complete(CompletionRequest(ASKED, SAMPLING, 7, "e"))
         await pool.close()
-        with pytest.raises(EngineError, match="connect anew"):
+        with pytest.raises(EngineError, match="connect again"):
             await pool.complete(CompletionRequest(ASKED, SAMPLING))
         return said, engine
 

@@ -64,7 +64,7 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     """
     digests = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
     readers_by_data: dict[Digest, dict[str, Reader]] = {data: {} for data in digests}
-    # What is garbled is told by `audit verify`.
+    # `audit verify` reports garbled versions.
     versions = [
         version for version in sources.versions(kind="world-model") if "artifact" in version.tags
     ]

@@ -159,7 +159,7 @@ def _manifest_of(simulator: SimulatorView) -> SimulatorManifest:
     if identity.manifest:
         return identity.manifest
     if identity.reference is None:
-        raise Conflict("a Simulator has neither a manifest nor a reference to one; create it anew")
+        raise Conflict("a Simulator has neither a manifest nor a reference to one; create it again")
     return SimulatorManifest.model_validate_json(read_file(identity.reference.url))
 
 

@@ -142,7 +142,7 @@ def test_a_vllm_that_is_not_the_pinned_one_is_not_asked(start):
     assert (refused.kind, refused.retryable) == ("engine", False)
     assert str(refused) == (
         f"the engine at {there.url} is vLLM 0.33.0 where 0.32.0 is asked for; serve what the"
-        " manifest pins, or pin anew"
+        " manifest pins, or pin again"
     )
     assert there.asked == []
     assert states == {there.url: "closed"}
