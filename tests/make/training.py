@@ -14,6 +14,7 @@ TINY = {
     "muon_learning_rate": 0.02,
     "weight_decay": 0.0,
     "sequence_tokens": None,
+    "packing": False,
     "gradient_checkpointing": False,
     "warmup_share": 0.02,
 }

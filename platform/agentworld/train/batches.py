@@ -12,7 +12,8 @@ from agentworld.train.encode import Row
 
 _SORTED_TOGETHER = 512
 _ROUND_TO = 8  # whole vectors of a processor; a tenth of a batch is padding with 32
-_NO_ROW = Row(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.bool_))
+NO_ROW = Row(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.bool_))
+"""What a process computes that gets no row of a batch."""
 
 
 class Rows(Dataset[Row]):
@@ -36,14 +37,22 @@ def width(length: int) -> int:
 class TokenBatches(Sampler[list[int]]):
     """Batches of at most so many tokens, for all epochs one after the other.
 
+    Padded rows lie beside others of nearly their length; packed ones fill a batch with what fits.
     The order is the seed's alone, so that a resumed run skips what it has seen.
     """
 
     def __init__(
-        self, lengths: Sequence[int], tokens_per_batch: int, epochs: float, seed: int
+        self,
+        lengths: Sequence[int],
+        tokens_per_batch: int,
+        epochs: float,
+        seed: int,
+        *,
+        packed: bool = False,
     ) -> None:
         self._lengths = lengths
         self._tokens = tokens_per_batch
+        self._cut = self._fill if packed else self._cut_by_length
         rng = random.Random(seed)
         passes = [self._one_epoch(rng) for _ in range(math.ceil(epochs))]
         num_batches = max(1, round(len(passes[0]) * epochs))
@@ -64,7 +73,7 @@ class TokenBatches(Sampler[list[int]]):
         rng.shuffle(batches)
         return batches
 
-    def _cut(self, ascending: list[int]) -> list[list[int]]:
+    def _cut_by_length(self, ascending: list[int]) -> list[list[int]]:
         batches: list[list[int]] = [[]]
         for index in ascending:
             if batches[-1] and (len(batches[-1]) + 1) * width(self._lengths[index]) > self._tokens:
@@ -74,6 +83,23 @@ class TokenBatches(Sampler[list[int]]):
         if is_lone and 2 * width(self._lengths[batches[-1][0]]) <= self._tokens:
             # A lone row is a shape of its own to torch.compile: all layers would be compiled anew.
             batches[-1].insert(0, batches[-2].pop())
+        return batches
+
+    def _fill(self, ascending: list[int]) -> list[list[int]]:
+        """From the longest row to the shortest, each into the fullest batch that has room."""
+        batches: list[list[int]] = []
+        room: list[int] = []
+        for index in reversed(ascending):
+            length = self._lengths[index]
+            fits = [place for place, free in enumerate(room) if free >= length]
+            if fits:
+                fullest = min(fits, key=room.__getitem__)
+            else:
+                fullest = len(batches)
+                batches.append([])
+                room.append(self._tokens)
+            batches[fullest].insert(0, index)
+            room[fullest] -= length
         return batches
 
 
@@ -95,7 +121,7 @@ class ShareOfBatches(Sampler[list[int]]):
 
 def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
     """Right-padded `input_ids` (B, T) and `is_target` (B, T); of no rows, one without targets."""
-    rows = rows or [_NO_ROW]
+    rows = rows or [NO_ROW]
     shape = len(rows), width(max(len(row.input_ids) for row in rows))
     input_ids = torch.zeros(shape, dtype=torch.long)
     is_target = torch.zeros(shape, dtype=torch.bool)

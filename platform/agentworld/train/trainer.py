@@ -22,8 +22,10 @@ from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
 from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.encode import Row
+from agentworld.train.loss import loss_sum
 from agentworld.train.model import LanguageModel
 from agentworld.train.optimizer import make_optimizer
+from agentworld.train.packing import pack, packs
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.zero import computing, on_one_device
@@ -53,8 +55,11 @@ class NextTokenTrainer(Trainer):
         out: Path,
         on_progress: OnProgress,
     ) -> None:
+        self._packed = packs(language_model.model, recipe.packing)
         lengths = [len(row.input_ids) for row in rows]
-        batches = TokenBatches(lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed)
+        batches = TokenBatches(
+            lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=self._packed
+        )
         self._batches = ShareOfBatches(batches, rank(), num_ranks())
         self._recipe = recipe
         super().__init__(
@@ -66,7 +71,11 @@ class NextTokenTrainer(Trainer):
 
     def get_train_dataloader(self) -> DataLoader[Row]:
         """Batches by tokens instead of by rows."""
-        return DataLoader(self.train_dataset, batch_sampler=self._batches, collate_fn=collate)
+        return DataLoader(
+            self.train_dataset,
+            batch_sampler=self._batches,
+            collate_fn=pack if self._packed else collate,
+        )
 
     def create_optimizer(self, model: PreTrainedModel | None = None) -> torch.optim.Optimizer:
         """Muon and AdamW."""
@@ -77,29 +86,33 @@ class NextTokenTrainer(Trainer):
         self, model: PreTrainedModel, inputs: dict[str, torch.Tensor], **_: object
     ) -> torch.Tensor:
         """Mean cross-entropy over target tokens; only these pass the output layer."""
-        is_target = inputs["is_target"][:, 1:]  # (B, T-1)
+        is_target = inputs.pop("is_target")[:, 1:]  # (B, T-1)
+        truth = inputs["input_ids"][:, 1:][is_target]
         if model is not self.model:
-            return self._part_of_loss(model, inputs["input_ids"], is_target)
+            return self._part_of_loss(model, inputs, is_target, truth)
         # The Trainer's own mixed precision is around `model.forward`, which is not called here.
         with self.accelerator.autocast():
-            hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1][is_target]
-            logits = model.lm_head(hidden)  # (targets, V)
-        return cross_entropy(logits.float(), inputs["input_ids"][:, 1:][is_target])
+            hidden = model.model(**inputs).last_hidden_state[:, :-1][is_target]
+            summed = loss_sum(hidden, model.lm_head, truth)
+        return summed / len(truth)
 
     def _part_of_loss(
-        self, wrapped: torch.nn.Module, input_ids: torch.Tensor, is_target: torch.Tensor
+        self,
+        wrapped: torch.nn.Module,
+        inputs: dict[str, torch.Tensor],
+        is_target: torch.Tensor,
+        truth: torch.Tensor,
     ) -> torch.Tensor:
         """This process's part of a loss whose mean over the processes is that of the whole batch.
 
         Gradients are synchronised by the wrapped model's own forward, which keeps whole columns.
         """
         columns = is_target.any(dim=0).nonzero().squeeze(1)
-        logits = wrapped(input_ids=input_ids, logits_to_keep=columns).logits  # (B, columns, V)
-        truth = input_ids[:, 1:][is_target]
-        loss_sum = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
+        logits = wrapped(**inputs, logits_to_keep=columns).logits  # (B, columns, V)
+        summed = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
         num_targets = is_target.sum()
         dist.all_reduce(num_targets)
-        return loss_sum * num_ranks() / num_targets
+        return summed * num_ranks() / num_targets
 
 
 def train_rows(

@@ -1,0 +1,34 @@
+"""Cross-entropy over a large vocabulary, without the logits of all tokens at once."""
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+
+_MOST_LOGITS = 2**28
+"""Of one part: a gigabyte in float32."""
+
+
+def loss_sum(
+    hidden: torch.Tensor,
+    output_layer: torch.nn.Linear,
+    truth: torch.Tensor,
+    most_logits: int = _MOST_LOGITS,
+) -> torch.Tensor:
+    """The summed loss of hidden states (N, D) against token ids (N,).
+
+    Where there are more logits they are computed in parts, and again in the backward pass.
+    """
+    num_tokens = max(1, most_logits // output_layer.out_features)
+    if len(hidden) <= num_tokens:
+        return _loss_sum(hidden, output_layer, truth)
+    losses = [
+        checkpoint(_loss_sum, part, output_layer, tokens, use_reentrant=False)
+        for part, tokens in zip(hidden.split(num_tokens), truth.split(num_tokens), strict=True)
+    ]
+    return torch.stack(losses).sum()
+
+
+def _loss_sum(
+    hidden: torch.Tensor, output_layer: torch.nn.Linear, truth: torch.Tensor
+) -> torch.Tensor:
+    return cross_entropy(output_layer(hidden).float(), truth, reduction="sum")

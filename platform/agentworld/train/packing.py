@@ -1,0 +1,128 @@
+"""Packing: rows one after another in a single sequence, in which each attends to itself alone.
+
+Nothing of a batch is padding. Only layers that look at other tokens by attention alone can be told
+where a row ends: a recurrent or a convolving layer carries what it read into the next row.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+import torch
+from torch.nn.attention.varlen import varlen_attn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, PreTrainedModel
+
+from agentworld.errors import InputError
+from agentworld.train.batches import NO_ROW
+from agentworld.train.encode import Row
+
+_PACKED = "packed"
+_FULL = "full_attention"
+
+
+def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
+    """`input_ids`, `is_target`, `position_ids` (1, T); where rows end is `cu_seq_lens_q` (N+1,).
+
+    The first token of a row is no target: what is before it is another row. Of no rows, one
+    without targets.
+    """
+    rows = rows or [NO_ROW]
+    lengths = [len(row.input_ids) for row in rows]
+    ends = list(accumulate(lengths, initial=0))
+    input_ids = torch.from_numpy(np.concatenate([row.input_ids for row in rows])).long()
+    is_target = torch.from_numpy(np.concatenate([row.is_target for row in rows]))
+    is_target[ends[:-1]] = False
+    return {
+        "input_ids": input_ids[None],
+        "is_target": is_target[None],
+        "position_ids": torch.cat([torch.arange(length) for length in lengths])[None],
+        "cu_seq_lens_q": torch.tensor(ends, dtype=torch.int32),
+        "max_length_q": max(lengths),
+    }
+
+
+def packs(model: PreTrainedModel, packing: bool | None) -> bool:
+    """Whether rows are packed, where a recipe says so or nothing of it; attention is set for it.
+
+    Raises InputError for a recipe that packs rows for a model that would mix them.
+    """
+    if packing is False:
+        return False
+    mixing = _mixing_layers(model)
+    if mixing and packing:
+        raise InputError(
+            f"packing: true would mix the samples of a sequence, for {type(model).__name__} has"
+            f" layers of {mixing}; set packing to false"
+        )
+    if not mixing:
+        model.set_attn_implementation(_PACKED)
+    return not mixing
+
+
+def _mixing_layers(model: PreTrainedModel) -> str:
+    """What a model has beside full attention; empty where it has nothing else."""
+    config = model.config.get_text_config()
+    if not model._supports_attention_backend:
+        return "an attention of its own"
+    if getattr(config, "sliding_window", None) is not None:
+        return "sliding attention"
+    kinds = set(getattr(config, "layer_types", None) or [_FULL])
+    return ", ".join(sorted(kinds - {_FULL}))
+
+
+def _attend(
+    _layer: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: None,
+    *,
+    scaling: float,
+    cu_seq_lens_q: torch.Tensor,
+    max_length_q: int,
+    **_: object,
+) -> tuple[torch.Tensor, None]:
+    """Causal attention within each row: query (1, H, T, D), key and value (1, K, T, D)."""
+    # Norms of queries and keys answer in the float32 of their weights.
+    query, key = query.to(value.dtype), key.to(value.dtype)
+    if query.is_cuda:
+        attended = varlen_attn(
+            query[0].transpose(0, 1),
+            key[0].transpose(0, 1),
+            value[0].transpose(0, 1),
+            cu_seq_lens_q,
+            cu_seq_lens_q,
+            max_length_q,
+            max_length_q,
+            scale=scaling,
+            window_size=(-1, 0),
+            enable_gqa=key.size(1) != query.size(1),
+        )
+        return attended[None], None
+    return _attend_by_row(query, key, value, scaling, cu_seq_lens_q), None
+
+
+@torch.compiler.disable
+def _attend_by_row(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scaling: float,
+    ends: torch.Tensor,
+) -> torch.Tensor:
+    parts = [
+        scaled_dot_product_attention(
+            query[:, :, start:end],
+            key[:, :, start:end],
+            value[:, :, start:end],
+            is_causal=True,
+            scale=scaling,
+            enable_gqa=key.size(1) != query.size(1),
+        )
+        for start, end in pairwise(ends.tolist())
+    ]
+    return torch.cat(parts, dim=2).transpose(1, 2)
+
+
+AttentionInterface.register(_PACKED, _attend)

@@ -1,0 +1,257 @@
+"""Measures training on one GPU with random weights and random tokens: `tools/gpu_check.sh`."""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.progress import ignore_progress
+from agentworld.train.batches import TokenBatches
+from agentworld.train.encode import Row
+from agentworld.train.model import LanguageModel
+from agentworld.train.packing import pack, packs
+from agentworld.train.trainer import train_rows
+
+Figures = dict[str, Any]
+
+_LONGEST = 8_192
+_BF16_FLOPS = 989e12
+"""Of an H100 or H200 (SXM), dense."""
+_WARM_UP_STEPS = 4
+_TIMED_STEPS = 8
+_P95_OVER_P50 = 4
+_COMMON = {"vocab_size": 151_936, "num_key_value_heads": 8, "head_dim": 128}
+_QWEN3_06B = Qwen3Config(
+    **_COMMON,
+    hidden_size=1_024,
+    intermediate_size=3_072,
+    num_hidden_layers=28,
+    num_attention_heads=16,
+    tie_word_embeddings=True,
+)
+_QWEN3_8B = Qwen3Config(
+    **_COMMON,
+    hidden_size=4_096,
+    intermediate_size=12_288,
+    num_hidden_layers=36,
+    num_attention_heads=32,
+    tie_word_embeddings=False,
+)
+_RECIPE = NextTokenRecipe(stage="cpt", gradient_checkpointing=False, compile_layers=True)
+
+
+class EnoughSteps(Exception):
+    """Ends a training that was only to be timed."""
+
+
+def main() -> None:
+    """Prints what a part measured."""
+    part, *file = sys.argv[1:]
+    started = time.perf_counter()
+    figures = PARTS[part]()
+    known = {
+        "part": part,
+        "card": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "seconds": round(time.perf_counter() - started),
+    }
+    text = json.dumps({**known, **figures}, indent=2) + "\n"
+    sys.stdout.write(text)
+    for path in file:
+        Path(path).write_text(text)
+
+
+def packing() -> Figures:
+    """A packed batch against its rows one at a time, in bfloat16: losses and gradients."""
+    model = _model(_QWEN3_06B, num_layers=2)
+    rows = _rows([5, 700, 33, 1_500])
+    alone = [_loss_and_gradient(model, [row]) for row in rows]
+    apart = sum(loss for loss, _ in alone)
+    gradient = torch.stack([gradient for _, gradient in alone]).sum(0)
+    assert packs(model, packing=True)
+    together, packed_gradient = _loss_and_gradient(model, rows)
+    difference = (packed_gradient - gradient).norm() / gradient.norm()
+    return {
+        "loss_difference": abs(together - apart) / apart,
+        "gradient_difference": difference.item(),
+    }
+
+
+def cpt() -> Figures:
+    """Tokens a second of 0.6 billion parameters, by lengths of rows and by how batches are made."""
+    whole, varied = _rows([_LONGEST] * 512), _rows(_log_normal_lengths(4_000))
+    model = _model(_QWEN3_06B)
+    return {
+        "formula": "tokens/s * (6 N + 6 L H d T) / 989e12; T is the mean length of a token's row",
+        "whole_8k_packed": _speed(model, whole, tokens_per_batch=16_384),
+        "whole_8k_packed_recomputed": _speed(
+            model, whole, tokens_per_batch=32_768, gradient_checkpointing=True
+        ),
+        "varied_packed": _speed(model, varied, tokens_per_batch=16_384),
+        "varied_packed_not_compiled": _speed(
+            model, varied, tokens_per_batch=16_384, compile_layers=False
+        ),
+        "varied_padded": _speed(model, varied, tokens_per_batch=16_384, packing=False),
+    }
+
+
+def full_8b() -> Figures:
+    """The memory of all of 8 billion parameters, in three steps."""
+    model = _model(_QWEN3_8B)
+    return _speed(
+        model, _rows([_LONGEST] * 16), tokens_per_batch=_LONGEST, gradient_checkpointing=True
+    )
+
+
+def resume() -> Figures:
+    """Whether a training of 0.6 billion parameters that was killed ends with the same weights."""
+    recipe = _RECIPE.model_copy(update={"checkpoint_every": 2, "tokens_per_batch": _LONGEST})
+    rows = _rows([_LONGEST // 4] * 16)
+    with tempfile.TemporaryDirectory() as folder:
+        uninterrupted = _trained(recipe, rows, Path(folder, "uninterrupted"), None)
+        started = time.perf_counter()
+        _trained(recipe, rows, Path(folder, "killed"), 3)
+        resumed = _trained(recipe, rows, Path(folder, "killed"), None)
+        seconds = time.perf_counter() - started
+    different = sum(
+        not torch.equal(weight, resumed[name]) for name, weight in uninterrupted.items()
+    )
+    largest = max(
+        (weight - resumed[name]).abs().max().item() for name, weight in uninterrupted.items()
+    )
+    return {
+        "weights": len(uninterrupted),
+        "different_weights": different,
+        "largest_difference": largest,
+        "killed_and_resumed_seconds": round(seconds, 1),
+    }
+
+
+PARTS: dict[str, Callable[[], Figures]] = {
+    "packing": packing,
+    "cpt": cpt,
+    "full-8b": full_8b,
+    "resume": resume,
+}
+
+
+def _model(config: Qwen3Config, num_layers: int | None = None) -> PreTrainedModel:
+    config.num_hidden_layers = num_layers or config.num_hidden_layers
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        model = Qwen3ForCausalLM(config)
+    model.set_attn_implementation("sdpa")
+    return model.train()
+
+
+def _rows(lengths: Sequence[int]) -> list[Row]:
+    """Of random tokens, all of which are targets."""
+    random = np.random.default_rng(0)
+    return [
+        Row(random.integers(_COMMON["vocab_size"], size=n, dtype=np.int32), np.ones(n, dtype=bool))
+        for n in lengths
+    ]
+
+
+def _log_normal_lengths(num: int) -> list[int]:
+    """Of a median of 1,024 tokens; a twentieth is four times as long."""
+    sigma = np.log(_P95_OVER_P50) / 1.645
+    lengths = np.random.default_rng(0).lognormal(np.log(1_024), sigma, num)
+    return [int(length) for length in lengths.clip(16, _LONGEST)]
+
+
+def _loss_and_gradient(model: PreTrainedModel, rows: list[Row]) -> tuple[float, torch.Tensor]:
+    """Of one sequence; the gradient is that of one matrix of the first layer."""
+    model.zero_grad()
+    batch = {
+        name: value.cuda() if isinstance(value, torch.Tensor) else value
+        for name, value in pack(rows).items()
+    }
+    is_target = batch.pop("is_target")[:, 1:]
+    with torch.autocast("cuda", torch.bfloat16):
+        logits = model(**batch).logits[:, :-1][is_target]
+    loss = cross_entropy(logits.float(), batch["input_ids"][:, 1:][is_target], reduction="sum")
+    loss.backward()
+    return loss.item(), model.model.layers[0].self_attn.q_proj.weight.grad.clone()
+
+
+def _speed(model: PreTrainedModel, rows: list[Row], **settings: Any) -> Figures:
+    """Tokens a second after the first steps, model FLOPs utilisation, and the most memory."""
+    recipe = _RECIPE.model_copy(update=settings)
+    seconds: list[float] = []
+
+    def on_step(done: int, _total: int) -> None:
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter())
+        if done == _WARM_UP_STEPS + _TIMED_STEPS:
+            raise EnoughSteps
+
+    torch.cuda.reset_peak_memory_stats()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            train_rows(LanguageModel(model, None), recipe, rows, Path(folder), on_step)
+    except EnoughSteps:
+        pass
+    except torch.OutOfMemoryError:
+        return {"settings": settings, "out_of_memory": True}
+    finally:
+        model.zero_grad(set_to_none=True)
+    return {"settings": settings, **_speed_figures(model, recipe, rows, seconds)}
+
+
+def _speed_figures(
+    model: PreTrainedModel, recipe: NextTokenRecipe, rows: list[Row], ends: list[float]
+) -> Figures:
+    lengths = np.array([len(row.input_ids) for row in rows])
+    packed = recipe.packing is not False
+    batches = TokenBatches(
+        lengths.tolist(), recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=packed
+    )
+    timed = [lengths[batch] for batch in list(batches)[_WARM_UP_STEPS : len(ends)]]
+    tokens = sum(int(batch.sum()) for batch in timed)
+    mean_length = sum(int((batch**2).sum()) for batch in timed) / tokens
+    per_second = tokens / (ends[-1] - ends[_WARM_UP_STEPS - 1])
+    config, num = model.config, sum(weight.numel() for weight in model.parameters())
+    attention = (
+        6 * config.num_hidden_layers * config.num_attention_heads * config.head_dim * mean_length
+    )
+    return {
+        "tokens_per_second": round(per_second),
+        "mean_length_seen": round(mean_length),
+        "mfu": round(per_second * (6 * num + attention) / _BF16_FLOPS, 3),
+        "step_seconds": [round(end - start, 3) for start, end in pairwise(ends)],
+        "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 1),
+    }
+
+
+def _trained(
+    recipe: NextTokenRecipe, rows: list[Row], out: Path, killed_after: int | None
+) -> dict[str, torch.Tensor]:
+    def on_step(done: int, _total: int) -> None:
+        if done == killed_after:
+            raise EnoughSteps
+
+    model = _model(_QWEN3_06B)
+    on_progress = on_step if killed_after else ignore_progress
+    with suppress(EnoughSteps):
+        train_rows(LanguageModel(model, None), recipe, rows, out, on_progress)
+    return {name: weight.cpu() for name, weight in model.state_dict().items()}
+
+
+if __name__ == "__main__":
+    main()
