@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from agentworld.data.leaks import Hits, find_leaks, index_grams, most_tasks
+from agentworld.data.leaks import Hits, RareGrams, find_leaks, index_grams, most_tasks
 from agentworld.data.n_grams import Hashes, hash_words, n_grams
 from agentworld.data.near_duplicates import near_duplicates, sign
 from agentworld.data.survey import WORDS_PER_GRAM
@@ -66,5 +66,6 @@ def _leaks_of(texts: list[Hashes], held_out: list[Hashes]) -> np.ndarray:
     is_hit = judged.grams[places] == flat
     most = most_tasks(len(texts) + len(held_out))
     hits = Hits(rows[is_hit], places[is_hit], sizes)
-    tasks = np.arange(len(texts), dtype=np.uint64)
-    return find_leaks(hits, tasks, judged, most, _RECIPE.leaks or 1)
+    rare = RareGrams(judged, most, num_tasks=len(texts))
+    rare.add(hits.pairs(tasks=np.arange(len(texts)), num_tasks=len(texts)))
+    return find_leaks(hits, judged, rare.mask(), _RECIPE.leaks or 1)

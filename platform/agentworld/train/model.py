@@ -29,7 +29,8 @@ _SHARP = 1.5
 
 
 # On a CPU the backward pass of the fused form takes longer than all of the plain one.
-_ATTENTION = "sdpa" if torch.cuda.is_available() else "eager"
+ATTENTION = "sdpa" if torch.cuda.is_available() else "eager"
+"""What transformers calls the attention of padded rows."""
 
 
 class LanguageModel(NamedTuple):
@@ -68,7 +69,7 @@ def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> Langua
         pad_token_id=tokenizer.pad_token_id,
     )
     model = Qwen3ForCausalLM(config)
-    model.set_attn_implementation(_ATTENTION)
+    model.set_attn_implementation(ATTENTION)
     model.model.embed_tokens.weight.data.normal_(0.0, _EMBEDDING_SCALE)
     for name, weight in model.named_parameters():
         if name.endswith(("q_norm.weight", "k_norm.weight")):
@@ -95,7 +96,7 @@ def load_model(parent: Parent) -> LanguageModel:
         model = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=torch.float32,
-            attn_implementation=_ATTENTION,
+            attn_implementation=ATTENTION,
             use_safetensors=True,
             trust_remote_code=False,
         )

@@ -45,6 +45,7 @@ def make_optimizer(model: PreTrainedModel, recipe: NextTokenRecipe) -> Optimizer
         "lr": recipe.learning_rate,
         "betas": recipe.adam_betas,
         "weight_decay": recipe.weight_decay,
+        "fused": torch.cuda.is_available() or None,
     }
     if recipe.muon_learning_rate is None:
         return AdamW(model.parameters(), **of_adamw)

@@ -17,7 +17,8 @@ from agentworld.errors import InputError
 from agentworld.train.batches import NO_ROW
 from agentworld.train.encode import Row
 
-_PACKED = "packed"
+PACKED_ATTENTION = "packed"
+"""What transformers calls the attention of packed rows."""
 _FULL = "full_attention"
 
 
@@ -43,7 +44,7 @@ def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
 
 
 def packs(model: PreTrainedModel, packing: bool | None) -> bool:
-    """Whether rows are packed, where a recipe says so or nothing of it; attention is set for it.
+    """Whether rows are packed, where a recipe says so or nothing of it.
 
     Raises InputError for a recipe that packs rows for a model that would mix them.
     """
@@ -55,8 +56,6 @@ def packs(model: PreTrainedModel, packing: bool | None) -> bool:
             f"packing: true would mix the samples of a sequence, for {type(model).__name__} has"
             f" layers of {mixing}; set packing to false"
         )
-    if not mixing:
-        model.set_attn_implementation(_PACKED)
     return not mixing
 
 
@@ -125,4 +124,4 @@ def _attend_by_row(
     return torch.cat(parts, dim=2).transpose(1, 2)
 
 
-AttentionInterface.register(_PACKED, _attend)
+AttentionInterface.register(PACKED_ATTENTION, _attend)

@@ -23,9 +23,9 @@ from agentworld.train.compiling import compile_layers
 from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.encode import Row
 from agentworld.train.loss import loss_sum
-from agentworld.train.model import LanguageModel
+from agentworld.train.model import ATTENTION, LanguageModel
 from agentworld.train.optimizer import make_optimizer
-from agentworld.train.packing import pack, packs
+from agentworld.train.packing import PACKED_ATTENTION, pack, packs
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.zero import computing, on_one_device
@@ -56,6 +56,9 @@ class NextTokenTrainer(Trainer):
         on_progress: OnProgress,
     ) -> None:
         self._packed = packs(language_model.model, recipe.packing)
+        language_model.model.set_attn_implementation(
+            PACKED_ATTENTION if self._packed else ATTENTION
+        )
         lengths = [len(row.input_ids) for row in rows]
         batches = TokenBatches(
             lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=self._packed
