@@ -20,16 +20,19 @@ from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import ignore_progress
+from agentworld.runner.code import commit
 from agentworld.train import packing as packing_module
 from agentworld.train.batches import TokenBatches
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.packing import PACKED_ATTENTION, pack
 from agentworld.train.trainer import train_rows
+from benchmarks.machine import machine
 
 _varlen = packing_module.varlen_attn
 Figures = dict[str, Any]
 
+_VERSIONS = {"torch": torch.__version__, "transformers": transformers.__version__}
 _LONGEST = 8_192
 _BF16_FLOPS = 989e12
 """Of an H100 or H200 (SXM), dense."""
@@ -70,27 +73,25 @@ class EnoughSteps(Exception):
 
 
 def main() -> None:
-    """Prints what a part measured."""
+    """Prints what a part measured, and adds it to a file."""
     part, *file = sys.argv[1:]
-    started = time.perf_counter()
-    figures = PARTS[part]()
-    known = {
-        "part": part,
-        "card": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "seconds": round(time.perf_counter() - started),
-    }
-    text = json.dumps({**known, **figures}, indent=2) + "\n"
-    sys.stdout.write(text)
-    for path in file:
-        Path(path).write_text(text)
+    figures = {"versions": _VERSIONS, "date": f"{datetime.now(UTC):%Y-%m-%d}", **PARTS[part]()}
+    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    for path in map(Path, file):
+        before = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps({**before, **_known(path), part: figures}, indent=2) + "\n")
+
+
+def _known(path: Path) -> Figures:
+    """What every file of figures says of its machine and its code."""
+    on = {**machine(), "processor": torch.cuda.get_device_name()}
+    command = f"tools/gpu_check.sh PART {path}"
+    return {"command": command, "machine": on, "commit": commit(), "missed": []}
 
 
 def packing() -> Figures:
     """A packed batch against its rows one at a time, in bfloat16: losses and gradients."""
-    model = _model(_QWEN3_06B, num_layers=2)
+    model = _model(Qwen3Config(**_QWEN3_06B.to_dict() | {"num_hidden_layers": 2}))
     rows = _rows([5, 700, 33, 1_500])
     alone = [_loss_and_gradient(model, [row]) for row in rows]
     apart = sum(loss for loss, _ in alone)
@@ -179,17 +180,23 @@ def resume() -> Figures:
     }
 
 
+def resume_deterministic() -> Figures:
+    """The same by kernels that add up in one order."""
+    torch.use_deterministic_algorithms(mode=True)
+    return resume()
+
+
 PARTS: dict[str, Callable[[], Figures]] = {
     "packing": packing,
     "cpt": cpt,
     "profile": profile,
     "full-8b": full_8b,
     "resume": resume,
+    "resume-deterministic": resume_deterministic,
 }
 
 
-def _model(config: Qwen3Config, num_layers: int | None = None) -> PreTrainedModel:
-    config.num_hidden_layers = num_layers or config.num_hidden_layers
+def _model(config: Qwen3Config) -> PreTrainedModel:
     torch.manual_seed(0)
     with torch.device("cuda"):
         model = Qwen3ForCausalLM(config)

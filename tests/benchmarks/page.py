@@ -102,6 +102,26 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
         )
         for label, name in _DATABASES.items()
     ),
+    "gpu": (
+        Grid(
+            "training",
+            {
+                "0.6 B, rows of 8,192 tokens": "cpt.whole_8k_packed",
+                "the same, with the loss not compiled": "cpt.whole_8k_packed_loss_not_compiled",
+                "the same, activations recomputed": "cpt.whole_8k_packed_recomputed",
+                "0.6 B, rows of all lengths": "cpt.varied_packed",
+                "the same, nothing compiled": "cpt.varied_packed_not_compiled",
+                "the same, padded": "cpt.varied_padded",
+                "8 B, rows of 8,192 tokens, activations recomputed": "full-8b",
+            },
+            {
+                "tokens/s": "{}.tokens_per_second",
+                "MFU": "{}.mfu",
+                "mean length": "{}.mean_length_seen",
+                "most memory GiB": "{}.peak_gib",
+            },
+        ),
+    ),
     "data": (
         Grid(
             "trajectories",

@@ -53,8 +53,12 @@ def _model() -> Qwen3ForCausalLM:
 
 
 def train(out: Path, zero_stage: int | None = None) -> None:
-    """Twice in one group of processes, as a new model learns to copy before it sees an episode."""
-    recipe = RECIPE.model_copy(update={"zero_stage": zero_stage})
+    """Twice in one group of processes, as a new model learns to copy before it sees an episode.
+
+    Rows are packed where the folder's name says so.
+    """
+    update = {"zero_stage": zero_stage, "packing": "packed" in out.name}
+    recipe = RECIPE.model_copy(update=update)
     model, losses = _model(), []
     for name in ("first", "second"):
         trainer = NextTokenTrainer(

@@ -21,8 +21,9 @@ def loss_sum(
     num_tokens = max(1, most_logits // output_layer.out_features)
     if len(hidden) <= num_tokens:
         return _loss_sum(hidden, output_layer, truth)
+    part_of_loss = _compiled_loss_sum if hidden.is_cuda else _loss_sum
     losses = [
-        checkpoint(_loss_sum, part, output_layer, tokens, use_reentrant=False)
+        checkpoint(part_of_loss, part, output_layer, tokens, use_reentrant=False)
         for part, tokens in zip(hidden.split(num_tokens), truth.split(num_tokens), strict=True)
     ]
     return torch.stack(losses).sum()
@@ -32,3 +33,7 @@ def _loss_sum(
     hidden: torch.Tensor, output_layer: torch.nn.Linear, truth: torch.Tensor
 ) -> torch.Tensor:
     return cross_entropy(output_layer(hidden).float(), truth, reduction="sum")
+
+
+# A large vocabulary's softmax on a GPU: a fifth of a step of 0.6 billion parameters without it.
+_compiled_loss_sum = torch.compile(_loss_sum, dynamic=True)

@@ -91,3 +91,29 @@ def test_padding_is_never_a_target() -> None:
     batch = collated([3, 5])
     assert batch["is_target"].sum(dim=1).tolist() == [3, 5]
     assert batch["input_ids"].shape == batch["is_target"].shape
+
+
+@given(lengths, st.integers(1, 2_000))
+def test_packed_batches_hold_every_row_once_and_keep_within_their_tokens(
+    lengths: list[int], tokens: int
+) -> None:
+    batches = batched(lengths, tokens, 1, seed=0, packed=True)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or sum(lengths[index] for index in batch) <= tokens
+
+
+@given(lengths, st.integers(1, 2_000))
+def test_no_two_packed_batches_would_fit_into_one(lengths: list[int], tokens: int) -> None:
+    sums = sorted(
+        sum(lengths[index] for index in batch)
+        for batch in batched(lengths, tokens, 1, seed=0, packed=True)
+    )
+    assert len(sums) < 2 or sums[0] + sums[1] > tokens
+
+
+def test_packed_batches_of_long_and_short_rows_are_nearly_full() -> None:
+    random = np.random.default_rng(0)
+    lengths = [int(n) for n in random.lognormal(np.log(200), 0.84, 2_000).clip(8, 4_096)]
+    batches = batched(lengths, 4_096, 1, seed=0, packed=True)
+    assert len(batches) * 4_096 <= 1.03 * sum(lengths)

@@ -10,12 +10,13 @@ from machines.forked import run_with_ranks
 pytestmark = pytest.mark.compute
 
 
-def test_several_processes_train_as_one_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batches", ["padded", "packed"])
+def test_several_processes_train_as_one_does(batches: str, tmp_path: Path) -> None:
     import torch
 
     from machines.train_in_float32 import train, train_in_each
 
-    alone, distributed = tmp_path / "alone", tmp_path / "together"
+    alone, distributed = tmp_path / f"alone-{batches}", tmp_path / f"together-{batches}"
     alone.mkdir()
     distributed.mkdir()
     train(alone)

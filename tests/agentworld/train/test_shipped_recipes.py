@@ -59,6 +59,7 @@ OF_A_NEW_MODEL = {
     "weight_decay": 0.0,
     "max_gradient_norm": 1.0,
     "sequence_tokens": None,
+    "packing": False,
     "gradient_checkpointing": False,
     "warmup_share": 0.02,
 }

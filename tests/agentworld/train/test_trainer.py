@@ -63,25 +63,27 @@ def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     assert layer.weight.dtype == torch.float32
 
 
+@pytest.mark.parametrize("packing", [False, True])
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
-    language_model: LanguageModel, samples: list[Sample], tmp_path: Path
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path, *, packing: bool
 ) -> None:
     import torch
 
     from agentworld.train.trainer import train_rows
 
+    recipe = RECIPE.model_copy(update={"packing": packing})
     rows = rows_of(language_model, samples)
     whole, killed = (copy_of(language_model, tmp_path / name) for name in ("whole", "killed"))
-    train_rows(whole, RECIPE, rows, tmp_path / "a", ignore_progress)
+    train_rows(whole, recipe, rows, tmp_path / "a", ignore_progress)
 
     def kill(done: int, _total: int) -> None:
         if done == 5:
             raise Killed
 
     with pytest.raises(Killed):
-        train_rows(killed, RECIPE, rows, tmp_path / "b", kill)
+        train_rows(killed, recipe, rows, tmp_path / "b", kill)
     resumed = copy_of(language_model, tmp_path / "resumed")
-    train_rows(resumed, RECIPE, rows, tmp_path / "b", ignore_progress)
+    train_rows(resumed, recipe, rows, tmp_path / "b", ignore_progress)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name]), name
 

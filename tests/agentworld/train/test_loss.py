@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.compute
+
+
+@pytest.mark.parametrize("most_logits", [1, 50, 70, 10_000])
+def test_a_loss_in_parts_is_that_of_all_tokens_at_once(most_logits: int) -> None:
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    from agentworld.train.loss import loss_sum
+
+    torch.manual_seed(0)
+    layer, truth = torch.nn.Linear(8, 20, bias=False), torch.randint(20, (11,))
+    hidden = torch.randn(11, 8, requires_grad=True)
+    whole = cross_entropy(layer(hidden), truth, reduction="sum")
+    gradients = torch.autograd.grad(whole, [hidden, layer.weight])
+    parts = loss_sum(hidden, layer, truth, most_logits)
+    torch.testing.assert_close(parts, whole)
+    torch.testing.assert_close(torch.autograd.grad(parts, [hidden, layer.weight]), gradients)
+
+
+def test_no_more_logits_are_kept_than_were_allowed() -> None:
+    import torch
+
+    from agentworld.train.loss import loss_sum
+
+    layer, sizes = torch.nn.Linear(8, 20, bias=False), []
+    layer.register_forward_hook(lambda _layer, _given, logits: sizes.append(logits.numel()))
+    loss_sum(torch.randn(11, 8), layer, torch.randint(20, (11,)), most_logits=65)
+    assert max(sizes) <= 65
+    assert sum(sizes) == 11 * 20

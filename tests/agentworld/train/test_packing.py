@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from agentworld.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+    from agentworld.train.encode import Row
+
+pytestmark = pytest.mark.compute
+
+SIZES = {
+    "vocab_size": 97,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+}
+LENGTHS = (5, 17, 1, 40)
+
+
+def model_of(family: str, config: str = "Config", **more: Any) -> PreTrainedModel:
+    """Two layers with random weights."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    sizes = getattr(transformers, f"{family}{config}")(**SIZES, **more)
+    model: PreTrainedModel = getattr(transformers, f"{family}ForCausalLM")(sizes)
+    return model
+
+
+def qwen3_moe() -> PreTrainedModel:
+    return model_of("Qwen3Moe", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
+
+
+def qwen3_5() -> PreTrainedModel:
+    """One layer of each kind."""
+    kinds = ["linear_attention", "full_attention"]
+    heads = {f"linear_num_{name}_heads": 2 for name in ("key", "value")}
+    widths = {f"linear_{name}_head_dim": 8 for name in ("key", "value")}
+    return model_of("Qwen3_5", "TextConfig", layer_types=kinds, **heads, **widths)
+
+
+def rows_of(lengths: tuple[int, ...] = LENGTHS) -> list[Row]:
+    """Random tokens, some of which are targets."""
+    from agentworld.train.encode import Row
+
+    random = np.random.default_rng(0)
+    return [
+        Row(random.integers(97, size=length, dtype=np.int32), random.random(length) < 0.7)
+        for length in lengths
+    ]
+
+
+def loss_of(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Summed over the targets of a batch of the trainer's."""
+    from agentworld.train.loss import loss_sum
+
+    batch = dict(batch)
+    is_target = batch.pop("is_target")[:, 1:]
+    hidden = model.model(**batch, use_cache=False).last_hidden_state[:, :-1][is_target]
+    return loss_sum(hidden, model.lm_head, batch["input_ids"][:, 1:][is_target])
+
+
+def loss_and_gradients(
+    model: PreTrainedModel, batches: list[dict[str, torch.Tensor]]
+) -> tuple[float, dict[str, torch.Tensor]]:
+    import torch
+
+    model.zero_grad()
+    loss = torch.stack([loss_of(model, batch) for batch in batches]).sum()
+    loss.backward()
+    gradients = {
+        name: weight.grad.clone()
+        for name, weight in model.named_parameters()
+        if weight.grad is not None
+    }
+    return loss.item(), gradients
+
+
+@pytest.mark.parametrize("family", ["Qwen3", "Qwen3Moe"])
+def test_packed_rows_have_the_loss_and_the_gradients_of_one_row_at_a_time(family: str) -> None:
+    import torch
+
+    from agentworld.train.batches import collate
+    from agentworld.train.packing import PACKED_ATTENTION, pack, packs
+
+    model = model_of("Qwen3") if family == "Qwen3" else qwen3_moe()
+    alone, gradients = loss_and_gradients(model, [collate([row]) for row in rows_of()])
+    assert packs(model, packing=True)
+    model.set_attn_implementation(PACKED_ATTENTION)
+    packed, of_packed = loss_and_gradients(model, [pack(rows_of())])
+    assert packed == pytest.approx(alone, rel=1e-5)
+    assert gradients.keys() == of_packed.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(of_packed[name], gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_a_packed_batch_has_no_padding_and_no_target_across_two_rows() -> None:
+    import torch
+
+    from agentworld.train.encode import Row
+    from agentworld.train.packing import pack
+
+    rows = [Row(np.arange(n, dtype=np.int32), np.ones(n, dtype=np.bool_)) for n in (3, 2)]
+    batch = pack(rows)
+    assert batch["input_ids"].tolist() == [[0, 1, 2, 0, 1]]
+    assert batch["position_ids"].tolist() == [[0, 1, 2, 0, 1]]
+    assert batch["is_target"].tolist() == [[False, True, True, False, True]]
+    assert batch["cu_seq_lens_q"].tolist() == [0, 3, 5]
+    assert batch["cu_seq_lens_q"].dtype == torch.int32
+    assert batch["max_length_q"] == 3
+
+
+def test_a_process_without_a_row_packs_one_without_targets() -> None:
+    from agentworld.train.packing import pack
+
+    assert not pack([])["is_target"].any()
+
+
+def test_layers_that_carry_over_are_not_packed_and_a_recipe_that_packs_them_is_refused() -> None:
+    from agentworld.train.packing import packs
+
+    model = qwen3_5()
+    assert not packs(model, packing=None)
+    with pytest.raises(InputError, match=r"layers of linear_attention; set packing to false"):
+        packs(model, packing=True)
+    sliding = model_of("Mistral", sliding_window=8)
+    assert not packs(sliding, packing=None)
+
+
+def test_a_gated_delta_layer_would_carry_one_row_into_the_next() -> None:
+    import torch
+
+    model = qwen3_5()
+    first, second = (torch.from_numpy(row.input_ids).long() for row in rows_of((7, 9)))
+    together = torch.cat([first, second])[None]
+    positions = torch.cat([torch.arange(7), torch.arange(9)])[None]
+    alone = model(input_ids=second[None]).logits[0]
+    packed = model(input_ids=together, position_ids=positions).logits[0, 7:]
+    assert (packed - alone).abs().max() > 1e-3
+    plain = model_of("Qwen3")
+    plain.set_attn_implementation("sdpa")
+    alone = plain(input_ids=second[None]).logits[0]
+    packed = plain(input_ids=together, position_ids=positions).logits[0, 7:]
+    torch.testing.assert_close(packed, alone, rtol=1e-4, atol=1e-5)
