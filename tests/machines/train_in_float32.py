@@ -5,8 +5,10 @@ Without bfloat16, in which the sums of two halves are not those of the whole.
 
 import json
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,8 +31,19 @@ RECIPE = NextTokenRecipe(
     epochs=3,
     learning_rate=1e-2,
     warmup_share=0.02,
+    packing=False,
     gradient_checkpointing=False,
 )
+
+_BATCHES: dict[str, dict[str, Any]] = defaultdict(
+    dict,
+    {
+        "packed-accumulated": {"packing": True, "accumulation": 2},
+        "whole": {"tokens_per_batch": 1_000},
+        "by-row": {"tokens_per_batch": 1, "accumulation": len(_LENGTHS)},
+    },
+)
+"""By the name of a training's folder."""
 
 
 def rows() -> list[Row]:
@@ -55,10 +68,9 @@ def _model() -> Qwen3ForCausalLM:
 def train(out: Path, zero_stage: int | None = None) -> None:
     """Twice in one group of processes, as a new model learns to copy before it sees an episode.
 
-    Rows are packed where the folder's name says so.
+    The folder's name says how batches are made.
     """
-    update = {"zero_stage": zero_stage, "packing": "packed" in out.name}
-    recipe = RECIPE.model_copy(update=update)
+    recipe = RECIPE.model_copy(update={"zero_stage": zero_stage, **_BATCHES[out.name]})
     model, losses = _model(), []
     for name in ("first", "second"):
         trainer = NextTokenTrainer(

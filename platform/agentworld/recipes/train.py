@@ -80,6 +80,8 @@ class NextTokenRecipe(Record):
     """Longer gradients are clipped to this norm."""
     tokens_per_batch: int = Field(8192, gt=0)
     """Tokens of a batch, padding included."""
+    accumulation: int = Field(1, gt=0)
+    """Batches whose gradients are added up for a step, where one of all would not fit a device."""
     sequence_tokens: int | None = Field(8192, gt=0)
     """Longest sequence; the rest of an episode is cut off, and null cuts nothing."""
     packing: bool | None = None

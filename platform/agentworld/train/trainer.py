@@ -1,6 +1,8 @@
 """One trainer for everything that learns by next-token loss: CPT, SFT and imitation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import ceil
 from pathlib import Path
 
 import torch
@@ -29,6 +31,9 @@ from agentworld.train.packing import PACKED_ATTENTION, pack, packs
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.zero import computing, on_one_device
+
+Batch = dict[str, torch.Tensor]
+"""Of `collate` or `pack`."""
 
 
 class TrainerProgress(TrainerCallback):
@@ -67,10 +72,11 @@ class NextTokenTrainer(Trainer):
         self._recipe = recipe
         super().__init__(
             model=language_model.model,
-            args=_arguments(recipe, len(batches), out / CHECKPOINTS),
+            args=_arguments(recipe, ceil(len(batches) / recipe.accumulation), out / CHECKPOINTS),
             train_dataset=Rows(rows),
             callbacks=[TrainerProgress(on_progress)],
         )
+        self.model_accepts_loss_kwargs = True  # the loss below is divided already
 
     def get_train_dataloader(self) -> DataLoader[Row]:
         """Batches by tokens instead of by rows."""
@@ -85,37 +91,61 @@ class NextTokenTrainer(Trainer):
         self.optimizer = make_optimizer(self.model, self._recipe)
         return self.optimizer
 
+    def get_batch_samples(
+        self,
+        epoch_iterator: Iterator[dict[str, torch.Tensor]],
+        num_batches: int,
+        device: torch.device,
+    ) -> tuple[list[dict[str, torch.Tensor]], torch.Tensor]:
+        """The batches of a step, and how many targets all processes together have in them."""
+        batches = list(islice(epoch_iterator, num_batches))
+        num_targets = sum((batch["is_target"][:, 1:].sum() for batch in batches), torch.tensor(0))
+        num_targets = num_targets.to(device)
+        if num_ranks() > 1:
+            dist.all_reduce(num_targets)
+        return batches, num_targets.clamp(min=1)
+
     def compute_loss(
-        self, model: PreTrainedModel, inputs: dict[str, torch.Tensor], **_: object
+        self,
+        model: PreTrainedModel,
+        inputs: Batch,
+        *,
+        num_items_in_batch: torch.Tensor,
+        **_: object,
     ) -> torch.Tensor:
-        """Mean cross-entropy over target tokens; only these pass the output layer."""
+        """Cross-entropy over the targets of a batch, as a part of the step's mean.
+
+        A mean over processes comes later, so that each one's part is multiplied by their number.
+        """
         is_target = inputs.pop("is_target")[:, 1:]  # (B, T-1)
         truth = inputs["input_ids"][:, 1:][is_target]
-        if model is not self.model:
-            return self._part_of_loss(model, inputs, is_target, truth)
-        # The Trainer's own mixed precision is around `model.forward`, which is not called here.
-        with self.accelerator.autocast():
-            hidden = model.model(**inputs).last_hidden_state[:, :-1][is_target]
-            summed = loss_sum(hidden, model.lm_head, truth)
-        return summed / len(truth)
+        add_up = self._loss_sum if model is self.model else self._loss_sum_of_wrapped
+        return add_up(model, inputs, is_target, truth) * num_ranks() / num_items_in_batch
 
-    def _part_of_loss(
+    def _loss_sum(
         self,
-        wrapped: torch.nn.Module,
-        inputs: dict[str, torch.Tensor],
+        model: PreTrainedModel,
+        inputs: Batch,
         is_target: torch.Tensor,
         truth: torch.Tensor,
     ) -> torch.Tensor:
-        """This process's part of a loss whose mean over the processes is that of the whole batch.
+        """Only targets pass the output layer."""
+        # The Trainer's own mixed precision is around `model.forward`, which is not called here.
+        with self.accelerator.autocast():
+            hidden = model.model(**inputs).last_hidden_state[:, :-1][is_target]
+            return loss_sum(hidden, model.lm_head, truth)
 
-        Gradients are synchronised by the wrapped model's own forward, which keeps whole columns.
-        """
+    def _loss_sum_of_wrapped(
+        self,
+        wrapped: torch.nn.Module,
+        inputs: Batch,
+        is_target: torch.Tensor,
+        truth: torch.Tensor,
+    ) -> torch.Tensor:
+        """Gradients are synchronised by the wrapped model's own forward; it keeps whole columns."""
         columns = is_target.any(dim=0).nonzero().squeeze(1)
         logits = wrapped(**inputs, logits_to_keep=columns).logits  # (B, columns, V)
-        summed = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
-        num_targets = is_target.sum()
-        dist.all_reduce(num_targets)
-        return summed * num_ranks() / num_targets
+        return cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
 
 
 def train_rows(
@@ -146,6 +176,7 @@ def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArgume
             "decay_type": "linear",
         },
         **computing(recipe.zero_stage, in_bfloat16=True),
+        gradient_accumulation_steps=recipe.accumulation,
         max_grad_norm=recipe.max_gradient_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,
         gradient_checkpointing_kwargs={"use_reentrant": False},

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,22 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
     train_rows(resumed, recipe, rows, tmp_path / "b", ignore_progress)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name]), name
+
+
+def test_accumulated_batches_make_the_step_of_one_batch(tmp_path: Path) -> None:
+    import torch
+
+    from machines.train_in_float32 import train
+
+    folders = ("whole", "by-row")
+    for name in folders:
+        (tmp_path / name).mkdir()
+        train(tmp_path / name)
+    losses, same = (json.loads((tmp_path / name / "losses.json").read_text()) for name in folders)
+    assert same == pytest.approx(losses, rel=1e-4)
+    weights, same = (torch.load(tmp_path / name / "weights.pt") for name in folders)
+    for name, weight in weights.items():
+        torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-3, msg=name)
 
 
 def test_one_process_trains_on_one_device_however_many_it_sees(
