@@ -42,7 +42,7 @@ export DO_NOT_TRACK := 1
 .PHONY: help setup setup-test peers programs demo manifests verify golden check \
 	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
-	bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-recordings bench-data faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
+	bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
 	etcd cluster extensions containers database monitor mpi
 .NOTPARALLEL:
@@ -126,7 +126,7 @@ test-recordings: setup-test ## real recordings, of which nothing is in this proj
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
 
-bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-data ## every benchmark
+bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-data bench-train ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_demo $(PROFILE)
@@ -151,6 +151,9 @@ bench-audit: database setup-test ## the auditor's questions to a ledger of a mil
 
 bench-data: setup-test ## from logs to a data set, beside datasets.map; SMALL=1
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_data $(if $(SMALL),200 2000)
+
+bench-train: setup-test ## a training beside a plain loop and beside TRL
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_train
 
 faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-simulator --seed $(SEED)

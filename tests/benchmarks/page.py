@@ -102,6 +102,16 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
         )
         for label, name in _DATABASES.items()
     ),
+    "train": (
+        Grid(
+            "trainer",
+            _rows("ours", "padded", "plain", "trl"),
+            {
+                "tokens/s": "tokens_per_second.{}",
+                "lowest to highest round": "tokens_per_second_interval.{}",
+            },
+        ),
+    ),
     "gpu": (
         Grid(
             "training",

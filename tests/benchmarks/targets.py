@@ -117,8 +117,19 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         _most("hashes_redacted", 0, "hashes of commits and files that are redacted by mistake"),
         _most("guide_seconds", 300, "every command of the guide From your logs, 2,000 logs"),
     ),
+    "train": (
+        Target("ratio_plain", "tokens/s over a plain loop with the same batches", must=0.95),
+        Target("ratio_trl", "tokens/s over TRL's SFTTrainer with its defaults", must=1.5),
+        Target("ratio_padded", "tokens/s over our own padded batches"),
+        _most("padding_share", 0.03, "tokens of a batch that belong to no sample"),
+        _most("packing_loss_diff", 1e-5, "loss of packed rows against one at a time, float32"),
+        _most("packing_grad_diff", 1e-4, "gradient of the same, norm of the difference"),
+        _most("resume_different_weights", 0, "weights that a kill changed"),
+    ),
     "gpu": (
-        Target("cpt.whole_8k_packed.mfu", "0.6 billion parameters, rows of 8,192 tokens", goal=0.45),
+        Target(
+            "cpt.whole_8k_packed.mfu", "0.6 billion parameters, rows of 8,192 tokens", goal=0.45
+        ),
         Target("packing.gradient_difference", "norm of packed minus apart over apart, bfloat16"),
         Target("full-8b.peak_gib", "all of 8 billion parameters, batches of 8,192 tokens, GiB"),
         Target("resume.largest_difference", "weights after a kill against weights without one"),

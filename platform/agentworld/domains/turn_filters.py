@@ -12,11 +12,13 @@ def without_retries(turns: Iterable[Turn], is_failure: Callable[[str], bool]) ->
     Nothing changed since, or the states differ, so that the later turns keep a true history
     (Qwen-AgentWorld section 3.1.2).
     """
+    keys = [(turn.action, turn.observation, turn.state) for turn in turns]
+    if len(set(keys)) == len(keys):
+        return [True] * len(keys)  # most episodes, whose observations need no look
     results, failures = [], set[tuple[str, str, str | None]]()
-    for turn in turns:
-        key = turn.action, turn.observation, turn.state
+    for key in keys:
         results.append(key not in failures)
-        if is_failure(turn.observation):
+        if is_failure(key[1]):
             failures.add(key)
         else:
             failures.clear()

@@ -62,12 +62,12 @@ def packs(model: PreTrainedModel, packing: bool | None) -> bool:
 def _mixing_layers(model: PreTrainedModel) -> str:
     """What a model has beside full attention; empty where it has nothing else."""
     config = model.config.get_text_config()
-    if not model._supports_attention_backend:
-        return "an attention of its own"
+    kinds = set(getattr(config, "layer_types", None) or [_FULL]) - {_FULL}
+    if kinds:
+        return ", ".join(sorted(kinds))
     if getattr(config, "sliding_window", None) is not None:
         return "sliding attention"
-    kinds = set(getattr(config, "layer_types", None) or [_FULL])
-    return ", ".join(sorted(kinds - {_FULL}))
+    return "" if model._supports_attention_backend else "an attention of its own"
 
 
 def _attend(

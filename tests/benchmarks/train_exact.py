@@ -1,0 +1,72 @@
+"""What a faster training must not change: losses, gradients, and the weights after a kill."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from agentworld.records.progress import OnProgress, ignore_progress
+from agentworld.train.encode import Row
+from agentworld.train.model import LanguageModel
+from agentworld.train.packing import PACKED_ATTENTION, pack
+from agentworld.train.trainer import train_rows
+from benchmarks.train_kinds import RECIPE, new_model, packed_batches, rows
+
+_KILLED_AFTER = 3
+_FEW_ROWS = 100
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def padding_share() -> float:
+    """Tokens of packed batches that belong to no row, of all."""
+    batches, given = packed_batches(), rows()
+    total = sum(pack([given[index] for index in batch])["input_ids"].numel() for batch in batches)
+    return 1 - sum(len(row.input_ids) for row in given) / total
+
+
+def packing_differences() -> tuple[float, float]:
+    """Of the loss, and of the gradient, packed against one row at a time, in float32."""
+    model, given = new_model(), rows()[:8]
+    model.set_attn_implementation(PACKED_ATTENTION)
+    loss, gradient = _loss_and_gradient(model, [given])
+    alone, apart = _loss_and_gradient(model, [[row] for row in given])
+    return abs(loss - alone) / alone, ((gradient - apart).norm() / apart.norm()).item()
+
+
+def resume_differences(folder: Path) -> int:
+    """How many weights of a training that was killed differ from those of one that was not."""
+    whole = _weights(folder / "whole", ignore_progress)
+    with suppress(Killed):
+        _weights(folder / "killed", _kill)
+    resumed = _weights(folder / "killed", ignore_progress)
+    return sum(not torch.equal(weight, resumed[name]) for name, weight in whole.items())
+
+
+def _kill(done: int, _total: int) -> None:
+    if done == _KILLED_AFTER:
+        raise Killed
+
+
+def _weights(out: Path, on_progress: OnProgress) -> dict[str, torch.Tensor]:
+    model, recipe = new_model(), RECIPE.model_copy(update={"checkpoint_every": 2})
+    train_rows(LanguageModel(model, None), recipe, rows()[:_FEW_ROWS], out, on_progress)
+    return model.state_dict()
+
+
+def _loss_and_gradient(
+    model: torch.nn.Module, batches: list[list[Row]]
+) -> tuple[float, torch.Tensor]:
+    model.zero_grad()
+    total = 0.0
+    for batch in batches:
+        inputs = pack(batch)
+        is_target = inputs.pop("is_target")[:, 1:]
+        logits = model(**inputs, use_cache=False).logits[:, :-1][is_target]
+        loss = cross_entropy(logits, inputs["input_ids"][:, 1:][is_target], reduction="sum")
+        loss.backward()
+        total += loss.item()
+    return total, torch.cat([weight.grad.flatten() for weight in model.parameters()])
