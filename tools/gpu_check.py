@@ -4,7 +4,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from inspect import signature
@@ -28,6 +28,7 @@ from agentworld.train.model import LanguageModel
 from agentworld.train.packing import PACKED_ATTENTION, pack
 from agentworld.train.trainer import train_rows
 from benchmarks.machine import machine
+from benchmarks.random_rows import log_normal_lengths, random_rows
 
 _varlen = packing_module.varlen_attn
 Figures = dict[str, Any]
@@ -38,7 +39,6 @@ _BF16_FLOPS = 989e12
 """Of an H100 or H200 (SXM), dense."""
 _WARM_UP_STEPS = 4
 _TIMED_STEPS = 8
-_P95_OVER_P50 = 4
 _COMMON = {"vocab_size": 151_936, "num_key_value_heads": 8, "head_dim": 128}
 _QWEN3_06B = Qwen3Config(
     **_COMMON,
@@ -75,14 +75,16 @@ class EnoughSteps(Exception):
 def main() -> None:
     """Prints what a part measured, and adds it to a file."""
     part, *file = sys.argv[1:]
+    if not torch.cuda.is_available():
+        sys.exit("torch sees no GPU on this machine; run it where there is one")
     figures = {"versions": _VERSIONS, "date": f"{datetime.now(UTC):%Y-%m-%d}", **PARTS[part]()}
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
     for path in map(Path, file):
         before = json.loads(path.read_text()) if path.exists() else {}
-        path.write_text(json.dumps({**before, **_known(path), part: figures}, indent=2) + "\n")
+        path.write_text(json.dumps({**before, **_provenance(path), part: figures}, indent=2) + "\n")
 
 
-def _known(path: Path) -> Figures:
+def _provenance(path: Path) -> Figures:
     """What every file of figures says of its machine and its code."""
     on = {**machine(), "processor": torch.cuda.get_device_name()}
     command = f"tools/gpu_check.sh PART {path}"
@@ -97,17 +99,17 @@ def packing() -> Figures:
     apart = sum(loss for loss, _ in alone)
     gradient = torch.stack([gradient for _, gradient in alone]).sum(0)
     model.set_attn_implementation(PACKED_ATTENTION)
-    together, packed_gradient = _loss_and_gradient(model, rows)
-    difference = (packed_gradient - gradient).norm() / gradient.norm()
+    of_packed, gradient_of_packed = _loss_and_gradient(model, rows)
+    difference = (gradient_of_packed - gradient).norm() / gradient.norm()
     return {
-        "loss_difference": abs(together - apart) / apart,
+        "loss_difference": abs(of_packed - apart) / apart,
         "gradient_difference": difference.item(),
     }
 
 
 def cpt() -> Figures:
     """Tokens a second of 0.6 billion parameters, by lengths of rows and by how batches are made."""
-    whole, varied = _rows([_LONGEST] * 512), _rows(_log_normal_lengths(4_000))
+    whole, varied = _rows([_LONGEST] * 512), _rows(log_normal_lengths(4_000, 1_024, _LONGEST))
     model = _model(_QWEN3_06B)
     plain = _speed(model, varied, tokens_per_batch=16_384, compile_layers=False)
     return {
@@ -204,20 +206,8 @@ def _model(config: Qwen3Config) -> PreTrainedModel:
     return model.train()
 
 
-def _rows(lengths: Sequence[int]) -> list[Row]:
-    """Of random tokens, all of which are targets."""
-    random = np.random.default_rng(0)
-    return [
-        Row(random.integers(_COMMON["vocab_size"], size=n, dtype=np.int32), np.ones(n, dtype=bool))
-        for n in lengths
-    ]
-
-
-def _log_normal_lengths(num: int) -> list[int]:
-    """Of a median of 1,024 tokens; a twentieth is four times as long."""
-    sigma = np.log(_P95_OVER_P50) / 1.645
-    lengths = np.random.default_rng(0).lognormal(np.log(1_024), sigma, num)
-    return [int(length) for length in lengths.clip(16, _LONGEST)]
+def _rows(lengths: list[int]) -> list[Row]:
+    return random_rows(lengths, _QWEN3_06B.vocab_size)
 
 
 def _loss_and_gradient(model: PreTrainedModel, rows: list[Row]) -> tuple[float, torch.Tensor]:

@@ -28,6 +28,12 @@ from agentworld.storage.simulators import PinnedSimulator
 from benchmarks.report import empty_folder, measured_on, publish
 
 _SOURCE = "tau-bench-airline"
+_STAGE = {
+    "tokens_per_batch": 2_048,
+    "learning_rate": 3e-3,
+    "muon_learning_rate": 0.02,
+    "gradient_checkpointing": False,
+}
 _RECIPE = {
     "name": "airline",
     "model": {
@@ -40,8 +46,8 @@ _RECIPE = {
     },
     "collect": {"held_out_share": 0.2},
     "prepare": {"cpt_share": 0.5, "sft_share": 0.45},
-    "cpt": {"stage": "cpt", "epochs": 6, "tokens_per_batch": 16_384, "learning_rate": 3e-3},
-    "sft": {"stage": "sft", "epochs": 6, "tokens_per_batch": 16_384, "learning_rate": 1e-3},
+    "cpt": {"stage": "cpt", "epochs": 12, **_STAGE},
+    "sft": {"stage": "sft", "epochs": 12, **_STAGE},
     "evaluate": {"num_episodes": 20, "num_free_running": 2},
     "simulate": {"sampling": {"max_tokens": 1024}},
 }

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from datasets import Dataset
 from tokenizers import Tokenizer, models
@@ -23,24 +22,18 @@ from agentworld.train.model import LanguageModel
 from agentworld.train.optimizer import make_optimizer
 from agentworld.train.packing import PACKED_ATTENTION, pack
 from agentworld.train.trainer import TrainerProgress, train_rows
+from benchmarks.random_rows import log_normal_lengths, random_rows
 
 _VOCABULARY = 4_096
 _NUM_ROWS = 480
 _MEDIAN, _LONGEST = 128, 1_024
-_P95_OVER_P50 = 4
 _WARM_UP_STEPS = 2
 RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=2_048, gradient_checkpointing=False)
 
 
 def rows() -> list[Row]:
-    """Random tokens, all of which are targets; lengths are log-normal."""
-    random = np.random.default_rng(0)
-    sigma = np.log(_P95_OVER_P50) / 1.645
-    lengths = random.lognormal(np.log(_MEDIAN), sigma, _NUM_ROWS).clip(8, _LONGEST).astype(int)
-    return [
-        Row(random.integers(_VOCABULARY, size=length, dtype=np.int32), np.ones(length, dtype=bool))
-        for length in lengths
-    ]
+    """Random tokens; a twentieth of the rows is four times as long as the median."""
+    return random_rows(log_normal_lengths(_NUM_ROWS, _MEDIAN, _LONGEST), _VOCABULARY)
 
 
 def new_model() -> Qwen3ForCausalLM:

@@ -88,18 +88,18 @@ class TokenBatches(Sampler[list[int]]):
     def _fill(self, ascending: list[int]) -> list[list[int]]:
         """From the longest row to the shortest, each into the fullest batch that has room."""
         batches: list[list[int]] = []
-        room: list[int] = []
+        num_free: list[int] = []
         for index in reversed(ascending):
             length = self._lengths[index]
-            fits = [place for place, free in enumerate(room) if free >= length]
+            fits = [place for place, free in enumerate(num_free) if free >= length]
             if fits:
-                fullest = min(fits, key=room.__getitem__)
+                fullest = min(fits, key=num_free.__getitem__)
             else:
                 fullest = len(batches)
                 batches.append([])
-                room.append(self._tokens)
+                num_free.append(self._tokens)
             batches[fullest].insert(0, index)
-            room[fullest] -= length
+            num_free[fullest] -= length
         return batches
 
 

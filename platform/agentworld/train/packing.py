@@ -102,7 +102,7 @@ def _attend(
     return _attend_by_row(query, key, value, scaling, cu_seq_lens_q), None
 
 
-@torch.compiler.disable
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _attend_by_row(
     query: torch.Tensor,
     key: torch.Tensor,
