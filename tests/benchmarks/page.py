@@ -102,6 +102,16 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
         )
         for label, name in _DATABASES.items()
     ),
+    "recordings": (
+        Grid(
+            "model or baseline",
+            _rows("copy", "repeat", "frequent", "nearest", "cpt", "sft"),
+            {
+                name.replace("_", " "): f"scores.{{}}.{name}"
+                for name in ("exact_match", "token_f1", "rouge_l", "json_keys", "json_values")
+            },
+        ),
+    ),
     "train": (
         Grid(
             "trainer",
@@ -228,7 +238,8 @@ def _cells(grid: Grid, measured: Measured) -> list[tuple[str, ...]]:
     }
     rows = [(grid.head, *columns)]
     for label, row in grid.rows.items():
-        cells = [_cell(measured, name.format(row)) for name in columns.values()]
+        names = [name.format(row) for name in columns.values()]
+        cells = [_cell(measured, name) + _interval(measured, name) for name in names]
         if any(cells):
             rows.append((label, *cells))
     return rows
