@@ -6,7 +6,6 @@ begins with random weights, for no other is here: what it learns is in three pas
 """
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
