@@ -90,7 +90,7 @@ def main() -> int:
     table = {name: _figures(score) for name, score in scores.items()}
     print("\n".join(f"{name:<8} {json.dumps(row)}" for name, row in table.items()))
     measured = {**known, "seconds": walk.seconds, **steps, "scores": table}
-    return publish("recordings", measured, [])
+    return publish("recordings", measured)
 
 
 def _figures(score: WorldModelScore) -> dict[str, list[float]]:
