@@ -87,14 +87,14 @@ def test_a_fast_test_that_computes_too_long_fails(run):
 
 
 def test_a_test_that_ends_a_process_is_not_charged_for_what_that_took_before(run):
-    process = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True); time.sleep(60)"
+    process = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)\\ninput()"
     with pytest.MonkeyPatch.context() as patch:  # for the tests within this one alone
         patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", 0.4)
         ended, _ = run(
-            "import subprocess, sys\n"
+            "import sys\nfrom subprocess import PIPE, Popen\n"
             "@pytest.fixture(scope='module')\ndef process():\n"
             f"  command = [sys.executable, '-c', '{process}']\n"
-            "  return subprocess.Popen(command, stdout=subprocess.PIPE)\n"
+            "  return Popen(command, stdin=PIPE, stdout=PIPE)\n"
             "@pytest.mark.compute\ndef test_slow(process): process.stdout.readline()\n"
             "def test_fast(process): process.kill(), process.communicate()\n",
             has_results=False,

@@ -44,7 +44,7 @@ def driver_errors() -> Iterator[None]:
         except (AgentworldError, OSError, MemoryError):
             raise
         except Exception as error:
-            # botocore, google.auth and azure have errors of their own, some of which are TypeErrors.
+            # google.auth has a TypeError of its own that is no bug.
             if isinstance(error, _BUGS) and type(error).__module__ == "builtins":
                 raise
             words = " ".join(redact(str(error)).split())
