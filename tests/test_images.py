@@ -99,7 +99,8 @@ def is_free(lock: Path) -> bool:
 
 def test_a_build_removes_what_a_killed_one_left_and_nothing_of_one_that_goes_on(store):
     command = [sys.executable, "-c", BUILD, ENDLESS, str(BUSYBOX), str(store), *images.PODMAN]
-    building = subprocess.Popen(command, start_new_session=True)
+    environment = os.environ | {"PYTHONPATH": str(images.ROOT / "tests")}
+    building = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         wait_for(images.external_containers)
         building.kill()  # its podman goes on
