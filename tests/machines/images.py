@@ -72,8 +72,8 @@ class Image(NamedTuple):
 
     def inspect(self) -> dict:
         """What podman knows of it."""
-        (found,) = json.loads(podman("image", "inspect", self.name))
-        return found
+        (image,) = json.loads(podman("image", "inspect", self.name))
+        return image
 
 
 def built(target: str) -> Image:
