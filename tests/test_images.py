@@ -11,8 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -81,13 +83,14 @@ images._of_lines("endless", sys.argv[1], Path(sys.argv[2]))
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch) -> Path:
+def store(tmp_path, monkeypatch) -> Iterator[Path]:
     """An empty store of images."""
     monkeypatch.setattr(images, "FOLDER", tmp_path)
     monkeypatch.setattr(images, "_BLOBS", tmp_path / "blobs")
-    folders = f"--root={tmp_path / 'podman'}", f"--runroot={tmp_path / 'run'}"
-    monkeypatch.setattr(images, "PODMAN", ("podman", *folders))
-    return tmp_path
+    with TemporaryDirectory(dir="/run") as run:  # podman takes 50 characters at most
+        folders = f"--root={tmp_path / 'podman'}", f"--runroot={run}"
+        monkeypatch.setattr(images, "PODMAN", ("podman", *folders))
+        yield tmp_path
 
 
 def is_free(lock: Path) -> bool:

@@ -69,13 +69,17 @@ def test_an_auditor_is_told_of_all_data(own, tmp_path):
     )
 
 
-def train_on_base(own, folder):
-    """Registers an agent of acme's, from a world model that started from `rival-world@1`."""
+def train_on_base(own, folder, *, is_known=True):
+    """Registers an agent of acme's, from a world model that started from `rival-world`.
+
+    That is a world model, too, where it `is_known`.
+    """
     registry, ledger = own.library.registry, own.library.ledger
     base = records.checkpoint("cpt", data=OTHER, artifact=records.digest("base"))
     known = {"data": DATA, "artifact": records.digest("tuned"), "base": "models:/rival-world/1"}
     tuned = records.checkpoint("sft", parents=[base.artifact], **known)
-    for name, stage in (("rival-world", base), ("agentworld-tuned", tuned)):
+    worlds = {"rival-world": base} if is_known else {}
+    for name, stage in {**worlds, "agentworld-tuned": tuned}.items():
         world = WorldModel(stages=(stage,), report=records.digest("report"))
         registry.register_world_model(name, world, folder)
     return make.console.register(ledger, registry, open_run(own, folder, tuned.artifact), folder)
@@ -103,6 +107,17 @@ def test_a_tenant_is_told_the_name_of_a_base_only_if_a_simulator_of_its_runs_ser
         text = acme.get(path).text
         assert "agentworld-tuned@1" in text
         assert ("rival-world" in text) == is_served
+
+
+def test_a_tenant_is_told_no_address_in_the_registry_of_a_base_that_is_no_world_model(
+    own, tmp_path
+):
+    path = f"/agents/{train_on_base(own, tmp_path, is_known=False)}"
+    app = make.console.app(own.library, tmp_path)
+    assert "models:/rival-world/1" in make.console.client(app, "office-auditor").get(path).text
+    text = make.console.client(app, "acme-agent").get(path).text
+    assert "agentworld-tuned@1" in text
+    assert "rival-world" not in text
 
 
 def test_a_tenant_is_told_of_the_data_behind_its_simulators(own, tmp_path):
