@@ -18,7 +18,7 @@ class DataSets:
         """With the world models that read them: those behind simulators that are seen."""
         if self._view.is_whole:
             return self._all_readers
-        own = {data: self._seen(readers) for data, readers in self._all_readers.items()}
+        own = {data: self._visible(readers) for data, readers in self._all_readers.items()}
         return {data: readers for data, readers in own.items() if readers}
 
     def manifest(self, digest: Digest) -> DataSet | None:
@@ -44,11 +44,11 @@ class DataSets:
             if weights and weights in by_weights
         }
 
-    def _seen(self, readers: tuple[Reader, ...]) -> tuple[Reader, ...]:
+    def _visible(self, readers: tuple[Reader, ...]) -> tuple[Reader, ...]:
         """Those that are seen, without the name of a base that is not."""
-        seen = [reader for reader in readers if reader.artifact in self._view.weights]
-        names = {reader.world_model for reader in seen}
+        visible = [reader for reader in readers if reader.artifact in self._view.weights]
+        names = {reader.world_model for reader in visible}
         return tuple(
             reader if reader.base in names else reader.model_copy(update={"base": None})
-            for reader in seen
+            for reader in visible
         )

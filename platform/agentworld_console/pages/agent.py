@@ -36,7 +36,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
         {
             **values,
             "chain": chain,
-            "bases": [_seen_base(view, base) for base in chain.bases],
+            "bases": [_visible_base(view, base) for base in chain.bases],
             "simulator": rows.simulator_link(view, chain.simulator),
             "data": rows.dataset_link(chain.data) if chain.data else None,
             "checked": checked,
@@ -47,7 +47,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
     )
 
 
-def _seen_base(view: ScopedView, base: BaseLink) -> BaseLink:
+def _visible_base(view: ScopedView, base: BaseLink) -> BaseLink:
     """A base; without name and address where it is a version behind no simulator that is seen."""
     if view.is_whole:
         return base
