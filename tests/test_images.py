@@ -1,12 +1,25 @@
-"""The control image: small, without rights, and a command for another image says what it lacks."""
+"""The control image: small, without rights, and a command for another image says what it lacks.
 
+And what a build that was killed left is removed by the next one.
+"""
+
+import fcntl
 import json
+import os
 import re
+import shutil
+import signal
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from machines import images
+from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
@@ -56,3 +69,52 @@ def test_its_command_line_answers_and_says_what_a_command_for_another_image_lack
     )
     assert lacking, done.stderr
     assert lacking[1] in {"psutil", "pyarrow"}
+
+
+BUSYBOX = Path("/bin/busybox").resolve()
+ENDLESS = f'FROM scratch\nCOPY {BUSYBOX.name} /busybox\nRUN ["/busybox", "sleep", "100"]\n'
+BUILD = """
+import sys
+from pathlib import Path
+from machines import images
+images.FOLDER, images.PODMAN = Path(sys.argv[3]), sys.argv[4:]
+images._of_lines("endless", sys.argv[1], Path(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Iterator[Path]:
+    """An empty store of images."""
+    monkeypatch.setattr(images, "FOLDER", tmp_path)
+    monkeypatch.setattr(images, "_BLOBS", tmp_path / "blobs")
+    with TemporaryDirectory(dir="/run") as run:  # podman takes 50 characters at most
+        folders = f"--root={tmp_path / 'podman'}", f"--runroot={run}"
+        monkeypatch.setattr(images, "PODMAN", ("podman", *folders))
+        yield tmp_path
+
+
+def is_free(lock: Path) -> bool:
+    with lock.open("w") as file, suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def test_a_build_removes_what_a_killed_one_left_and_nothing_of_one_that_goes_on(store):
+    command = [sys.executable, "-c", BUILD, ENDLESS, str(BUSYBOX), str(store), *images.PODMAN]
+    environment = os.environ | {"PYTHONPATH": str(images.ROOT / "tests")}
+    building = subprocess.Popen(command, env=environment, start_new_session=True)
+    try:
+        wait_for(images.external_containers)
+        building.kill()  # its podman goes on
+        building.wait()
+        pause = images.pause()
+        assert images.external_containers()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(building.pid, signal.SIGKILL)
+    wait_for(lambda: is_free(store / ".builds"))
+    shutil.rmtree(pause.layout)
+    images.pause()
+    assert images.external_containers() == []
+    assert str(store) not in Path("/proc/mounts").read_text()

@@ -18,11 +18,7 @@ class DataSets:
         """With the world models that read them: those behind simulators that are seen."""
         if self._view.is_whole:
             return self._all_readers
-        weights = {manifest.artifact for manifest in self._view.manifests().values()}
-        own = {
-            data: tuple(reader for reader in readers if reader.artifact in weights)
-            for data, readers in self._all_readers.items()
-        }
+        own = {data: self._visible(readers) for data, readers in self._all_readers.items()}
         return {data: readers for data, readers in own.items() if readers}
 
     def manifest(self, digest: Digest) -> DataSet | None:
@@ -47,3 +43,12 @@ class DataSets:
             for digest, weights in artifacts
             if weights and weights in by_weights
         }
+
+    def _visible(self, readers: tuple[Reader, ...]) -> tuple[Reader, ...]:
+        """Those that are seen, without the name of a base that is not."""
+        visible = [reader for reader in readers if reader.artifact in self._view.weights]
+        names = {reader.world_model for reader in visible}
+        return tuple(
+            reader if reader.base in names else reader.model_copy(update={"base": None})
+            for reader in visible
+        )

@@ -12,11 +12,7 @@ from agentworld.audit.checks.edges import EdgeAudit, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.questions.agents import problems_in_use
 from agentworld.audit.questions.revalidation import AgentUses
-from agentworld.audit.read.sources import (
-    Sources,
-    manifest_of,
-    resolve_name,
-)
+from agentworld.audit.read.sources import Sources, manifest_of, resolve_name
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger.pages import ListedFork, ListedSimulator
 from agentworld.ledger.runs import ListedRun
@@ -254,6 +250,11 @@ class ScopedView:
             pinned = [digest for digest in pinned if digest in served]
         manifests = ((digest, self.manifest(digest)) for digest in pinned)
         return {digest: manifest for digest, manifest in manifests if manifest}
+
+    @cached_property
+    def weights(self) -> set[Digest]:
+        """Of the world models behind the simulators that are seen."""
+        return {manifest.artifact for manifest in self.manifests().values() if manifest.artifact}
 
     def manifest(self, simulator: Digest) -> SimulatorManifest | None:
         """Which anybody may read who knows the digest; null where the store has none."""

@@ -69,6 +69,57 @@ def test_an_auditor_is_told_of_all_data(own, tmp_path):
     )
 
 
+def train_on_base(own, folder, *, is_known=True):
+    """Registers an agent of acme's, from a world model that started from `rival-world`.
+
+    That is a world model, too, where it `is_known`.
+    """
+    registry, ledger = own.library.registry, own.library.ledger
+    base = records.checkpoint("cpt", data=OTHER, artifact=records.digest("base"))
+    known = {"data": DATA, "artifact": records.digest("tuned"), "base": "models:/rival-world/1"}
+    tuned = records.checkpoint("sft", parents=[base.artifact], **known)
+    worlds = {"rival-world": base} if is_known else {}
+    for name, stage in {**worlds, "agentworld-tuned": tuned}.items():
+        world = WorldModel(stages=(stage,), report=records.digest("report"))
+        registry.register_world_model(name, world, folder)
+    return make.console.register(ledger, registry, open_run(own, folder, tuned.artifact), folder)
+
+
+def open_run(own, folder, weights):
+    """A run of acme's with a simulator that serves these weights."""
+    simulator = records.pinned(folder, artifact=weights).digest
+    run = own.library.ledger.open_run(make.console.opening("acme"), simulator, tenant="acme").id
+    make.console.play(own.library.ledger, run, simulator, "ls")
+    return run
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+def test_a_tenant_is_told_the_name_of_a_base_only_if_a_simulator_of_its_runs_serves_it(
+    own, tmp_path, is_served
+):
+    agent = train_on_base(own, tmp_path)
+    if is_served:
+        open_run(own, tmp_path, records.digest("base"))
+    app = make.console.app(own.library, tmp_path)
+    auditor, acme = (make.console.client(app, name) for name in ("office-auditor", "acme-agent"))
+    for path in (f"/agents/{agent}", f"/datasets/{OTHER}"):
+        assert "rival-world" in auditor.get(path).text
+        text = acme.get(path).text
+        assert "agentworld-tuned@1" in text
+        assert ("rival-world" in text) == is_served
+
+
+def test_a_tenant_is_told_no_address_in_the_registry_of_a_base_that_is_no_world_model(
+    own, tmp_path
+):
+    path = f"/agents/{train_on_base(own, tmp_path, is_known=False)}"
+    app = make.console.app(own.library, tmp_path)
+    assert "models:/rival-world/1" in make.console.client(app, "office-auditor").get(path).text
+    text = make.console.client(app, "acme-agent").get(path).text
+    assert "agentworld-tuned@1" in text
+    assert "rival-world" not in text
+
+
 def test_a_tenant_is_told_of_the_data_behind_its_simulators(own, tmp_path):
     app = read_by_others(own, tmp_path)
     acme = make.console.client(app, "acme-agent")

@@ -18,7 +18,6 @@ from benchmarks.audit_ledger import Book, PostgresSink, SqliteSink
 from benchmarks.audit_questions import Answers, MlflowAnswers, answers, mlflow_answers
 from benchmarks.audit_store import AuditStore, Size
 from benchmarks.report import empty_folder, measured_on, publish
-from benchmarks.targets import figures_of
 from machines import postgres
 
 _SIZES = (10_000, 100_000, 1_000_000)
@@ -48,7 +47,7 @@ def main() -> int:
     }
     print(json.dumps(result, indent=2))
     options = "SMALL=1" if given.episodes != _SIZES else ""
-    return publish("audit", result, figures_of("audit", result), options=options)
+    return publish("audit", result, options=options)
 
 
 def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[str, object]]:

@@ -20,7 +20,6 @@ import psutil
 from benchmarks.data_logs import write_logs
 from benchmarks.data_recall import dedup_false, dedup_recall, leak_shares
 from benchmarks.report import empty_folder, measured_on, publish
-from benchmarks.targets import figures_of
 from make.secrets import hashes_redacted, secret_recall
 
 _SIZES = (10_000, 100_000)
@@ -45,7 +44,7 @@ def main() -> int:
     finally:
         shutil.rmtree(folder)
     options = "SMALL=1" if sys.argv[1:] else ""
-    return publish("data", {**known, **measured}, figures_of("data", measured), options=options)
+    return publish("data", {**known, **measured}, options=options)
 
 
 def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import time
 
 from agentworld.reports.summary import Summary
 from benchmarks.report import empty_folder, measured_on, publish
-from benchmarks.targets import figures_of
 
 
 def main(profile: str = "demo") -> int:
@@ -26,7 +25,7 @@ def main(profile: str = "demo") -> int:
     print(f"peak_memory_gib      {summary.peak_memory_gib:8.2f}")
     measured = {**known, **summary.model_dump(mode="json"), "wall_seconds": wall_seconds}
     options = "" if profile == "demo" else f"PROFILE={profile}"
-    return publish("demo", measured, figures_of("demo", measured), refused, options=options)
+    return publish("demo", measured, refused, options=options)
 
 
 if __name__ == "__main__":

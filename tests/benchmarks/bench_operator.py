@@ -20,8 +20,7 @@ from agentworld.cluster.names import engine_name
 from benchmarks.cold_start import cold_starts
 from benchmarks.figures import percentile
 from benchmarks.operator_load import burst, num_requests
-from benchmarks.report import empty_folder, measured_on, parts_option, publish
-from benchmarks.targets import figures_of
+from benchmarks.report import empty_folder, measured_on, publish
 from machines.control_plane import ControlPlane, running
 from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
 from make.simulator import pinned_manifest, simulator
@@ -53,9 +52,8 @@ def main(*chosen: str) -> int:
                 found |= _PARTS[name](cluster, folder)
     if _COLD in wanted:  # on nodes, and by itself
         found |= cold_starts(folder / _COLD)
-    figures = figures_of("operator", found, is_part=bool(chosen))
     print(json.dumps(found, indent=2))
-    return publish("operator", {**known, **found}, figures, options=parts_option(chosen))
+    return publish("operator", {**known, **found}, parts=chosen)
 
 
 def rate(cluster: ControlPlane, folder: Path) -> Found:

@@ -22,7 +22,6 @@ from agentworld_pipelines.local import LOG, start
 from benchmarks.figures import percentile
 from benchmarks.kfp_log import seconds_of_tasks
 from benchmarks.report import empty_folder, measured_on, publish
-from benchmarks.targets import figures_of
 
 _RECIPE = "smoke"
 _ROUNDS = 5
@@ -56,7 +55,7 @@ def main() -> int:
         "bytes_alike_in_steps": alike_bytes(store),
     }
     print(json.dumps(found, indent=2))
-    return publish("pipelines", {**known, **found}, figures_of("pipelines", found))
+    return publish("pipelines", {**known, **found})
 
 
 def job(store: Path) -> Round:

@@ -104,7 +104,7 @@ def main() -> int:
         for name, row in estimates.items()
     }
     measured = {"seconds": walk.seconds, **steps, "scores": means, "scores_interval": intervals}
-    return publish("recordings", {**known, **measured}, [])
+    return publish("recordings", {**known, **measured})
 
 
 def _estimates(score: WorldModelScore) -> dict[str, Estimate]:

@@ -12,7 +12,6 @@ from statistics import median
 from typing import Any
 
 from benchmarks.report import empty_folder, measured_on, publish
-from benchmarks.targets import figures_of
 from benchmarks.train_exact import packing_differences, padding_share, resume_differences
 
 _ROUNDS = 3
@@ -52,7 +51,7 @@ def main() -> int:
         "packing_grad_diff": gradient,
         "resume_different_weights": resume_differences(folder / "resume"),
     }
-    return publish("train", {**known, **measured}, figures_of("train", measured))
+    return publish("train", {**known, **measured})
 
 
 def rate(kind: str, folder: Path) -> float:

@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +20,7 @@ import datasets
 import numpy as np
 
 from agentworld.data.contents import content_key
-from agentworld.data.filters import TrajectoryFilter
+from agentworld.data.filters import shorten
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.importers import importer_of
 from agentworld.data.leaks import Hits, RareGrams, find_leaks, index_grams, most_tasks
@@ -95,7 +96,7 @@ def trajectory_of(row: Row) -> Trajectory:
 def filter_row(recipe: PrepareRecipe, row: Row) -> Row:
     """Without empty turns; with what is needed to look for copies, near-duplicates and leaks."""
     recorded = trajectory_of(row)
-    shortened = TrajectoryFilter(recipe.min_turns).shorten(recorded)
+    shortened = shorten(recorded, recipe.min_turns, Counter())
     trajectory = shortened or recorded.model_copy(update={"turns": ()})
     columns = {
         **trajectory.model_dump(mode="json"),

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from agentworld.reports.targets import Figure
 from agentworld.runner.code import commit
 from benchmarks.machine import BUSY, machine
 from benchmarks.targets import figures_of
@@ -19,28 +18,35 @@ _PUBLISHED = _ROOT / "docs" / "figures"
 def publish(
     name: str,
     measured: Mapping[str, object],
-    figures: Sequence[Figure],
     missed: Sequence[str] = (),
     *,
+    parts: Sequence[str] = (),
     options: str = "",
 ) -> int:
     """Writes `.bench/NAME.json`; returns exit status 1 where something that must hold does not.
 
-    A run of everything, which needs no `options` of the make target, is also written to
-    `docs/figures/NAME.json`.
+    A run of everything, which needs no `options` of the make target and chooses no `parts`, is also
+    written to `docs/figures/NAME.json`.
     """
+    if parts:
+        options = f'PARTS="{" ".join(parts)}"'
+    entries = {"command": f"make bench-{name} {options}".strip(), **measured}
+    _write(BENCH, name, entries)  # first, for the run took minutes and a figure may be absent
+    figures = figures_of(name, measured, is_part=bool(parts))
     missed = [*(figure.name for figure in figures if not figure.holds), *missed]
-    command = f"make bench-{name} {options}".strip()
-    text = json.dumps({"command": command, **measured, "missed": missed}, indent=2) + "\n"
     for folder in [BENCH] if options else [BENCH, _PUBLISHED]:
-        folder.mkdir(exist_ok=True)
-        (folder / f"{name}.json").write_text(text)
+        _write(folder, name, {**entries, "missed": missed})
     for figure in figures:
         bound = "" if figure.must is None else figure.wants(figure.must)
         value = figure.text if figure.interval else f"{figure.value:.3f}"
         print(f"{figure.name:<28} {value:>23}  {bound}")
     print(f"missed: {'; '.join(missed) or 'nothing'}")
     return 1 if missed else 0
+
+
+def _write(folder: Path, name: str, entries: Mapping[str, object]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(entries, indent=2) + "\n")
 
 
 def measure_parts(
@@ -53,13 +59,7 @@ def measure_parts(
     measured = {**measured_on(), **known}
     for part in chosen or parts:
         measured |= parts[part](empty_folder(name, part))
-    figures = figures_of(name, measured, is_part=bool(chosen))
-    return publish(name, measured, figures, options=parts_option(chosen))
-
-
-def parts_option(chosen: Sequence[str]) -> str:
-    """The option of the make target that measures these parts; empty where all are measured."""
-    return f'PARTS="{" ".join(chosen)}"' if chosen else ""
+    return publish(name, measured, parts=chosen)
 
 
 def measured_on() -> dict[str, object]:

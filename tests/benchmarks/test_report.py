@@ -4,37 +4,49 @@ import json
 
 import pytest
 
-from agentworld.reports.targets import Figure
 from benchmarks import report
+from benchmarks.targets import TARGETS, Target
 
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
+    """Where figures are written; those of the benchmark `core` have targets."""
     folders = tmp_path / ".bench", tmp_path / "figures"
+    targets = (Target("fast", "", must=1.0), Target("slow", "", must=1.0))
+    monkeypatch.setitem(TARGETS, "core", targets)
     monkeypatch.setattr(report, "BENCH", folders[0])
     monkeypatch.setattr(report, "_PUBLISHED", folders[1])
     return folders
 
 
-FAST, SLOW = Figure("fast", 2.0, must=1.0), Figure("slow", 0.5, must=1.0)
-
-
 def test_a_whole_run_is_published_with_its_command_and_what_it_missed(folders):
-    assert report.publish("core", {"commit": "c0ffee", "fast": 2.0}, [FAST, SLOW], ["gate"]) == 1
+    measured = {"commit": "c0ffee", "fast": 2.0, "slow": 0.5}
+    assert report.publish("core", measured, ["gate"]) == 1
     for folder in folders:
         assert json.loads((folder / "core.json").read_text()) == {
             "command": "make bench-core",
             "commit": "c0ffee",
             "fast": 2.0,
+            "slow": 0.5,
             "missed": ["slow", "gate"],
         }
 
 
 def test_a_run_of_parts_leaves_the_published_figures_alone(folders):
-    assert report.publish("core", {}, [FAST], options=report.parts_option(["a", "b"])) == 0
+    assert report.publish("core", {"fast": 2.0}, parts=["a", "b"]) == 0
     assert json.loads((folders[0] / "core.json").read_text())["command"] == (
         'make bench-core PARTS="a b"'
     )
+    assert not folders[1].exists()
+
+
+def test_what_was_measured_is_kept_where_a_figure_is_absent(folders):
+    with pytest.raises(KeyError, match="slow"):
+        report.publish("core", {"fast": 2.0})
+    assert json.loads((folders[0] / "core.json").read_text()) == {
+        "command": "make bench-core",
+        "fast": 2.0,
+    }
     assert not folders[1].exists()
 
 

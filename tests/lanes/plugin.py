@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lanes.processor import Meter, ended_seconds, tree_seconds
+from lanes.processor import Meter, tree_seconds
 from lanes.repeating import Repeating
 from lanes.results import TestResult
 
@@ -31,9 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if times := config.getoption("repeat"):
         last_results = config.getoption("last_results")
         config.pluginmanager.register(Repeating(times, last_results), "lane-repeating")
-    # What servers that go on running take is for the figures alone.
-    meter = Meter(tree_seconds if file else ended_seconds)
-    config.pluginmanager.register(Measuring(meter), "lane-measuring")
+    config.pluginmanager.register(Measuring(Meter(tree_seconds)), "lane-measuring")
 
 
 @pytest.hookimpl(trylast=True)

@@ -33,10 +33,10 @@ class Repeating:
 
 def by_function(tests: Iterable[TestResult]) -> Mapping[str, Sequence[TestResult]]:
     """The results of each test function, with all its parameters."""
-    found = defaultdict[str, list[TestResult]](list)
+    results = defaultdict[str, list[TestResult]](list)
     for test in tests:
-        found[function_of(test.name)].append(test)
-    return found
+        results[function_of(test.name)].append(test)
+    return results
 
 
 def function_of(name: str) -> str:

@@ -20,22 +20,15 @@ def tiny_model():
 def run(pytester):
     """Runs the tests of one file with the plugin; returns how pytest ended, and its results."""
 
-    def ran(code, *arguments):
+    def ran(code, *arguments, has_results=True):
         pytester.mkdir("tests")
         (pytester.path / "tests/conftest.py").write_text(SLOW_FIXTURE)
         (pytester.path / "tests/test_it.py").write_text(f"import pytest\n{code}")
         markers = "\n".join(f"  {name}: a marker" for name in ("compute", "waits", "ordered"))
         pytester.makeini(f"[pytest]\naddopts = --import-mode=importlib\nmarkers =\n{markers}")
         file = pytester.path / "results.jsonl"
-        words = (
-            "-p",
-            "lanes.plugin",
-            "-p",
-            "no:schemathesis",
-            f"--results={file}",
-            *arguments,
-            "tests",
-        )
+        words = ["-p", "lanes.plugin", "-p", "no:schemathesis", *arguments, "tests"]
+        words += [f"--results={file}"] * has_results
         return pytester.runpytest_inprocess(*words), LaneResults.read(file)
 
     return ran
@@ -91,6 +84,22 @@ def test_a_fast_test_that_computes_too_long_fails(run):
             f"def test_fast(): {work}\n@pytest.mark.compute\ndef test_slow(): {work}\n"
         )
     assert outcomes(results) == {"test_fast": "failed", "test_slow": "passed"}
+
+
+def test_a_test_that_ends_a_process_is_not_charged_for_what_that_took_before(run):
+    process = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)\\ninput()"
+    with pytest.MonkeyPatch.context() as patch:  # for the tests within this one alone
+        patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", 0.4)
+        ended, _ = run(
+            "import sys\nfrom subprocess import PIPE, Popen\n"
+            "@pytest.fixture(scope='module')\ndef process():\n"
+            f"  command = [sys.executable, '-c', '{process}']\n"
+            "  return Popen(command, stdin=PIPE, stdout=PIPE)\n"
+            "@pytest.mark.compute\ndef test_slow(process): process.stdout.readline()\n"
+            "def test_fast(process): process.kill(), process.communicate()\n",
+            has_results=False,
+        )
+    ended.assert_outcomes(passed=2)
 
 
 def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pytester):

@@ -72,8 +72,8 @@ class Image(NamedTuple):
 
     def inspect(self) -> dict:
         """What podman knows of it."""
-        (found,) = json.loads(podman("image", "inspect", self.name))
-        return found
+        (image,) = json.loads(podman("image", "inspect", self.name))
+        return image
 
 
 def built(target: str) -> Image:
@@ -124,8 +124,10 @@ def _of_lines(name: str, lines: str, file: Path) -> Image:
 
 def podman(*arguments: str, stdin: str = "") -> str:
     """What podman says; fails with what it says of an error."""
+    command = [*PODMAN, *arguments]
+    # It holds the lock of builds, which is inheritable, also where this process is killed.
     done = subprocess.run(
-        [*PODMAN, *arguments], input=stdin, capture_output=True, text=True, check=False
+        command, input=stdin, capture_output=True, text=True, check=False, close_fds=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
@@ -216,6 +218,10 @@ def _kept(name: str) -> Iterator[Path | None]:
             os.utime(layout)
             yield None
             return
+        os.set_inheritable(builds.fileno(), True)
+        with suppress(BlockingIOError):
+            fcntl.flock(builds, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove_killed_builds()
         fcntl.flock(builds, fcntl.LOCK_SH)
         yield layout
         _forget_old(layout.parent)
@@ -224,6 +230,18 @@ def _kept(name: str) -> Iterator[Path | None]:
             # With what builds that were killed left, which is nobody's while none is under way.
             podman("image", "prune", "--force", "--external", "--filter=until=24h")
             _forget_old_blobs()
+
+
+def _remove_killed_builds() -> None:
+    """Their containers, which stay mounted; while no build is under way there are no others."""
+    if containers := external_containers():
+        podman("rm", "--force", *containers)
+
+
+def external_containers() -> list[str]:
+    """The ids of the containers in which builds run their commands, or did before a kill."""
+    containers = json.loads(podman("ps", "--all", "--external", "--format=json")) or ()
+    return [container["Id"] for container in containers if container["State"] == "storage"]
 
 
 def _forget_old(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
+from agentworld.data.filters import FilteredTrajectory, shorten
 from agentworld.data.masking import turn_class
 from agentworld.data.redaction import redact_trajectories
 from agentworld.data.samples import make_sample, pool_of
@@ -62,7 +62,11 @@ def _remaining(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
     """What stays of a batch, filtered as it was for its survey; all of the batch is counted."""
     batch, recipe = job.survey.batch, job.survey.recipe
     digests = read_column(job.survey.path, "digests").tolist()
-    shortened = map(TrajectoryFilter(recipe.min_turns).shorten, summary.read(read_batch(batch)))
+    removed = Counter[str]()  # as the survey counted it
+    shortened = (
+        shorten(trajectory, recipe.min_turns, removed)
+        for trajectory in summary.read(read_batch(batch))
+    )
     surveyed = (trajectory for trajectory in shortened if trajectory is not None)
     # The trajectories come first, so that those after the last digest are read and counted too.
     pairs = zip(surveyed, digests, strict=True)

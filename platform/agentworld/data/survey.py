@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentworld.data.contents import content_key
-from agentworld.data.filters import FilteredTrajectory, TrajectoryFilter
+from agentworld.data.filters import FilteredTrajectory, filter_trajectories
 from agentworld.data.n_grams import Hashes, hash_words, n_grams, text_of
 from agentworld.data.near_duplicates import Signatures, sign
 from agentworld.recipes.data import PrepareRecipe
@@ -63,12 +63,12 @@ class SurveyJob(NamedTuple):
 def survey(job: SurveyJob) -> Counter[str]:
     """Writes a batch's survey, unless it is there; returns what the filters removed."""
     if not job.path.is_file():
-        trajectory_filter = TrajectoryFilter(job.recipe.min_turns)
-        filtered = list(trajectory_filter.apply(read_batch(job.batch)))
+        removed = Counter[str]()
+        trajectories = read_batch(job.batch)
+        filtered = list(filter_trajectories(trajectories, job.recipe.min_turns, removed))
         result = _survey_of(job.recipe, filtered)
-        removed = json.dumps(trajectory_filter.removed)
         file = io.BytesIO()
-        np.savez(file, removed=np.array(removed), **result._asdict())
+        np.savez(file, removed=np.array(json.dumps(removed)), **result._asdict())
         write_whole(job.path, file.getvalue())
     with np.load(job.path) as arrays:
         return Counter(json.loads(str(arrays["removed"])))

@@ -14,7 +14,7 @@ from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
 from agentworld.data.contents import Contents
 from agentworld.data.explore import collected_domain, explore
-from agentworld.data.filters import TrajectoryFilter
+from agentworld.data.filters import filter_trajectories
 from agentworld.data.redaction import redact_trajectories
 from agentworld.data.samples import make_sample
 from agentworld.domains.live import live_domain
@@ -117,7 +117,7 @@ def _live(measurement: _Measurement) -> list[Sample]:
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
-    filtered = TrajectoryFilter(recipe.prepare.min_turns).apply(read_trajectories(path))
+    filtered = filter_trajectories(read_trajectories(path), recipe.prepare.min_turns, Counter())
     contents = Contents()
     passed = (item for item in filtered if contents.add(item.trajectory))
     trajectories = list(redact_trajectories(passed, Counter()) if recipe.prepare.redact else passed)

@@ -14,19 +14,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import fsspec
 
-from agentworld.errors import AgentworldError, InputError
+from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import open_regular
 from agentworld.records.progress import OnProgress
 from agentworld.storage.address import redact
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from agentworld.storage.streams import LineStream, Meter, Stream, driver_errors, redact_errors
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _BESIDE = re.compile(
@@ -34,7 +32,6 @@ _BESIDE = re.compile(
 )
 """What lies beside recordings and is none."""
 _PIECE_BYTES = 1 << 20
-_MOST_OF_ERROR = 300
 _DIGITS_OF_NAME = 12
 _LOCAL = "file://"
 _WEB = ("http://", "https://")
@@ -52,13 +49,6 @@ UNREADABLE = (OSError, EOFError, zlib.error)
 """What reading a file that is not there, or is damaged, raises."""
 
 
-class Meter:
-    """Counts the bytes that are read of a file."""
-
-    def __init__(self) -> None:
-        self.num_bytes = 0
-
-
 class SourceFile(NamedTuple):
     """One file of a source."""
 
@@ -69,6 +59,8 @@ class SourceFile(NamedTuple):
     """In bytes, as it lies there; 0 where nobody knows."""
     meter: Meter | None = None
     """Counts what is read of it."""
+    content: Digest | None = None
+    """The digest of its bytes where its name has the start of it; else null."""
 
     @property
     def suffix(self) -> str:
@@ -101,6 +93,8 @@ class SourceFile(NamedTuple):
     @property
     def digest(self) -> Digest:
         """Of its bytes as they are; raises OSError where they cannot be read."""
+        if self.content:
+            return self.content
         sha256 = hashlib.sha256()
         with self._open_as_it_is() as file:
             while piece := file.read(_PIECE_BYTES):
@@ -116,63 +110,20 @@ class SourceFile(NamedTuple):
 
     @contextmanager
     def _open_as_it_is(self) -> Iterator[BinaryIO]:
+        # What reads lines is of this project or of another package: its errors keep their class.
+        errors = redact_errors if _kind_of(self.address) else driver_errors
         with ExitStack() as stack:
-            with _client_errors():
+            with errors():
                 file = stack.enter_context(self._stored())
-            yield cast(BinaryIO, _Stream(file, self.meter))
+            yield cast(BinaryIO, Stream(file, self.meter, errors))
 
     def _stored(self) -> AbstractContextManager[BinaryIO]:
         if kind := _kind_of(self.address):
             lines = _LINES.find(kind)(self.address.removeprefix(f"{kind}:"))
-            return cast(BinaryIO, io.BufferedReader(_Lines(lines)))
+            return cast(BinaryIO, io.BufferedReader(LineStream(lines)))
         if self.address.startswith(_LOCAL):
             return open_regular(Path(self.address.removeprefix(_LOCAL)))
         return cast(AbstractContextManager[BinaryIO], fsspec.open(self.address, "rb"))
-
-
-@contextmanager
-def _client_errors() -> Iterator[None]:
-    """Raises OSError for every error of a client, and shows no secret of an address."""
-    try:
-        yield
-    except (AgentworldError, MemoryError):
-        raise
-    except OSError as error:
-        if (message := redact(str(error))) == str(error):
-            raise
-        raise OSError(message) from None
-    except Exception as error:  # noqa: BLE001 - botocore, google.auth, azure have errors of their own
-        words = " ".join(redact(str(error)).split())
-        raise OSError(words[:_MOST_OF_ERROR] or type(error).__name__) from None
-
-
-class _Stream(io.RawIOBase):
-    """A file whose reading is counted where there is a meter."""
-
-    def __init__(self, file: BinaryIO, meter: Meter | None) -> None:
-        self._file = file
-        self._meter = meter
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._file.seekable()
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        target = memoryview(buffer)
-        with _client_errors():
-            data = self._file.read(len(target))
-        target[: len(data)] = data
-        if self._meter:
-            self._meter.num_bytes += len(data)
-        return len(data)
 
 
 class ReadProgress:
@@ -202,26 +153,6 @@ class ReadProgress:
         self._on_progress(self._before[number] + part, total)
 
 
-class _Lines(io.RawIOBase):
-    """Lines that come one after another, as a file."""
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self._lines = lines
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        if not self._rest:
-            self._rest = memoryview(next(self._lines, b""))
-        target = memoryview(buffer)
-        size = min(len(target), len(self._rest))
-        target[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-
 def files_of(source: str) -> list[SourceFile]:
     """The files of a source in the order of their names, hidden ones left out.
 
@@ -230,8 +161,8 @@ def files_of(source: str) -> list[SourceFile]:
     if _kind_of(source):
         return [SourceFile(source, source)]
     try:
-        with _client_errors():
-            filesystem, path = fsspec.core.url_to_fs(source)
+        with driver_errors():
+            filesystem, path = _find_driver(source)
             # A web server also answers for a folder as for a file.
             if not source.endswith("/") and filesystem.isfile(path):
                 sizes = {path: filesystem.size(path)}
@@ -259,6 +190,15 @@ def files_of(source: str) -> list[SourceFile]:
     return sorted(_distinct(recordings), key=lambda file: file.name)
 
 
+def _find_driver(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The driver of an address, and the path for it; raises ValueError for what is no address."""
+    try:
+        driver, path = fsspec.core.url_to_fs(source)
+    except TypeError as error:  # the address lacks an argument of the driver's, such as a host
+        raise ValueError(str(error)) from error
+    return driver, path
+
+
 def _distinct(files: Sequence[SourceFile]) -> Iterator[SourceFile]:
     """The same files, each with a name of its own: those that differ in a secret alone are read,
     and have the start of their content's digest in their names. A signature may be another one
@@ -267,12 +207,15 @@ def _distinct(files: Sequence[SourceFile]) -> Iterator[SourceFile]:
     names, copies = Counter(file.name for file in files), Counter[str]()
     for file in files:
         name = file.name
-        if names[name] > 1:
-            digest = _digest(file).removeprefix("sha256:")
-            name += f"{'&' if '?' in name else '?'}content={digest[:_DIGITS_OF_NAME]}"
-            copies[name] += 1
-            name += f"-{copies[name]}" if copies[name] > 1 else ""
-        yield file._replace(name=name)
+        if names[name] == 1:
+            yield file
+            continue
+        content = _digest(file)
+        start = content.removeprefix("sha256:")[:_DIGITS_OF_NAME]
+        name += f"{'&' if '?' in name else '?'}content={start}"
+        copies[name] += 1
+        name += f"-{copies[name]}" if copies[name] > 1 else ""
+        yield file._replace(name=name, content=content)
 
 
 def _kind_of(address: str) -> str:

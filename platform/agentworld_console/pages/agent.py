@@ -5,6 +5,7 @@ from starlette.requests import Request
 from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.questions.agent import AgentChain, audit_agent
+from agentworld.audit.questions.base_model import BaseLink
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.edge import GRADE_MEANINGS
@@ -35,6 +36,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
         {
             **values,
             "chain": chain,
+            "bases": [_visible_base(view, base) for base in chain.bases],
             "simulator": rows.simulator_link(view, chain.simulator),
             "data": rows.dataset_link(chain.data) if chain.data else None,
             "checked": checked,
@@ -43,6 +45,18 @@ def agent(view: ScopedView, request: Request) -> Answer:
             "compared": report.scores if report else {},
         },
     )
+
+
+def _visible_base(view: ScopedView, base: BaseLink) -> BaseLink:
+    """A base; without name and address where it is a version behind no simulator that is seen."""
+    if view.is_whole:
+        return base
+    if base.world_model:
+        version = view.library.registry.version(VersionRef.parse(base.world_model))
+        is_seen = version.tags.get("artifact") in view.weights
+    else:
+        is_seen = not (base.address or "").startswith("models:/")
+    return base if is_seen else base.model_copy(update={"world_model": None, "address": None})
 
 
 def _grade(edge: EdgeAudit) -> dict[str, object]:

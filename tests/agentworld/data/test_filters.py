@@ -1,6 +1,8 @@
+from collections import Counter
+
 import pytest
 
-from agentworld.data.filters import TrajectoryFilter
+from agentworld.data.filters import filter_trajectories
 from agentworld.errors import InputError
 from make import records
 
@@ -9,8 +11,8 @@ LS = ("ls", "rimo.txt\n[0] ~")
 
 
 def passed(*trajectories, min_turns=2):
-    trajectory_filter = TrajectoryFilter(min_turns)
-    return list(trajectory_filter.apply(trajectories)), +trajectory_filter.removed
+    removed = Counter()
+    return list(filter_trajectories(trajectories, min_turns, removed)), +removed
 
 
 def actions(kept):

@@ -8,7 +8,8 @@ import pytest
 from agentworld.engine.fake import FakeEngine
 from agentworld.http.schemas import Request
 from agentworld.ledger import Ledger
-from agentworld.records.episode import EpisodeOpening
+from agentworld.records.episode import Confidence, EpisodeOpening
+from agentworld.serving.episodes.session import StepObservation, next_step
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import SimulatorService
 from make import records
@@ -103,3 +104,28 @@ def test_an_end_that_nobody_waited_for_is_counted_once(service, episode_store, l
 
     asyncio.run(work())
     assert service.counts.ended["limit"] == 1
+
+
+def test_two_steps_of_an_episode_may_be_cancelled_while_both_are_written(
+    service, episode_store, ledger
+):
+    """The second one waits for the episode's lock, which the first one's cancelling frees."""
+
+    async def work():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        episode = await service.load_open(await begun(service, ledger))
+        step = next_step(episode, "ls", StepObservation("rimo\n[0] ~", Confidence()))
+        ledger.free.clear()
+        first = asyncio.create_task(episode_store.record(episode, step))
+        await asyncio.to_thread(ledger.holds.wait, 30)
+        first.cancel()
+        second = asyncio.create_task(episode_store.record(episode, step))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait([first, second])
+        ledger.free.set()
+        return await episode_store.wait_settled(episode.id)
+
+    errors = []
+    assert [step.action for step in asyncio.run(work()).steps] == ["ls"]
+    assert errors == []

@@ -3,6 +3,7 @@
 import os
 import random
 import threading
+from collections import Counter
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -11,7 +12,8 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.records.base import digest_bytes
-from agentworld.storage.source import Meter, ReadProgress, digest_of, files_of
+from agentworld.storage.source import ReadProgress, digest_of, files_of
+from agentworld.storage.streams import Meter
 
 
 def test_a_folders_files_come_in_the_order_of_their_names_without_what_lies_beside(tmp_path):
@@ -39,6 +41,11 @@ def test_an_address_that_nothing_opens_is_refused():
         files_of("nowhere://logs")
 
 
+def test_an_address_that_lacks_what_its_driver_needs_is_refused():
+    with pytest.raises(InputError, match="cannot read github://logs: .*'org'.*check the address"):
+        files_of("github://logs")
+
+
 def test_an_address_is_read_as_a_folder_is(tmp_path):
     (tmp_path / "a.jsonl").write_text("1\n")
     filesystem = fsspec.filesystem("memory")
@@ -50,10 +57,20 @@ def test_an_address_is_read_as_a_folder_is(tmp_path):
 
 
 @pytest.fixture
-def web(tmp_path):
+def downloads():
+    """How often each address was downloaded from `web`."""
+    return Counter()
+
+
+@pytest.fixture
+def web(tmp_path, downloads):
     """A server of the files in a folder, of another for each token; gives where it listens."""
 
     class ByToken(SimpleHTTPRequestHandler):
+        def do_GET(self):
+            downloads[self.path] += 1
+            super().do_GET()
+
         def translate_path(self, path):
             return super().translate_path(path.replace("?token=", "-"))
 
@@ -105,6 +122,18 @@ def test_files_on_the_web_that_differ_in_a_secret_alone_keep_names_of_their_own(
     assert digest_with(s7="2\n", s8="1\n", s9="2\n") == digest
     assert digest_with(s7="2\n", s8="2\n", s9="2\n") != digest
     assert digest_with(s7="1\n", s8="2\n") != digest
+
+
+def test_files_that_differ_in_a_secret_alone_are_downloaded_as_often_as_others(
+    tmp_path, web, downloads
+):
+    paths = ["/a.jsonl?token=s1", "/a.jsonl?token=s2", "/b.jsonl"]
+    for path in paths:
+        (tmp_path / path[1:].replace("?token=", "-")).write_text("1\n")
+    links = "".join(f'<a href="http://{web}{path}">a</a>' for path in paths)
+    (tmp_path / "index.html").write_text(links)
+    digest_of(f"http://{web}/")
+    assert downloads[paths[0]] == downloads[paths[1]] == downloads[paths[2]] > 0
 
 
 def test_no_message_shows_the_password_of_an_address(web):

@@ -54,6 +54,34 @@ def test_its_lines_are_read_in_pieces_of_any_size():
         assert b"".join(pieces) == LONG + b'""\n2\n'
 
 
+class PluginError(Exception):
+    """As another package has errors of its own."""
+
+
+@pytest.mark.parametrize("kind", [PluginError, TypeError, ValueError, ImportError])
+def test_an_error_of_what_reads_the_lines_keeps_its_class_and_its_traceback(monkeypatch, kind):
+    def read_some(_):
+        yield b"1\n"
+        raise kind("a bug")
+
+    monkeypatch.setattr(source._LINES, "find", lambda _: read_some)
+    for read in (digest_of, lambda address: list(rows_of(*files_of(address)))):
+        with pytest.raises(kind, match="a bug") as raised:
+            read("numbers:")
+        assert raised.traceback[-1].name == "read_some"
+
+
+def test_a_file_that_what_reads_the_lines_cannot_read_is_one_sentence_without_a_secret(monkeypatch):
+    def read_none(_):
+        raise ConnectionError("nothing answers at https://me:s3cr3t@cloud")
+
+    monkeypatch.setattr(source._LINES, "find", lambda _: read_none)
+    with pytest.raises(InputError) as refused:
+        digest_of("numbers:")
+    reason = "nothing answers at https://me:***@cloud"
+    assert str(refused.value) == f"cannot read numbers:: {reason}; check the path"
+
+
 def test_a_path_with_a_colon_is_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("other:1.json", "numbers:1.json"):
@@ -153,8 +181,13 @@ class Refused(Exception):
     """As clients of object stores have them, such as google.auth and azure: no OSError."""
 
 
+class RefusedType(Refused, TypeError):
+    """As google.auth has one."""
+
+
 class Refusing(fsspec.AbstractFileSystem):
     protocol = "refusing"
+    error: Exception
 
     def __init__(self, when="find", **options):
         super().__init__(**options)
@@ -163,7 +196,7 @@ class Refusing(fsspec.AbstractFileSystem):
 
     def refuse(self, what):
         if self.when == what:
-            raise Refused("no rights:\n  ask https://me:s3cr3t@cloud for some")
+            raise self.error
 
     @staticmethod
     def _get_kwargs_from_urls(path):
@@ -192,13 +225,32 @@ class Broken(io.BytesIO):
         self.system.refuse("stream")
 
 
-@pytest.mark.parametrize("when", ["open", "find", "read", "stream"])
-def test_what_a_client_refuses_in_its_own_words_is_one_sentence_without_a_secret(when):
+@pytest.fixture
+def refuse_with(monkeypatch):
+    """Sets the error of `Refusing`."""
     fsspec.register_implementation("refusing", Refusing, clobber=True)
+    return lambda error: monkeypatch.setattr(Refusing, "error", error, raising=False)
+
+
+@pytest.mark.parametrize("kind", [Refused, RefusedType, RuntimeError])
+@pytest.mark.parametrize("when", ["open", "find", "read", "stream"])
+def test_what_a_client_refuses_in_its_own_words_is_one_sentence_without_a_secret(
+    refuse_with, when, kind
+):
+    refuse_with(kind("no rights:\n  ask https://me:s3cr3t@cloud for some"))
     with pytest.raises(InputError) as refused:
         digest_of(f"refusing://{when}/a.jsonl")
     sentence = r"cannot read \S+: no rights: ask https://me:\*\*\*@cloud for some; check the \w+"
     assert re.fullmatch(sentence, str(refused.value))
+
+
+@pytest.mark.parametrize("kind", [AttributeError, KeyError, TypeError, ZeroDivisionError])
+@pytest.mark.parametrize("when", ["find", "read", "stream"])
+def test_a_bug_of_a_driver_keeps_its_class_and_its_traceback(refuse_with, when, kind):
+    refuse_with(kind("a bug"))
+    with pytest.raises(kind, match="a bug") as raised:
+        digest_of(f"refusing://{when}/a.jsonl")
+    assert raised.traceback[-1].name == "refuse"
 
 
 @pytest.fixture

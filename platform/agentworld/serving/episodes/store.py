@@ -206,5 +206,6 @@ class EpisodeStore:
         await self._writer.write(end, on_written=on_written)
 
     def _settle(self, name: str, settled: asyncio.Future[None]) -> None:
-        del self._unsettled[name]
+        if self._unsettled.get(name) is settled:  # else another step was cancelled after it
+            del self._unsettled[name]
         settled.exception()  # the store is gone, which whoever asks next is told

@@ -85,14 +85,6 @@ class Metrics:
             counts = self._counts[simulator] = Counts()
         return counts
 
-    def count_refusal(self, kind: Refusal) -> None:
-        """A request was answered with what its sender has to mend or to wait for."""
-        self._refusals[kind] += 1
-
-    def count_fault(self, kind: Fault) -> None:
-        """A request was answered with a failure that its sender has no part in."""
-        self._faults[kind] += 1
-
     def count_problem(self, kind: str) -> None:
         """A request was answered with a problem of this kind, whichever of the two that is."""
         counts = self._refusals if kind in self._refusals else self._faults
