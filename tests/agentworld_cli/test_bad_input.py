@@ -37,6 +37,34 @@ def store(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("adit agent a@1", "no such command 'adit'; did you mean 'audit'; see `agentworld --help`"),
+        ("audit agnet a@1", "'agnet'; did you mean 'agent'; see `agentworld audit --help`"),
+        ("run list --stor x", "no such option: --stor (Possible options: --store); see"),
+        ("audit agent", "missing argument 'NAME@VERSION'; see `agentworld audit agent --help`"),
+        ("api-key new x", "got unexpected extra argument (x); see `agentworld api-key new --help`"),
+        ("console --port x", "invalid value for '--port': 'x' is not a valid integer; see"),
+        ("audit export --format pdf", "invalid value for '--format': 'pdf' is not one of"),
+        ("cost --run", "option '--run' requires an argument; see `agentworld cost --help`"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_one_sentence(capsys, monkeypatch, words, sentence):
+    text = said(capsys, monkeypatch, words)
+    assert is_a_sentence(text)
+    assert sentence in text
+
+
+def test_a_noun_alone_prints_its_help(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["agentworld", "audit"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.err) == (2, "")
+    assert "withdrawn" in printed.out
+
+
 FOLDERS = {
     "data prepare": "--collected",
     "train cpt": "--data",
