@@ -1,7 +1,6 @@
 """`agentworld data list`, `show`, `diff`, `inspect` and `register`."""
 
 import json
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner

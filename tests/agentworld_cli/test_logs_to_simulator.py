@@ -124,7 +124,7 @@ def test_the_audit_leads_from_the_agent_to_the_base_and_to_the_logs(walked):
     assert f"simulator {simulator.digest}" in chain
     assert f"base {base}" in chain
     assert f"data {checkpoint_of(walked.value('sft')).data}" in chain
-    assert f"{NUM_LOGS} trajectories of text, imported from messages, licence " in chain
+    assert f"{NUM_LOGS:,} trajectories of text, imported from messages, licence " in chain
     assert "broken" not in chain
 
 

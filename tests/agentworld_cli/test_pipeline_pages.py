@@ -17,9 +17,7 @@ PORT = "8888"
 
 def placement(page: Path, first: str) -> str:
     """The YAML of a page that begins with this line."""
-    (text,) = [
-        block for block in guide.blocks(page.read_text(), "yaml") if block.startswith(first)
-    ]
+    (text,) = [block for block in guide.blocks(page.read_text(), "yaml") if block.startswith(first)]
     return text
 
 

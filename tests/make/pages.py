@@ -6,7 +6,6 @@ store of `make demo PROFILE=smoke`, and writes anew what their commands print.
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,8 @@ _SHORT = 12
 """The start of an id, as a person writes it."""
 _ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 _PORT = re.compile(r"\b8\d{3}\b")
+_PROGRESS = re.compile(r"^[\w-]+ +(?:running|finished in \d+ s)$")
+"""A terminal shows a bar in its place."""
 _FORMS = (
     (_ID, "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:\+00:00| UTC)?"), "TIME"),
@@ -122,12 +123,24 @@ class Terminal:
         command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), shown.command)
         command = _PORT.sub(lambda old: str(self._port(old[0])), command.replace(".venv/bin/", ""))
         if command.startswith("export "):
-            words = shlex.split(command)[1:]
-            self._environment |= dict(word.split("=", 1) for word in words)
+            variables = self._bash(f"{command}; env --null").stdout.split("\0")
+            self._environment = dict(line.split("=", 1) for line in variables if line)
             return []
         if command.endswith(" &"):
             return self._ports_back(self._serve(command[:-2], max(1, len(shown.output))))
-        done = subprocess.run(
+        done = self._bash(command)
+        assert done.returncode == 0 or "error: " in done.stdout, (command, done.stdout)
+        lines = [line.rstrip() for line in done.stdout.splitlines()]
+        return self._ports_back([line for line in lines if not _PROGRESS.match(line)])
+
+    def end(self) -> None:
+        """Ends what still goes on."""
+        for server in self._servers:
+            server.terminate()
+            server.communicate()
+
+    def _bash(self, command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
             env=self._environment,
@@ -136,14 +149,6 @@ class Terminal:
             text=True,
             check=False,
         )
-        assert done.returncode == 0 or "error: " in done.stdout, (command, done.stdout)
-        return self._ports_back([line.rstrip() for line in done.stdout.splitlines()])
-
-    def end(self) -> None:
-        """Ends what still goes on."""
-        for server in self._servers:
-            server.terminate()
-            server.communicate()
 
     def _serve(self, command: str, num_lines: int) -> list[str]:
         server = subprocess.Popen(

@@ -50,7 +50,7 @@ class ErrorAnswer(NamedTuple):
 
 
 def is_openai(path: str) -> bool:
-    """Whether an address is one of OpenAI's protocol: a run's, or with a run's token at the root."""
+    """Whether an address is of OpenAI's protocol: a run's, or with a run's token at the root."""
     return _PATH.fullmatch(path) is not None
 
 
