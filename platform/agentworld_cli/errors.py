@@ -77,7 +77,9 @@ def _end_usage(error: typer.TyperException) -> NoReturn:
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.exit(error.exit_code)
     problem = " ".join(error.format_message().split())
-    problem = re.sub(r"[.:] ([A-Z])", lambda begin: f"; {begin[1].lower()}", problem).rstrip(".?")
+    problem = problem.replace("Value error, ", "").replace("Input should", "it should")
+    problem = re.sub(r" \(Possible options: (.*)\)", r"; did you mean \1", problem).rstrip(".?")
+    problem = re.sub(r"\. ([A-Z])", lambda begin: f"; {begin[1].lower()}", problem)
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "agentworld"
     _end(f"{problem[0].lower()}{problem[1:]}; see `{command} --help`", code=error.exit_code)
