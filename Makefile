@@ -42,7 +42,7 @@ export DO_NOT_TRACK := 1
 .PHONY: help setup setup-test peers programs demo manifests verify golden check \
 	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
-	bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
+	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
 	etcd cluster extensions containers database monitor mpi
 .NOTPARALLEL:
@@ -126,7 +126,7 @@ test-recordings: setup-test ## real recordings, of which nothing is in this proj
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
 
-bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit bench-data bench-train ## every benchmark
+bench: bench-demo bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-data bench-train ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_demo $(PROFILE)
@@ -134,8 +134,8 @@ bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 bench-simulator: setup-test peers ## the simulator's core against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_simulator $(PARTS)
 
-bench-wires: setup-test peers ## each wire over the core, and a storm of slow and rude clients
-	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_wires $(PARTS)
+bench-protocols: setup-test peers ## each protocol over the core, and a storm of slow and rude clients
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_protocols $(PARTS)
 
 bench-operator: cluster containers setup-test ## the operator before a real API server against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_operator $(PARTS)

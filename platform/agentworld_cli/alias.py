@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store
+from agentworld_cli.show import DEFAULT_STORE, ExistingStore, Json, Store, check_digest
 
 if TYPE_CHECKING:
     from agentworld.records.alias import AliasChange
@@ -37,7 +37,11 @@ def set_(
     ] = [],  # noqa: B006 - typer reads it and changes nothing
     gate_report: Annotated[
         str | None,
-        typer.Option(metavar="DIGEST", help="The attached report that must pass the gate."),
+        typer.Option(
+            metavar="DIGEST",
+            callback=check_digest,
+            help="The attached report that must pass the gate.",
+        ),
     ] = None,
     override: Annotated[
         str | None,
@@ -85,7 +89,7 @@ def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> 
 
 
 @app.command("list")
-def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+def list_(store: ExistingStore = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print every alias and its simulator now."""
     from agentworld.operations.simulators import alias_history
 

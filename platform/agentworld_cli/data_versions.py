@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, to_words
+from agentworld_cli.show import (
+    DEFAULT_STORE,
+    ExistingStore,
+    Json,
+    Store,
+    brief,
+    show_json,
+    to_words,
+)
 
 Data = Annotated[
     str,
@@ -17,7 +25,7 @@ Data = Annotated[
 Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
 
 
-def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+def list_versions(store: ExistingStore = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the data sets that a store prepared, the newest first.
 
     In the console: /datasets.

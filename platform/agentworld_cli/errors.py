@@ -3,9 +3,13 @@
 A file with several wrong values has a sentence for each.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
 
 from agentworld import errors
 from agentworld.errors import AgentworldError
@@ -47,6 +51,8 @@ def exit_on_error() -> Iterator[None]:
         _end(str(error), code=_code_of_name(error.kind))
     except errors.InvalidFile as error:
         _end(*error.problems, code=exit_code(type(error)))
+    except typer.TyperException as error:
+        _end_usage(error)
     except AgentworldError as error:
         _end(str(error), code=exit_code(type(error)))
     except ModuleNotFoundError as error:
@@ -59,10 +65,24 @@ def exit_on_error() -> Iterator[None]:
         _end(_of_the_system(error), code=_DISK)
 
 
-def _end(*sentences: str, code: int) -> None:
+def _end(*sentences: str, code: int) -> NoReturn:
     for sentence in sentences:
         sys.stderr.write(f"error: {plain(one_line(sentence))}\n")
     sys.exit(code)
+
+
+def _end_usage(error: typer.TyperException) -> NoReturn:
+    """Ends after a command line that cannot be read."""
+    # A noun alone has printed its help already; typer knows this error by its name, too.
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.exit(error.exit_code)
+    problem = " ".join(error.format_message().split())
+    problem = problem.replace("Value error, ", "").replace("Input should", "it should")
+    problem = re.sub(r" \(Possible options: (.*)\)", r"; did you mean \1", problem).rstrip(".?")
+    problem = re.sub(r"\. ([A-Z])", lambda begin: f"; {begin[1].lower()}", problem)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "agentworld"
+    _end(f"{problem[0].lower()}{problem[1:]}; see `{command} --help`", code=error.exit_code)
 
 
 def _extra_with(library: str) -> str:

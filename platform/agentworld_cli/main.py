@@ -93,7 +93,8 @@ def main() -> None:
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # a warning of a library is no sentence for a user
     with exit_on_error():
-        app()
+        # Here an error has one form, also that of a command line.
+        sys.exit(app(prog_name="agentworld", standalone_mode=False))
 
 
 if __name__ == "__main__":

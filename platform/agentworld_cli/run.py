@@ -8,7 +8,15 @@ import typer
 
 from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, show_record
+from agentworld_cli.show import (
+    DEFAULT_STORE,
+    Json,
+    Store,
+    brief,
+    check_digest,
+    show_json,
+    show_record,
+)
 from agentworld_cli.verification import count_noun, show_verification
 
 if TYPE_CHECKING:
@@ -25,20 +33,6 @@ _Trajectory = Annotated[
 ]
 
 
-def _digest(text: str) -> str:
-    from pydantic import TypeAdapter, ValidationError
-
-    from agentworld.errors import InputError
-    from agentworld.records.base import Digest
-
-    try:
-        return TypeAdapter(Digest).validate_python(text)
-    except ValidationError as error:
-        raise InputError(
-            f"{text!r} is no digest; give sha256: and 64 hexadecimal digits"
-        ) from error
-
-
 def _envelope(path: str | None) -> str | None:
     from agentworld.errors import InputError
 
@@ -52,7 +46,7 @@ def _envelope(path: str | None) -> str | None:
 
 
 _Weights = Annotated[
-    str, typer.Option(metavar="DIGEST", callback=_digest, help="The digest of the weights.")
+    str, typer.Option(metavar="DIGEST", callback=check_digest, help="The digest of the weights.")
 ]
 _Signature = Annotated[
     str | None,

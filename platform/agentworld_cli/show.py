@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,29 @@ def _folder(store: str) -> str:
     return store
 
 
+def _existing(store: str) -> str:
+    if not Path(_folder(store)).is_dir():
+        raise InputError(f"there is no store {store}; name another one with --store")
+    return store
+
+
+def check_digest(text: str | None) -> str | None:
+    """The callback of an option that takes a whole digest."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from agentworld.records.base import Digest
+
+    try:
+        return TypeAdapter(Digest | None).validate_python(text)
+    except ValidationError as error:
+        raise InputError(
+            f"{text!r} is no digest; give sha256: and 64 hexadecimal digits"
+        ) from error
+
+
+ExistingStore = Annotated[
+    str, typer.Option(callback=_existing, help="The folder of steps, registry and ledger.")
+]
 Store = Annotated[
     str, typer.Option(callback=_folder, help="The folder of steps, registry and ledger.")
 ]

@@ -12,6 +12,7 @@ from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
     DEFAULT_STORE,
+    ExistingStore,
     Json,
     RecipeName,
     Store,
@@ -172,7 +173,7 @@ def show(
 
 
 @app.command("list")
-def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+def list_simulators(store: ExistingStore = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the simulators of a store.
 
     In the console: /simulators.

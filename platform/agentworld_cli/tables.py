@@ -31,12 +31,17 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     figures = figures_of(summary)
     if has_no_targets(summary):
         console.print(f"{summary.recipe} is too small for the demo's targets; it has none.")
-    console.print(_figures([figure for figure in figures if not figure.interval]), "")
-    console.print(_differences([figure for figure in figures if figure.interval]), "")
+    show_figures(figures)
     show_refusal(summary.gate)
     if summary.simulator:
         agent = TrainedAgent.read(folders["register_agent"] / AGENT)
         _show_agent(summary.simulator["digest"], agent)
+
+
+def show_figures(figures: list[Figure]) -> None:
+    """Figures and differences beside their bounds."""
+    console.print(_figures([figure for figure in figures if not figure.interval]), "")
+    console.print(_differences([figure for figure in figures if figure.interval]), "")
 
 
 def show_refusal(outcome: Outcome) -> None:

@@ -16,8 +16,9 @@ add_steps(app, "world-model")
 @app.command("list")
 def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the registered versions of world models."""
-    from agentworld.operations.registry import open_registry
+    from agentworld.operations.registry import check_store, open_registry
 
+    check_store(Path(store))
     versions = open_registry(Path(store)).versions(kind="world-model")
     if as_json:
         show_json([version.model_dump(mode="json") for version in versions])
@@ -38,9 +39,11 @@ def show(
 ) -> None:
     """Show the stages of a version, and how the last one was evaluated."""
     from agentworld.lineage.base import VersionRef
-    from agentworld.operations.registry import open_registry
+    from agentworld.operations.registry import check_store, open_registry
 
-    model = open_registry(Path(store)).world_model(VersionRef.parse(version))
+    ref = VersionRef.parse(version)
+    check_store(Path(store))
+    model = open_registry(Path(store)).world_model(ref)
     if as_json:
         show_json(model)
         return

@@ -37,6 +37,34 @@ def store(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("adit agent a@1", "no such command 'adit'; did you mean 'audit'; see `agentworld --help`"),
+        ("audit agnet a@1", "'agnet'; did you mean 'agent'; see `agentworld audit --help`"),
+        ("run list --stor x", "no such option: --stor; did you mean --json, --store; see"),
+        ("audit agent", "missing argument 'NAME@VERSION'; see `agentworld audit agent --help`"),
+        ("api-key new x", "got unexpected extra argument(s) (x); see `agentworld api-key new"),
+        ("console --port x", "invalid value for '--port': it should be a valid integer"),
+        ("audit export --format pdf", "invalid value for '--format': 'pdf' is not one of"),
+        ("cost --run", "option '--run' requires an argument; see `agentworld --help`"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_one_sentence(capsys, monkeypatch, words, sentence):
+    text = said(capsys, monkeypatch, words)
+    assert is_a_sentence(text)
+    assert sentence in text
+
+
+def test_a_noun_alone_prints_its_help(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["agentworld", "audit"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.err) == (2, "")
+    assert "withdrawn" in printed.out
+
+
 FOLDERS = {
     "data prepare": "--collected",
     "train cpt": "--data",
@@ -178,13 +206,23 @@ def test_a_version_without_its_number_is_named(capsys, monkeypatch, store, comma
 
 
 @pytest.mark.parametrize(
-    "command", ["audit agent shell-agent@1", "audit simulator 12", "simulator pin a@1"]
+    "command",
+    [
+        *("audit agent shell-agent@1", "audit simulator 12", "simulator pin a@1"),
+        *("world-model list", "world-model show a@1"),
+    ],
 )
 def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, command):
     text = said(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
     assert is_a_sentence(text)
     assert f"{tmp_path / 'gone'} holds no registry" in text
     assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize("command", ["alias list", "data list", "simulator list"])
+def test_a_store_that_is_not_there_is_named(capsys, monkeypatch, tmp_path, command):
+    text = said(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
+    assert text == f"error: there is no store {tmp_path / 'gone'}; name another one with --store\n"
 
 
 NAMING = [

@@ -1,8 +1,6 @@
 """`agentworld data list`, `show`, `diff`, `inspect` and `register`."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -65,19 +63,6 @@ def test_a_page_is_written(store, first, tmp_path):
     printed = json.loads(run(store, *words, "--json"))
     assert printed["flow"]["imported"] == make.datasets.NUM_EPISODES
     assert len(printed["quarantine"]) == make.datasets.NUM_BAD
-
-
-@pytest.mark.waits
-def test_the_commands_of_the_guide_work(store, first, second, tmp_path, monkeypatch):
-    guide = Path(__file__).parents[2] / "docs/guides/data-sets.md"
-    section = guide.read_text().partition("## Versions")[2].partition("\n## ")[0]
-    commands = re.findall(r"^\$ agentworld data (.*) --store my-store$", section, re.M)
-    assert len(commands) == 5
-    monkeypatch.chdir(tmp_path)
-    digests = {"4e4bbdd99a1a": first.digest[7:19], "913692bb2349": second.digest[7:19]}
-    for command in commands:
-        run(store, *(digests.get(word, word) for word in command.split()))
-    assert (tmp_path / "page.html").is_file()
 
 
 @pytest.mark.waits

@@ -15,6 +15,7 @@ import pytest
 from agentworld.recipes import recipe_path
 from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.steps.table import MAIN_JOB
+from make import pages
 
 pytestmark = pytest.mark.compute
 
@@ -213,3 +214,13 @@ def test_a_version_that_is_not_there_is_answered_with_those_that_are(told):
     done = audit(told, "agent", "shell-agent@7")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: there is no version 7 of shell-agent; versions are 1\n"
+
+
+@pytest.mark.parametrize(
+    "page", pages.with_blocks(pages.STORE), ids=lambda page: str(page.relative_to(pages.ROOT))
+)
+def test_a_page_shows_what_its_commands_print(told, tmp_path, page):
+    shutil.copytree(told.store, tmp_path / pages.STORE)
+    shown = page.read_text()
+    with pages.terminal(tmp_path) as terminal:
+        assert pages.forms(terminal.play(shown)) == pages.forms(shown)

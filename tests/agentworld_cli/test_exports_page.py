@@ -23,7 +23,7 @@ def own(tmp_path, monkeypatch) -> Told:
 
 
 def test_the_commands_export_and_the_program_verifies_and_takes_the_document_out(own):
-    (commands,), (program,) = blocks(SECTION, "console"), blocks(SECTION, "python")
+    (commands, _start), (program,) = blocks(SECTION, "console"), blocks(SECTION, "python")
     with shell() as running:
         for line in commands.splitlines():
             running.run(f"{line.removeprefix('$ ')} --store .")

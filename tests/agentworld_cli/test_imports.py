@@ -92,7 +92,7 @@ def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
         (("--set", "start=!!timestamp x"), "the options of messages are wrong at start"),
         (("--set", "start=.nan"), "the import is wrong at options.start"),
         (("--set", "start=[1e999]"), "should be a finite number (got 'inf')"),
-        (("--set", "begin=user"), "the options of messages are wrong at begin"),
+        (("--set", "sart=user"), "wrong at sart: there is no such field; did you mean start?"),
         (("--explain", "3"), "has fewer than 3 records"),
         (("--recipe", "none"), "there is no recipe 'none'"),
     ],

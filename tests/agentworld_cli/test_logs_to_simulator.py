@@ -1,6 +1,7 @@
 """A team's first path: logs and a checkpoint in, a pinned simulator out, as the guide says it."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from agentworld.runner.folders import checkpoint_of
 from agentworld.storage.pools import MANIFEST
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_cli.main import app
-from make import guide, shop
+from make import guide, pages, shop
 
 pytestmark = [pytest.mark.compute, pytest.mark.ordered]
 
@@ -142,3 +143,11 @@ def test_a_step_without_a_stage_is_refused(walked, monkeypatch, words, problem):
     result = CliRunner().invoke(app, [*command, folder, *options])
     assert result.exit_code == 1
     assert problem in str(result.exception)
+
+
+@pytest.mark.parametrize("page", pages.with_blocks("my-store"), ids=lambda page: page.stem)
+def test_a_page_shows_what_its_commands_print(walked, tmp_path, page):
+    folder = shutil.copytree(walked.folder, tmp_path / "folder")
+    shown = page.read_text()
+    with pages.terminal(folder) as terminal:
+        assert pages.forms(terminal.play(shown, "my-store")) == pages.forms(shown)

@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -5,11 +6,13 @@ from pathlib import Path
 import pytest
 
 import make.job
-from agentworld.reports.summary import summarise
+from agentworld.reports.summary import Summary, summarise
+from agentworld.reports.targets import figures_of
 from agentworld.steps.table import AFTER_GATE
 from agentworld_cli.show import console
-from agentworld_cli.tables import show_summary
+from agentworld_cli.tables import show_figures, show_summary
 from make import records
+from make.pages import ROOT
 
 
 def shown(folders: Mapping[str, Path]) -> str:
@@ -49,11 +52,18 @@ def test_a_mean_stands_beside_its_interval(printed):
     assert "0.820 .72-.92" in printed
 
 
-def test_the_guide_shows_the_differences_as_they_are_printed(printed):
-    guide = (Path(__file__).parents[2] / "docs/guides/training.md").read_text()
-    (table,) = re.findall(r"```text\n(Differences\n.*?)```", guide, re.DOTALL)
-    shown = [line.rstrip() for line in printed.splitlines()]
-    assert [line for line in table.splitlines() if line not in shown] == []
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/training.md"])
+def test_a_page_shows_the_figures_of_the_demo_that_was_published_last(page):
+    published = json.loads((ROOT / "docs/figures/demo.json").read_text())
+    summary = Summary.model_validate({name: published[name] for name in Summary.model_fields})
+    with console.capture() as captured:
+        show_figures(figures_of(summary))
+    printed = [line.rstrip() for line in captured.get().splitlines()]
+    text = (ROOT / page).read_text()
+    tables = re.findall(r"^(?:Figures|Differences)\n(.*?)^(?:```|$)", text, re.M | re.S)
+    rows = [line for table in tables for line in table.splitlines() if "  " in line]
+    assert len(rows) >= 4
+    assert [row for row in rows if row not in printed] == []
 
 
 def test_what_holds_and_what_does_not_is_said(printed):

@@ -19,7 +19,8 @@ from fakes import trainer as trainers
 from fakes.trainer import Kubelet, Trainer
 from machines.control_plane import ControlPlane, is_ready
 from machines.step_process import StepProcess
-from make import records
+from make import pages, records
+from make.guide import blocks
 from make.places import MPI, PLACE
 from waiting import wait_for
 
@@ -123,6 +124,9 @@ def test_a_stage_is_followed_from_its_queue_to_its_end(trainer, start):
     said = [line for line in lines if line.startswith("the ")]
     assert said == ["the first words", "the second words", "the third words"]
     assert lines[-1] == f"made {step.folder}"
+    guide = (pages.ROOT / "docs/guides/several-nodes.md").read_text()
+    (shown,) = [text for text in blocks(guide, "text") if "is waiting" in text]
+    assert {*pages.forms(shown)} <= {*pages.forms(step.said)}
     assert trainer.jobs() != []  # its pods hold the logs
 
 

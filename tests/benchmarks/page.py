@@ -60,7 +60,7 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
             },
         ),
     ),
-    "wires": (
+    "protocols": (
         Grid(
             "protocol",
             _rows("core", "openenv", "http", "openenv_http", "openai", "mcp", "gymnasium"),

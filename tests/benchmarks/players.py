@@ -107,7 +107,7 @@ HTTP_PROTOCOLS = {
         },
     ),
 }
-"""By the names of `.bench/wires.json`."""
+"""By the names of `.bench/protocols.json`."""
 
 
 class HttpPlayer:

@@ -108,7 +108,7 @@ def measure_protocols(folder: Path, rounds: int = ROUNDS, seconds: float = SECON
 
 
 def protocols_as_json(rounds: Rounds) -> dict[str, object]:
-    """The keys of `.bench/wires.json` that are about steps."""
+    """The keys of `.bench/protocols.json` that are about steps."""
     names = [name for name in rounds if name != CORE]
     return {
         "episodes": EPISODES_BY_PROTOCOL,

@@ -82,7 +82,7 @@ class Storm(NamedTuple):
         return sum(line.startswith("Traceback") for line in self.log)
 
     def as_json(self) -> dict[str, object]:
-        """The key `storm` of `.bench/wires.json`."""
+        """The key `storm` of `.bench/protocols.json`."""
         return {
             **self._asdict(),
             "alone": self.alone._asdict(),

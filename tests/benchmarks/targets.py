@@ -66,7 +66,7 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         Target("vllm_ratio", "steps per second over vLLM without the service", must=0.97),
         Target("prefix_hit_of_bound", "hits of vLLM's prefix cache over the most possible", 0.95),
     ),
-    "wires": (
+    "protocols": (
         _most("storm.healthy_errors", 0, "errors of the healthy clients"),
         _most("storm.server_errors", 0, "answers of 500 and more"),
         _most("storm.tracebacks", 0, "tracebacks in the service's log"),

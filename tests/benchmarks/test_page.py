@@ -80,7 +80,7 @@ def test_a_goal_that_is_not_reached_is_no_missed_bound():
 
 def test_rows_and_columns_without_a_figure_are_left_out():
     run = {**RUN, "rates": {"core": {"p50_ms": 4.9}, "http": {"p50_ms": 24.3}}}
-    written = page("<!-- figures wires: -->\n<!-- end of figures -->", {"wires": run})
+    written = page("<!-- figures protocols: -->\n<!-- end of figures -->", {"protocols": run})
     table = "| protocol | p50 ms |\n| --- | ---: |\n| `core` | 4.9 |\n| `http` | 24.3 |\n"
     assert table in written
     assert "healthy clients" not in written.partition(table)[2]
@@ -95,7 +95,7 @@ def test_a_whole_run_without_a_figure_that_has_a_bound_is_refused():
 
 def test_a_list_of_errors_counts_by_its_length():
     storm = {"healthy_errors": ["a", "b"]}
-    [errors] = figures_of("wires", {"storm": storm}, is_part=True)
+    [errors] = figures_of("protocols", {"storm": storm}, is_part=True)
     assert (errors.name, errors.value, errors.holds) == ("storm.healthy_errors", 2.0, False)
 
 

@@ -54,6 +54,12 @@ def test_a_value_that_the_guide_names_is_there():
             found = found[part]
 
 
+def test_the_guide_shows_what_helm_prints():
+    (shown,) = [text for language, text in BLOCKS if "is in the namespace" in text]
+    notes = make.chart.files({}, "agentworld", "worlds")["agentworld/templates/NOTES.txt"]
+    assert notes.startswith(shown)
+
+
 def test_the_commands_are_of_the_chart_and_of_one_namespace():
     named = [line for line in COMMANDS if "charts/agentworld" in line]
     assert len(named) == 3

@@ -185,7 +185,7 @@ def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
     assert "http://agentworld-service.worlds.svc:8000" in notes
     assert "http://agentworld-mlflow.worlds.svc:5000" in notes
     assert "console" not in notes
-    for missing in ("Nobody may open a run yet", "for a trial", "share a claim"):
+    for missing in ("No caller may open a run yet", "for a trial", "share a claim"):
         assert missing in notes
     done = make.chart.files({**EXTERNAL, "mlflow": {"enabled": False}})
     told = done["agentworld/templates/NOTES.txt"]

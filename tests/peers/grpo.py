@@ -1,4 +1,4 @@
-"""GRPO by an unmodified TRL over the OpenEnv wire: `python -m peers.grpo RUN_URL TASKS OUT`.
+"""GRPO by an unmodified TRL over OpenEnv: `python -m peers.grpo RUN_URL TASKS OUT`.
 
 TASKS is a JSON file. Into OUT goes what TRL itself wrote down: `state.json`, and for each step a
 table of completions, rewards and advantages.

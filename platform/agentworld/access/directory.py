@@ -60,7 +60,7 @@ class Directory(Record):
             return cls.model_validate(_UniqueKeyLoader(text).get_single_data())
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise InputError(
-                f"the access file {path} is wrong: {_reason(error)}; mend it"
+                f"the access file {path} is wrong: {_reason(error)}; correct it"
             ) from None
 
     def callers_by_key(self) -> dict[str, Caller]:

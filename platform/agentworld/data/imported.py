@@ -21,7 +21,8 @@ from agentworld.data.importers.base import ImportOptions
 from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
-from agentworld.records.base import Digest, digest_file, first_problem
+from agentworld.recipes.problems import all_problems
+from agentworld.records.base import Digest, digest_file
 from agentworld.records.collected import Collected
 from agentworld.records.file import sync
 from agentworld.records.progress import OnProgress
@@ -77,7 +78,10 @@ def open_recordings(recipe: CollectRecipe) -> Recordings:
     try:
         options = importer.options.model_validate(recipe.options)
     except ValidationError as error:
-        raise InputError(f"the options of {form} are wrong at {first_problem(error)}") from error
+        wrong = all_problems(importer.options, error, None)[0]
+        raise InputError(
+            f"the options of {form} are wrong at {wrong.field}: {wrong.message}"
+        ) from error
     return Recordings(files, form, importer, options, recipe.domain or _DOMAIN)
 
 

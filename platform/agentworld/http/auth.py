@@ -58,7 +58,7 @@ class Gate:
 
 
 def _in_run(scope: Scope, run: str | None) -> Scope:
-    """With a run's token, what a wire has at its root is that run's: `/ws` is `/runs/RUN/ws`."""
+    """With a run's token, addresses at the root are that run's: `/ws` is `/runs/RUN/ws`."""
     _, _, rest = scope["path"].partition("/")
     if run is None or rest.partition("/")[0] not in _OF_A_RUN:
         return scope

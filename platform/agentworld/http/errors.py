@@ -148,7 +148,7 @@ def count(scope: Scope, error: Exception) -> None:
 
 
 def problem_of(error: Exception) -> Problem:
-    """What a failure is told as, whatever the wire."""
+    """What a failure is called, whatever the protocol."""
     return _translate(error)[1]
 
 

@@ -32,7 +32,7 @@ class ChatProblem(Record):
     param: str | None = None
     """The field that is wrong, where it is one."""
     code: str
-    """The kind of failure, as every wire names it."""
+    """The kind of failure, as every protocol names it."""
 
 
 class ChatFailure(Record):
@@ -50,7 +50,7 @@ class ErrorAnswer(NamedTuple):
 
 
 def is_openai(path: str) -> bool:
-    """Whether an address is of OpenAI's wire, at a run's or, with a run's token, at the root."""
+    """Whether an address is of OpenAI's protocol: a run's, or with a run's token at the root."""
     return _PATH.fullmatch(path) is not None
 
 

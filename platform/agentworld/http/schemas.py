@@ -1,5 +1,7 @@
-"""What goes over the wire beside the records. Texts of steps may be no Unicode (a lone surrogate),
-which JSON can write and pydantic cannot read, so that steps are read and written here by hand.
+"""What requests and answers hold beside the records.
+
+Texts of steps may be no Unicode (a lone surrogate), which JSON can write and pydantic cannot read.
+So steps are read and written here by hand.
 """
 
 import json
@@ -33,7 +35,7 @@ class StepRequest(Record):
 
 
 HealthStatus = Literal["healthy", "degraded", "unhealthy"]
-"""The words of the OpenEnv wire:
+"""The words of the OpenEnv protocol:
 
     healthy    every replica of the engine is asked
     degraded   one failed so often, or is not there, that it is left alone

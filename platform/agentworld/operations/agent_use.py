@@ -104,8 +104,10 @@ def _registry(name: str, alias: str, store: Path) -> Registry:
     try:
         _AgentUseName(name=name, alias=alias)
     except ValidationError as error:
-        problem = first_problem(error)
-        raise InputError(f"{name!r} cannot be in use as {alias!r}; correct {problem}") from error
+        raise InputError(
+            f"{name!r} cannot be in use as {alias!r}; use lower-case letters, digits and dashes, at"
+            " most 63"
+        ) from error
     check_store(store)
     return open_registry(store)
 

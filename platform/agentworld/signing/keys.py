@@ -119,7 +119,10 @@ def load_trusted(folder: Path) -> TrustedKeys:
     """Every public key that is trusted."""
     paths = sorted((folder / TRUSTED).glob("*.pem"))
     if not paths:
-        raise NotFound(f"{folder / TRUSTED} holds no public key; name the folder of the keys")
+        raise NotFound(
+            f"{folder / TRUSTED} holds no public key; name the folder of the keys as"
+            " AGENTWORLD_KEYS, or the store that has them"
+        )
     return {path.stem: _read_public(path) for path in paths}
 
 

@@ -26,7 +26,8 @@ def check_may_move(move: AliasMove, report: Report | None, results: Sequence[Gat
     if report is None:
         raise Conflict(
             f"the gate asks for {failed.metric} of at least {failed.least:g} and no report is"
-            " named; name the report of an evaluation, or override with a reason"
+            " named; name the report of an evaluation (`--gate-report`), or override with a reason"
+            " (`--override`)"
         )
     if failed.value is None:
         raise Conflict(

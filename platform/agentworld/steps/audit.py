@@ -34,7 +34,7 @@ def plan(task: Task) -> Plan:
 def _check_stores() -> None:
     """Raises InputError where a service has the run, and nobody says where it keeps it.
 
-    Its wires tell an agent of a run, and nobody of what was signed of it.
+    Its protocols tell an agent of a run, and nobody of what was signed of it.
     """
     url, addresses = ClientSettings().service_url, Stores.from_environment()
     missing = [f"AGENTWORLD_{name.upper()}" for name in _OF_A_SERVICE if name not in addresses]

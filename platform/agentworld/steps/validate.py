@@ -100,7 +100,7 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         live = LiveWorld(domain)
-        with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as trajectory_log:
+        with TrajectoryLog(out / TRAJECTORY) as trajectory_log:
             at_once = settings.engine.concurrency
             world = open_client(digest, at_once, store, out / "logs", trajectory_log)
             with _all_served(world, agents, settings, out / "logs") as setup:
@@ -150,14 +150,6 @@ def _simulator(name: str, agent: Path, store: Path) -> Digest:
     if trained_in is None:
         raise InputError(f"{agent} does not say which simulator trained it; name one")
     return trained_in
-
-
-@contextmanager
-def _closed_after(live: LiveWorld) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        asyncio.run(live.close())
 
 
 @contextmanager
@@ -225,7 +217,11 @@ def _try(
         await worlds.simulated.open_run(opening)
         simulated = await play(worlds.simulated, share_of(on_progress, 0, 0.5))
         await worlds.simulated.close_run(agent.weights)
-        live = await play(worlds.live, share_of(on_progress, 0.5, 1))
+        try:
+            live = await play(worlds.live, share_of(on_progress, 0.5, 1))
+        finally:
+            # In the loop that opened them: those whose agent failed before the task's end are open.
+            await worlds.live.close()
         await agent.policy.engine.close()
         return _Episodes(simulated, live)
 

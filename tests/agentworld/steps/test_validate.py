@@ -1,7 +1,5 @@
 """An agent that is tried in both worlds; what it says is no model's."""
 
-import asyncio
-
 import httpx
 import pytest
 
@@ -18,26 +16,37 @@ from make import records
 
 pytestmark = pytest.mark.waits
 
+WEIGHTS = records.digest("weights")
 
-def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
+
+def tried(folder, says):
+    """What an agent that says this does in both worlds."""
     from agentworld.steps.validate import _Agent, _try, _Worlds
 
-    app = make.many.app(tmp_path, make.many.Catalogue())
+    app = make.many.app(folder, make.many.Catalogue())
     asked = SimulatorClient(
         "http://simulator",
         simulator=make.many.SECOND.digest,
         transport=httpx.ASGITransport(app, raise_app_exceptions=False),
     )
-    weights = records.digest("weights")
-    agent = _Agent("imitated", weights, Policy(FakeEngine(lambda _: "ls"), Sampling(), weights))
+    agent = _Agent("imitated", WEIGHTS, Policy(FakeEngine(lambda _: says), Sampling(), WEIGHTS))
     chosen = Recipe(name="r", validation={"num_tasks": 2, "num_resamples": 10})
-    live = LiveWorld("shell")
-    found = _try(agent, _Worlds(asked, live), "shell", chosen, tmp_path, ignore_progress)
-    asyncio.run(live.close())
+    worlds = _Worlds(asked, LiveWorld("shell"))
+    return _try(agent, worlds, "shell", chosen, folder, ignore_progress)
+
+
+def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
+    found = tried(tmp_path, "ls")
     assert {each.turns[0].observation for each in found.simulated} == {"second: ls\n[0] ~"}
     (run,) = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").runs()
     assert run.simulator == run.opening.simulator == make.many.SECOND.digest
-    assert (run.opening.purpose, run.final_weights) == ("evaluation", weights)
+    assert (run.opening.purpose, run.final_weights) == ("evaluation", WEIGHTS)
+
+
+def test_a_live_episode_whose_agent_takes_no_action_is_ended_in_silence(tmp_path, caplog):
+    found = tried(tmp_path, "")
+    assert [each.success for each in found.live] == [False, False]
+    assert [each for each in caplog.records if each.name == "asyncio"] == []
 
 
 def test_the_base_is_the_weights_that_the_agent_began_with(tmp_path):

@@ -1,4 +1,4 @@
-"""What all resources share: their form on the wire, and conditions."""
+"""What all resources share: their form in JSON, and conditions."""
 
 from typing import Annotated, Literal, NamedTuple
 

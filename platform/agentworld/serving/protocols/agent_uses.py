@@ -1,4 +1,4 @@
-"""The wire on which an operator says which agent is in use, and as what."""
+"""The requests by which an operator says which agent is in use, and as what."""
 
 from typing import Annotated
 

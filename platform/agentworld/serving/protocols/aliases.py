@@ -1,5 +1,5 @@
-"""The wire on which an operator moves people's names for simulators, and asks who needs one; and
-an agent asks what a name means.
+"""The requests by which an operator moves aliases and asks who needs a simulator, and by which an
+agent asks what an alias means.
 """
 
 import asyncio

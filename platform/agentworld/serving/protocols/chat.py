@@ -1,4 +1,4 @@
-"""OpenAI's chat wire: the simulator is a model, and every completion a committed step.
+"""OpenAI's chat protocol: the simulator is a model, and every completion a committed step.
 
 An answer is written down before its first byte is sent, streamed or not: a stream's events are made
 of a step that is durable, so that one that breaks off is body for again, and its status says what

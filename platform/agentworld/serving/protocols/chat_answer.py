@@ -1,4 +1,4 @@
-"""The records of OpenAI's chat wire: the answer to a step, whole and as a stream of events.
+"""The records of OpenAI's chat protocol: the answer to a step, whole and as a stream of events.
 
 What a world says may be no Unicode (a lone surrogate): it is checked by hand and written in ASCII.
 """

@@ -1,4 +1,4 @@
-"""A pinned simulator as a model of OpenAI's wire: what it is called, and what is fixed.
+"""A pinned simulator as a model of OpenAI's protocol: what it is called, and what is fixed.
 
 A request can choose no other model and no setting but the pinned one, for what answered then would
 not be what the manifest says.

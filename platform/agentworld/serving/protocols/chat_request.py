@@ -1,4 +1,4 @@
-"""The records of OpenAI's chat wire: what its clients send.
+"""The records of OpenAI's chat protocol: what its clients send.
 
 What an agent says may be no Unicode (a lone surrogate), so that texts are checked by hand.
 """
@@ -39,7 +39,7 @@ _Content = Annotated[str, PlainValidator(_content), WithJsonSchema({"anyOf": [_T
 
 
 class ChatMessage(Record):
-    """What somebody said; an answer of this wire may be sent back as it came."""
+    """What somebody said; an answer of this protocol may be sent back as it came."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: _Content

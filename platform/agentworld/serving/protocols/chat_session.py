@@ -1,7 +1,7 @@
-"""What a conversation on OpenAI's wire means: which step of which episode it asks for.
+"""What a conversation by OpenAI's protocol means: which step of which episode it asks for.
 
-OpenAI's wire has no sessions: each request tells the whole conversation. So its place in it names
-the step, a request that is sent again gets the recorded answer, and one that tells another
+OpenAI's protocol has no sessions: each request tells the whole conversation. So its place in
+it names the step, a request that is sent again gets the recorded answer, and one that tells another
 conversation than was had is refused.
 """
 

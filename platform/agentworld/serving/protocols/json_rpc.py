@@ -1,4 +1,4 @@
-"""JSON-RPC as two wires speak it, MCP's and OpenEnv's: our failures in its words."""
+"""JSON-RPC as two protocols use it, MCP's and OpenEnv's: our failures in its words."""
 
 from typing import NamedTuple
 

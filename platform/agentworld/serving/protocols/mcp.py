@@ -1,4 +1,4 @@
-"""The MCP wire: an episode's tools as a server of them. A call is a step, durable when answered.
+"""MCP: an episode's tools as a server of them. A call is a step, durable when answered.
 
 Stateless, so that any replica answers any request: its address says which episode, and nothing is
 kept between two requests. What is no observation is an error of the protocol and never a tool's

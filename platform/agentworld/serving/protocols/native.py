@@ -1,4 +1,4 @@
-"""Our own wire, on which a step is taken once: parse, call, return."""
+"""Our own protocol, on which a step is taken once: parse, call, return."""
 
 import asyncio
 from typing import Annotated

@@ -1,8 +1,8 @@
-"""The OpenEnv wire (0.3 to 0.10), its socket: frames are answered in their order.
+"""The OpenEnv protocol (0.3 to 0.10), its socket: frames are answered in their order.
 
-Nothing in a frame of that wire lets a client notice that an answer is another one's, or none: what
-is no whole answer is always its `error` frame. A client that waited for too long takes the late
-answer for the one to its next question. So the service is the first to give up: it says that
+Nothing in a frame of that protocol lets a client notice that an answer is another one's, or none:
+what is no whole answer is always its `error` frame. A client that waited for too long takes the
+late answer for the one to its next question. So the service is the first to give up: it says that
 nobody knows what became of the step, and closes; who resets with the episode's id on another
 connection sees how far it came.
 """
@@ -137,7 +137,7 @@ class Conversation:
             return self._unknown(f"there is no answer after {self._most_seconds:.0f} s"), None
         if answer is None or self._time_limit.seconds < _SLOW_SECONDS:
             return answer, None
-        # One question at a time is this wire's way: who asks again has given up on the first.
+        # One question at a time is this protocol's way: who asks again has given up on the first.
         next_message = asyncio.ensure_future(self._receive())
         await asyncio.wait({next_message}, timeout=_LOOK_SECONDS)
         if next_message.done() and next_message.result()["type"] == "websocket.receive":

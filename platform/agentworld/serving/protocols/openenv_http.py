@@ -1,4 +1,4 @@
-"""The OpenEnv wire over plain HTTP: what its socket does, with the episode named in each request,
+"""OpenEnv over plain HTTP: what its socket does, with the episode named in each request,
 and the tools of a session, by JSON-RPC.
 
 OpenEnv's own server makes a new environment for every request, so that a step there begins from
@@ -95,7 +95,7 @@ class State(Record):
 
 
 class Schemas(Record):
-    """What the wire's texts look like, as JSON schemas."""
+    """What the protocol's texts look like, as JSON schemas."""
 
     action: dict[str, JsonValue]
     observation: dict[str, JsonValue]

@@ -1,4 +1,4 @@
-"""The tools of OpenEnv's wire, by JSON-RPC: a call is a step, whichever way it comes.
+"""The tools of OpenEnv's protocol, by JSON-RPC: a call is a step, whichever way it comes.
 
 It is no server of MCP, which an episode has at an address of its own (tools.py), but OpenEnv's
 three methods with the same names and one more: a session is created and closed, tools are listed

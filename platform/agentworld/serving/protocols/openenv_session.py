@@ -1,4 +1,4 @@
-"""What the two forms of the OpenEnv wire, socket and HTTP, mean by reset, step and state."""
+"""What the two forms of the OpenEnv protocol, socket and HTTP, mean by reset, step and state."""
 
 import asyncio
 import hashlib

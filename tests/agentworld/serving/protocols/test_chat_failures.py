@@ -1,4 +1,4 @@
-"""What OpenAI's wire refuses, and how its client reads that."""
+"""What OpenAI's protocol refuses, and how its client reads that."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every wire of a service of many simulators: each run's is answered by its own, and names it."""
+"""Every protocol of a service of many simulators: a run is answered by its own, which it names."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The MCP wire, as the protocol's own client finds it, by the handshake and without one."""
+"""MCP, as the protocol's own client finds it, by the handshake and without one."""
 
 import asyncio
 import json

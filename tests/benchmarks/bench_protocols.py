@@ -1,6 +1,6 @@
-"""The simulator's protocols against their targets: `make bench-wires`, `.bench/wires.json`.
+"""The simulator's protocols against their targets: `make bench-protocols`, `.bench/protocols.json`.
 
-`python -m benchmarks.bench_wires rates` measures one part alone: rates or storm.
+`python -m benchmarks.bench_protocols rates` measures one part alone: rates or storm.
 """
 
 import sys
@@ -23,7 +23,7 @@ def main(*chosen: str) -> int:
     """Exit status 1 where something that must hold does not."""
     allow_many_files()
     known = {"versions": versions(), "openenv_published": OPENENV_PUBLISHED}
-    return measure_parts("wires", {"rates": rates, "storm": storm}, chosen, known)
+    return measure_parts("protocols", {"rates": rates, "storm": storm}, chosen, known)
 
 
 def rates(folder: Path) -> dict[str, object]:

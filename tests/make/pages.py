@@ -1,0 +1,213 @@
+"""What pages show of a terminal, run as a reader would: each line after a `$` in bash, in order.
+
+`python -m make.pages FOLDER PAGE...` runs the pages in a folder that holds `demo-output/smoke`, the
+store of `make demo PROFILE=smoke`, and writes anew what their commands print.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from agentworld.engine.process import free_port
+
+ROOT = Path(__file__).parents[2]
+STORE = "demo-output/smoke"
+LEFT_OUT = "..."
+"""A line that stands for any lines."""
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+_SHORT = 12
+"""The start of an id, as a person writes it."""
+_ID = re.compile(r"\b[0-9a-f]{12,64}\b")
+_PORT = re.compile(r"\b8\d{3}\b")
+_PROGRESS = re.compile(r"^[\w-]+ +(?:running|finished in \d+ s)$")
+"""A terminal shows a bar in its place."""
+_FORMS = (
+    (_ID, "ID"),
+    (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:\+00:00| UTC)?"), "TIME"),
+    (re.compile(r"\bby \w+"), "by NAME"),
+    (re.compile(r", \d+ cut off"), ""),
+    (re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?|[-+]?\.\d+"), "N"),
+    (re.compile(r"[─\s]+"), " "),
+)
+"""What differs from run to run: ids, times, who asks, numbers, and the width of a column."""
+
+
+class Shown(NamedTuple):
+    """A command of a page, and the lines that the page shows below it."""
+
+    command: str
+    output: list[str]
+
+
+def transcript(block: str) -> list[Shown]:
+    """The commands of a console block; a line that ends in a backslash goes on in the next."""
+    shown: list[Shown] = []
+    is_open = False
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            shown.append(Shown(line[2:], []))
+        elif is_open:
+            shown[-1] = shown[-1]._replace(command=f"{shown[-1].command}\n{line}")
+        else:
+            shown[-1].output.append(line)
+        is_open = line.endswith("\\") and (line.startswith("$ ") or is_open)
+    return shown
+
+
+def form(line: str) -> str:
+    """A line without what differs from run to run."""
+    for pattern, word in _FORMS:
+        line = pattern.sub(word, line)
+    return line.strip()
+
+
+def shorten(shown: Sequence[str], printed: Sequence[str]) -> list[str]:
+    """The printed lines that a page shows: all, or those of its own lines around `...`."""
+    if LEFT_OUT not in shown:
+        return [*printed]
+    rest, lines = iter(printed), []
+    for line in shown:
+        lines.append(
+            line if line == LEFT_OUT else next((new for new in rest if form(new) == form(line)), "")
+        )
+    return lines
+
+
+class Terminal:
+    """Runs the commands of a page in a folder, with `agentworld` and `python` of this checkout."""
+
+    def __init__(self, folder: Path, programs: Path, ports: Mapping[str, int]) -> None:
+        self.folder = folder
+        self._servers: list[subprocess.Popen[str]] = []
+        self._ports = dict(ports)
+        self._ids: dict[str, str] = {}
+        _write_program(programs / "agentworld", "-m agentworld_cli.main")
+        _write_program(programs / "python", "")
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if "AGENTWORLD" not in name},
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYTHONUNBUFFERED": "1",
+            "COLUMNS": "80",
+        }
+        self._environment.pop("MLFLOW_TRACKING_URI", None)
+
+    def play(self, text: str, word: str = STORE) -> str:
+        """Runs the console blocks of a page that hold a word; the page as it would be now."""
+
+        def again(match: re.Match[str]) -> str:
+            if word not in match[1]:
+                return match[0]
+            lines: list[str] = []
+            for shown in transcript(match[1]):
+                printed = shorten(shown.output, self.run(shown))
+                ids = [_ID.findall("\n".join(output)) for output in (shown.output, printed)]
+                for old, new in zip(*ids, strict=False):
+                    self._ids |= {old: new, old[:_SHORT]: new[:_SHORT]}
+                command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), shown.command)
+                lines += [f"$ {command}", *printed]
+            return "".join(["```console\n", *(f"{line}\n" for line in lines), "```"])
+
+        return _BLOCK.sub(again, text)
+
+    def run(self, shown: Shown) -> list[str]:
+        """The lines that a command prints; of one that goes on, as many as the page shows."""
+        command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), shown.command)
+        command = _PORT.sub(lambda old: str(self._port(old[0])), command.replace(".venv/bin/", ""))
+        if command.startswith("export "):
+            variables = self._bash(f"{command}; env --null").stdout.split("\0")
+            self._environment = dict(line.split("=", 1) for line in variables if line)
+            return []
+        if command.endswith(" &"):
+            return self._ports_back(self._serve(command[:-2], max(1, len(shown.output))))
+        done = self._bash(command)
+        assert done.returncode == 0 or "error: " in done.stdout, (command, done.stdout)
+        lines = [line.rstrip() for line in done.stdout.splitlines()]
+        return self._ports_back([line for line in lines if not _PROGRESS.match(line)])
+
+    def end(self) -> None:
+        """Ends what still goes on."""
+        for server in self._servers:
+            server.terminate()
+            server.communicate()
+
+    def _bash(self, command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    def _serve(self, command: str, num_lines: int) -> list[str]:
+        server = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._servers.append(server)
+        assert server.stdout
+        return [server.stdout.readline().rstrip() for _ in range(num_lines)]
+
+    def _port(self, shown: str) -> int:
+        return self._ports.setdefault(shown, free_port())
+
+    def _ports_back(self, lines: list[str]) -> list[str]:
+        shown = {str(port): name for name, port in self._ports.items()}
+        return [re.sub(r"\b\d{4,5}\b", lambda port: shown.get(port[0], port[0]), x) for x in lines]
+
+
+def forms(text: str) -> list[str]:
+    """The lines of a page without what differs from run to run."""
+    return [form(line) for line in text.splitlines()]
+
+
+def with_blocks(word: str) -> list[Path]:
+    """The pages with a console block that holds a word."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        page for page in pages if any(word in text for text in _BLOCK.findall(page.read_text()))
+    ]
+
+
+@contextmanager
+def terminal(folder: Path, ports: Mapping[str, int] = {}) -> Iterator[Terminal]:
+    """A terminal whose programs end with the block; a page's ports are others, or those given."""
+    with TemporaryDirectory() as programs:
+        running = Terminal(folder, Path(programs), ports)
+        try:
+            yield running
+        finally:
+            running.end()
+
+
+def _write_program(path: Path, words: str) -> None:
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+    path.chmod(0o755)
+
+
+def main(folder: str, *names: str) -> None:
+    """Each page finds the store as the demo left it."""
+    for name in names:
+        with TemporaryDirectory() as place, terminal(Path(place)) as running:
+            shutil.copytree(Path(folder) / STORE, Path(place) / STORE)
+            page = Path(name)
+            page.write_text(running.play(page.read_text()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
