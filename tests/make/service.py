@@ -87,14 +87,16 @@ def ledger(store: Path) -> Ledger:
     return open_ledger(store)
 
 
-def log_signer(store: Path, simulator: Digest = SIMULATOR) -> LogCheckpointSigner:
-    """What signs the logs of a store's simulator."""
+def log_signer(
+    store: Path, simulator: Digest = SIMULATOR, opened: Ledger | None = None
+) -> LogCheckpointSigner:
+    """What signs the logs of a store's simulator, in its ledger where that is open already."""
     stores = Stores.of(store)
     own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
     for folder in (own, steps):
         ensure_signer(folder)
     return LogCheckpointSigner(
-        ledger(store),
+        opened or ledger(store),
         simulator,
         partial(load_signer, own),
         WriteOnce(stores.mirror_url),
@@ -106,9 +108,9 @@ def log_signer(store: Path, simulator: Digest = SIMULATOR) -> LogCheckpointSigne
 def service(
     store: Path, answer=shell, pinned=None, access: Access = ACCESS, **intervals: float
 ) -> Service:
-    manifest, engine = pinned or records.manifest(), FakeEngine(answer)
-    alone = of_one(manifest, engine, ledger(store))
-    app = create_app(*alone, log_signer(store, manifest.digest), access, **intervals)
+    manifest, engine, opened = pinned or records.manifest(), FakeEngine(answer), ledger(store)
+    alone = of_one(manifest, engine, opened)
+    app = create_app(*alone, log_signer(store, manifest.digest, opened), access, **intervals)
     return Service(store, engine, app, manifest.digest)
 
 
