@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["lanes.plugin", "lanes.unwanted"]
+pytest_plugins = ["lanes.plugin", "lanes.unwanted", "lanes.parts"]
 
 _OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
