@@ -173,7 +173,7 @@ def door(port: int) -> Iterator[Door]:
             """Says nothing."""
 
     server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     state.url = f"http://{LOOPBACK}:{server.server_port}"
     try:

@@ -16,7 +16,7 @@ from agentworld.storage.objects import ObjectStore, WriteOnce
 from make import records
 from make.examples import examples
 
-KINDS = ["disk", "memory", "s3"]
+KINDS = ["disk", "memory", pytest.param("s3", marks=pytest.mark.waits)]
 
 PUTS_FOR_EVER = """
 import os, sys, threading
