@@ -1,6 +1,7 @@
 """The pages in Chromium: who cannot see, who has no mouse, who looks at two hundred boxes."""
 
 import shutil
+import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from agentworld_console.app import create_app
 from agentworld_console.graph import MOST_RUNS
 from make import records
 from make.console import Told
+from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
@@ -72,9 +74,13 @@ def url(world) -> Iterator[str]:
     """A console that asks nobody who they are."""
     callers = Callers(LocalAccess(make.access.TOKENS), loopback_only=True)
     app, port = create_app(world.library, callers), free_port()
-    config = uvicorn.Config(app, port=port, log_level="warning")
-    with make.service.running(make.service.PromptServer(config)):
-        yield f"http://127.0.0.1:{port}"
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_for(lambda: server.started)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()
 
 
 @pytest.fixture(scope="module")
