@@ -96,7 +96,8 @@ test test-fast flake: export PYTHONDONTWRITEBYTECODE :=
 
 # Nothing that a fast test writes is to stay: it waits for no disk.
 test-fast: setup-test ## the tests of a minute, with a quarter of the examples that `make test` tries
-	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not compute and not waits" -n auto --dist worksteal \
+	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not compute and not waits" \
+		-n auto --dist each --parts --max-worker-restart 0 -o console_output_style=classic \
 		--hypothesis-profile quick -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 test: programs check ## everything, as root: the fast tests, then two lanes side by side

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["lanes.plugin", "lanes.unwanted"]
+pytest_plugins = ["lanes.plugin", "lanes.unwanted", "lanes.parts"]
 
 _OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
@@ -31,11 +31,16 @@ for name in [name for name in os.environ if name.startswith(_OF_THE_SHELL)]:
     del os.environ[name]
 
 
+# Nothing of what is imported and collected is garbage, and there are many objects of it.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """What was imported stays: no collector has to walk it after each of thousands of tests.
 
     By default it walks what is new after each 700 objects, a tenth of all the time of fast tests.
     """
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)

@@ -107,6 +107,7 @@ def test_the_guide_shows_the_steps_as_they_are_declared(tmp_path):
     assert (tmp_path / "guide.md").read_text() == guide
 
 
+@pytest.mark.compute
 def test_the_reference_is_what_the_code_says_and_leaves_no_meaning_out(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, ROOT / "tools/reference.py", tmp_path]

@@ -15,7 +15,7 @@ def wait_for(holds: Callable[[], object], seconds: float = 60.0) -> None:
     while not holds():
         waited = time.monotonic() - began
         assert waited < seconds
-        time.sleep(min(0.01 + waited / 20, 0.25))
+        time.sleep(min(0.001 + waited / 10, 0.25))
 
 
 def wait_until_unchanged(read: Callable[[], object], seconds: float) -> None:

@@ -1,7 +1,7 @@
 """Watching a job that runs in other processes: its steps' progress, its memory, its end."""
 
 import subprocess
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +35,8 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> FinishedJob:
             if ended:
                 break
             peak_memory_gib = max(peak_memory_gib, tree_memory_gib())
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            with suppress(subprocess.TimeoutExpired):
+                job.wait(_SECONDS_BETWEEN_LOOKS)
     steps = _progress(store)
     if job.returncode != 0 or len(steps) < len(MAIN_JOB):
         raise _failure(steps, store)

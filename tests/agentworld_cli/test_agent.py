@@ -6,7 +6,7 @@ import re
 import pytest
 
 import make.agent
-from agentworld.operations.registry import open_registry
+import make.registry
 from agentworld.signing.keys import SIMULATOR_KEYS, current_key
 from agentworld_cli.alias import user_name
 from make import records
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.waits
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return make.agent.registered(tmp_path, open_registry(tmp_path))
+    return make.agent.registered(tmp_path, make.registry.registry(tmp_path))
 
 
 def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):

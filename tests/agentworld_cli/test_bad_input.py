@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import make.job
+import make.registry
 from agentworld_cli.main import main
 from agentworld_pipelines.local import LOG
 from make import records
@@ -188,9 +189,7 @@ def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, stor
     ],
 )
 def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, command, words):
-    from agentworld.operations.registry import open_registry
-
-    open_registry(store)
+    make.registry.database(store)
     text = said(capsys, monkeypatch, f"{command} --store {store}")
     assert is_a_sentence(text)
     assert words in text

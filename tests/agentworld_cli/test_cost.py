@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 
 import make.agent
+import make.registry
 import make.service
 from agentworld.ledger import Ledger
-from agentworld.operations.registry import open_registry
 from agentworld.records.usage import Usage
 from make.ledger import open_episode, taken
 
@@ -79,7 +79,7 @@ def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
     call, tmp_path, monkeypatch
 ):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    made = make.agent.registered(tmp_path, open_registry(tmp_path))
+    made = make.agent.registered(tmp_path, make.registry.registry(tmp_path))
     opening = make.service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J"})
     made.ledger.open_run(opening, made.simulator.digest)
     heading, other, own, total = lines(call(f"cost --group-by agent --store {tmp_path}"))

@@ -168,52 +168,45 @@ def test_there_is_a_report_to_look_at(told):
     assert (told.store / "report.html").read_text().startswith("<!doctype html>")
 
 
-def call(told: Told, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agentworld_cli.main", *words, "--store", str(told.store)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def ask(told, call):
+    """Asks about the store."""
+    return lambda words: call(f"{words} --store {told.store}")
 
 
-def audit(told: Told, *words: str) -> subprocess.CompletedProcess[str]:
-    return call(told, "audit", *words)
-
-
-def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(told):
+def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(told, ask):
     trajectories = {"training": "agent", "evaluation": "validate"}
-    runs = json.loads(call(told, "run", "list", "--json").stdout)
+    runs = json.loads(ask("run list --json").out)
     played = [run for run in runs if run["opening"]["agent"] == "shell-agent"]
     assert sorted(run["opening"]["purpose"] for run in played) == ["evaluation"] * 3 + ["training"]
     for run in played:
         (folder,) = told.store.glob(f"steps/{trajectories[run['opening']['purpose']]}/*/trajectory")
-        done = call(told, "run", "join", run["id"], "--trajectory", str(folder), "--json")
-        assert json.loads(done.stdout)["num_matched"] == run["num_steps"], done.stderr
+        done = ask(f"run join {run['id']} --trajectory {folder} --json")
+        assert json.loads(done.out)["num_matched"] == run["num_steps"], done.error
 
 
-def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told):
+def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told, ask):
     simulator = json.loads((told.store / "summary.json").read_text())["simulator"]["digest"]
-    chain = json.loads(audit(told, "agent", "shell-agent@1", "--json").stdout)
+    chain = json.loads(ask("audit agent shell-agent@1 --json").out)
     assert chain["breaks"] == []
     assert chain["simulator"] == chain["run"]["simulator"] == simulator
     assert [stage["stage"] for stage in chain["stages"]] == ["cpt", "sft", "rl"]
     assert chain["run"]["num_steps"] > 0
-    touched = json.loads(audit(told, "simulator", simulator, "--json").stdout)
+    touched = json.loads(ask(f"audit simulator {simulator} --json").out)
     assert [agent["agent"] for agent in touched["agents"]] == ["shell-agent@1"]
 
 
-def test_the_chain_is_printed_for_people_with_whole_digests(told):
-    chain = json.loads(audit(told, "agent", "shell-agent@1", "--json").stdout)
-    printed = audit(told, "agent", "shell-agent@1").stdout
+def test_the_chain_is_printed_for_people_with_whole_digests(ask):
+    chain = json.loads(ask("audit agent shell-agent@1 --json").out)
+    printed = ask("audit agent shell-agent@1").out
     for words in (chain["simulator"], chain["data"], chain["run"]["id"], "agentworld-shell@1"):
         assert words in printed
 
 
-def test_a_version_that_is_not_there_is_answered_with_those_that_are(told):
-    done = audit(told, "agent", "shell-agent@7")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: there is no version 7 of shell-agent; versions are 1\n"
+def test_a_version_that_is_not_there_is_answered_with_those_that_are(ask):
+    done = ask("audit agent shell-agent@7")
+    assert (done.code, done.out) == (2, "")
+    assert done.error == "error: there is no version 7 of shell-agent; versions are 1\n"
 
 
 @pytest.mark.parametrize(

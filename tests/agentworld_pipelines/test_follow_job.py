@@ -1,7 +1,6 @@
 """Stages that are trained by TrainJobs of a real API server; a test plays what a Trainer does."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,16 +51,9 @@ class Step(StepProcess):
         records.receipt("cpt", records.digest("made")).write(self.folder / "receipt.json")
 
 
-@pytest.fixture(scope="module")
-def kubelet(control_plane: ControlPlane) -> Iterator[Kubelet]:
+@pytest.fixture(scope="module", autouse=True)
+def train_job_kinds(control_plane: ControlPlane) -> None:
     trainers.define(control_plane)
-    with trainers.node(control_plane) as kubelet:
-        yield kubelet
-
-
-@pytest.fixture
-def account(control_plane: ControlPlane) -> tuple[str, Path]:
-    return trainers.new_namespace(control_plane)
 
 
 @pytest.fixture
@@ -70,23 +62,10 @@ def trainer(control_plane: ControlPlane, kubelet: Kubelet, account: tuple[str, P
 
 
 @pytest.fixture
-def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., Step]]:
-    """Begins the step, with the rights that the guide gives its account."""
+def start(tmp_path: Path, start_step: Callable[..., Step]) -> Callable[..., Step]:
     data = Path(records.prepared(tmp_path, "data"))
     data.rename(data.with_name("data"))
-    namespace, kubeconfig = account
-    known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
-    known |= {"progress_seconds": 0.1, "settle_seconds": 1}
-    with ExitStack() as ending:
-
-        def started(place: Place = NODES, **told: object) -> Step:
-            names = {**known, **told}.items()
-            environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in names}
-            step = Step(tmp_path, environment, place)
-            ending.callback(step.kill)
-            return step
-
-        yield started
+    return lambda place=NODES, **settings: start_step(Step, place, **settings)
 
 
 @pytest.mark.parametrize("place", [PLACE, MPI], ids=["torch", "mpi"])

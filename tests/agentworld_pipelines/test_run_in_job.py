@@ -1,7 +1,6 @@
 """Steps of live shells in a pod that can have no sandbox: Jobs of a real API server do them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,38 +50,14 @@ class Step(StepProcess):
         records.receipt("collect", records.digest("made")).write(self.folder / "receipt.json")
 
 
-@pytest.fixture(scope="module")
-def kubelet(control_plane: ControlPlane) -> Iterator[Kubelet]:
-    with trainers.node(control_plane) as kubelet:
-        yield kubelet
-
-
-@pytest.fixture
-def account(control_plane: ControlPlane) -> tuple[str, Path]:
-    return trainers.new_namespace(control_plane)
-
-
 @pytest.fixture
 def jobs(control_plane: ControlPlane, kubelet: Kubelet, account: tuple[str, Path]) -> Jobs:
     return Jobs(control_plane, kubelet, account[0])
 
 
 @pytest.fixture
-def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., Step]]:
-    """Begins the step, with the rights that the guide gives its account."""
-    namespace, kubeconfig = account
-    known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
-    known |= {"progress_seconds": 0.1, "settle_seconds": 1}
-    with ExitStack() as ending:
-
-        def started(place: Place | None = WHERE, **told: object) -> Step:
-            names = {**known, **told}.items()
-            environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in names}
-            step = Step(tmp_path, environment, place)
-            ending.callback(step.kill)
-            return step
-
-        yield started
+def start(start_step: Callable[..., Step]) -> Callable[..., Step]:
+    return lambda place=WHERE, **settings: start_step(Step, place, **settings)
 
 
 def kept(built: object, found: object) -> bool:

@@ -8,8 +8,6 @@ is due. There is no authorization beyond one token, and no cache, artifact or ta
 """
 
 import itertools
-import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,9 +21,9 @@ from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
+import make.service
 from agentworld.engine.process import LOOPBACK, free_port
 from fakes.kfp_wire import Refused, answered, listed, parsed, refuse_cron
-from make.service import PromptServer
 
 _NEVER = datetime.fromtimestamp(0, UTC)
 _GOING = ("PENDING", "RUNNING", "PAUSED")
@@ -154,18 +152,9 @@ def running() -> Iterator[KfpServer]:
     """A server that listens while the block runs."""
     state, port = KfpServer(), free_port()
     config = uvicorn.Config(_app(state), host=LOOPBACK, port=port, log_level="error")
-    server = PromptServer(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
     state.url = f"http://{LOOPBACK}:{port}"
-    try:
+    with make.service.running(make.service.PromptServer(config)):
         yield state
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def _app(state: KfpServer) -> FastAPI:

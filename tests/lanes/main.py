@@ -19,7 +19,11 @@ from lanes.summary import Summary, slowest
 
 # A fast test that does not end in five minutes fails, and says where it stood.
 _DEADLINE = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
-FAST = ("-m", "not compute and not waits", "-n", "2", "--dist", "worksteal", *_DEADLINE)
+# No worker can take over from one that crashed: its part is its own.
+_PARTS = ("-n", "auto", "--dist", "each", "--parts", "--max-worker-restart", "0")
+# How many tests there are in all, pytest is told of one part alone: no percentages.
+_DOTS = ("-o", "console_output_style=classic")
+FAST = ("-m", "not compute and not waits", *_PARTS, *_DOTS, *_DEADLINE)
 LANES = ("compute", "waits")
 RESULTS = ROOT / ".bench/tests.jsonl"
 """The results of the last run, for `make flake`."""

@@ -92,12 +92,14 @@ class Recorder:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._running: dict[str, TestResult] = {}
+        self._num_collected = 0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._begin(len(session.items))
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Each worker collects all of them."""
+        """Each worker collects a part of them, and none runs one before all have."""
         self._begin(len(ids))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -110,5 +112,6 @@ class Recorder:
                 file.write(self._running.pop(report.nodeid).line())
 
     def _begin(self, num_collected: int) -> None:
-        if not self._file.exists() and num_collected:
-            self._file.write_text(json.dumps({"num_collected": num_collected}) + "\n")
+        self._num_collected += num_collected
+        if self._num_collected:
+            self._file.write_text(json.dumps({"num_collected": self._num_collected}) + "\n")

@@ -14,13 +14,18 @@ _NAME = re.compile(r"pytest\.mark\.(\w+)")
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Slow tests import torch, transformers and MLflow, which take seconds in each worker."""
+    if not collection_path.match("test_*.py"):
+        return None
+    return True if is_unwanted(collection_path, config) else None
+
+
+def is_unwanted(file: Path, config: pytest.Config) -> bool:
+    """Whether `-m` leaves out all tests of a file."""
     expression = config.getoption("markexpr")
-    if not expression or not collection_path.match("test_*.py"):
-        return None
-    markers = _OF_THE_FILE.search(collection_path.read_text())
+    markers = _OF_THE_FILE.search(file.read_text()) if expression else None
     if markers is None:
-        return None
+        return False
     names = set(_NAME.findall(markers[1]))
     if names.isdisjoint(LANES):  # its tests may have lanes of their own
-        return None
-    return None if Expression.compile(expression).evaluate(names.__contains__) else True
+        return False
+    return not Expression.compile(expression).evaluate(names.__contains__)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import make.registry
 from agentworld.engine.process import LOOPBACK, free_port
 
 _SECONDS_TO_START = 120
@@ -37,9 +38,10 @@ class MlflowServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        address = make.registry.database(self._folder)
         command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", LOOPBACK]
         command += ["--port", str(self.port), "--serve-artifacts", "--enable-workspaces"]
-        command += ["--backend-store-uri", f"sqlite:///{self._folder}/mlflow.db"]
+        command += ["--backend-store-uri", address]
         command += ["--artifacts-destination", str(self._folder / "artifacts")]
         told = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
         # It refuses to start where a client is told of its workspace.
@@ -171,7 +173,7 @@ def door(port: int) -> Iterator[Door]:
             """Says nothing."""
 
     server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     state.url = f"http://{LOOPBACK}:{server.server_port}"
     try:

@@ -16,6 +16,7 @@ from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.storage.datasets import StoredDataSet
 from make import records
+from make.template import copied
 
 BASE, ADDRESS = records.digest("base"), "hf://Qwen/Qwen3-0.6B@c1899de"
 SERVED, REWARD = records.digest("artifact of rl"), records.digest("reward")
@@ -45,6 +46,10 @@ def world(data: str, **first: object) -> WorldModel:
 
 
 def build(store: Path) -> Told:
+    return copied(_build, store)
+
+
+def _build(store: Path) -> Told:
     data, registry = make.datasets.stored(store), MemoryRegistry()
     (store / "world").mkdir()
     what = world(data.digest, parents=[BASE], base=ADDRESS)

@@ -10,6 +10,7 @@ from agentworld.records.progress import ignore_progress
 from agentworld.storage.datasets import StoredDataSet, find_dataset
 from agentworld.storage.source import digest_of
 from make import records
+from make.template import copied
 
 NASTY = (
     "<script>alert(1)</script> \x1b[2J\x1b]52;c;ZXZpbA==\x07 \x7f\r \u202egpj.exe\u2066 \u2028"
@@ -22,8 +23,11 @@ _BAD = ("{}", json.dumps({"messages": [NASTY]}), f"no JSON {NASTY}".replace("\r"
 
 def stored(store: Path, **recipe: object) -> StoredDataSet:
     """The data set that `prepare` with this recipe makes of 60 good records and 3 bad ones."""
+    return copied(_stored, store, **recipe)
+
+
+def _stored(store: Path, **recipe: object) -> StoredDataSet:
     source = store / "logs.jsonl"
-    store.mkdir(parents=True, exist_ok=True)
     lines = [*map(_line, range(NUM_EPISODES)), *_BAD]
     source.write_bytes(b"".join(line.encode() + b"\n" for line in lines))
     options = {"licence": f"MIT {NASTY}", "source": f"bot {NASTY}"}

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import torch
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from make.tiny_qwen3 import CHATML_TOKENS, byte_level, shape
 
 SPECIAL_TOKENS = ["<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
 CHAT_TEMPLATE = (
@@ -49,27 +51,16 @@ def tiny_qwen3(folder: Path) -> Path:
     """Qwen3 with two layers, and a tokenizer and a chat template of its family, without marks."""
     from trl.chat_template_utils import qwen3_chat_template
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_QWEN_WORDS), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([*_CORPUS, "<think>\n\n</think>\n\n"] * 3, trainer)
+    words = pre_tokenizers.Split(Regex(_QWEN_WORDS), "isolated")
+    parts = [words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    texts = [*_CORPUS, "<think>\n\n</think>\n\n"] * 3
+    tokenizer = byte_level(texts, 400, pre_tokenizer=pre_tokenizers.Sequence(parts))
     whole = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<|endoftext|>",
         eos_token="<|endoftext|>",  # as of a base model, whose template ends answers otherwise
         chat_template=qwen3_chat_template,
-        additional_special_tokens=["<|im_start|>", "<|im_end|>"],
+        additional_special_tokens=list(CHATML_TOKENS[1:]),
     )
     whole.save_pretrained(folder)
     torch.manual_seed(0)
@@ -90,37 +81,21 @@ def _shape_answers(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) 
 
 
 def _config(tokenizer: PreTrainedTokenizerFast, num_layers: int, hidden_size: int) -> Qwen3Config:
-    return Qwen3Config(
-        vocab_size=len(tokenizer),
+    return shape(
+        tokenizer,
         hidden_size=hidden_size,
         intermediate_size=3 * hidden_size,
         num_hidden_layers=num_layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
         head_dim=32,  # the least that vLLM's attention on a CPU takes
-        max_position_embeddings=1024,
         tie_word_embeddings=False,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=None,
         # A wide spread parts the likeliest token from the next, whatever order sums are taken in.
         initializer_range=0.3,
     )
 
 
 def _tokenizer(vocabulary_size: int) -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary_size,
-        special_tokens=SPECIAL_TOKENS,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(_CORPUS, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
+        tokenizer_object=byte_level(_CORPUS, vocabulary_size, SPECIAL_TOKENS),
         pad_token="<|pad|>",
         eos_token="<|end|>",
         chat_template=CHAT_TEMPLATE,

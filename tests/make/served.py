@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import httpx
 import pytest
-from uvicorn import Server
 
 import make.ledger
 import make.service
@@ -112,7 +111,7 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
         def start(**limits):
             app = make.service.service(tmp_path).app
             bounds = Limits(**{"check_seconds": 0.05} | limits)
-            return listening.enter_context(make.service.listening(app, bounds, Server))
+            return listening.enter_context(make.service.listening(app, bounds))
 
         yield start
 

@@ -1,6 +1,7 @@
 """A store with a simulator service over it, whose engine is no model but a function."""
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -86,14 +87,16 @@ def ledger(store: Path) -> Ledger:
     return open_ledger(store)
 
 
-def log_signer(store: Path, simulator: Digest = SIMULATOR) -> LogCheckpointSigner:
-    """What signs the logs of a store's simulator."""
+def log_signer(
+    store: Path, simulator: Digest = SIMULATOR, opened: Ledger | None = None
+) -> LogCheckpointSigner:
+    """What signs the logs of a store's simulator, in its ledger where that is open already."""
     stores = Stores.of(store)
     own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
     for folder in (own, steps):
         ensure_signer(folder)
     return LogCheckpointSigner(
-        ledger(store),
+        opened or ledger(store),
         simulator,
         partial(load_signer, own),
         WriteOnce(stores.mirror_url),
@@ -105,9 +108,9 @@ def log_signer(store: Path, simulator: Digest = SIMULATOR) -> LogCheckpointSigne
 def service(
     store: Path, answer=shell, pinned=None, access: Access = ACCESS, **intervals: float
 ) -> Service:
-    manifest, engine = pinned or records.manifest(), FakeEngine(answer)
-    alone = of_one(manifest, engine, ledger(store))
-    app = create_app(*alone, log_signer(store, manifest.digest), access, **intervals)
+    manifest, engine, opened = pinned or records.manifest(), FakeEngine(answer), ledger(store)
+    alone = of_one(manifest, engine, opened)
+    app = create_app(*alone, log_signer(store, manifest.digest, opened), access, **intervals)
     return Service(store, engine, app, manifest.digest)
 
 
@@ -130,11 +133,24 @@ def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) ->
 class PromptServer(uvicorn.Server):
     """Ends at once; uvicorn looks ten times a second whether to, and then waits a tenth of one."""
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._woken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def wake(self) -> None:
+        """Lets it look whether to end, from another thread; it has started."""
+        assert self._loop
+        self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
     async def main_loop(self) -> None:
-        ticks = 0
-        while not await self.on_tick(ticks):
-            ticks += 1
-            await asyncio.sleep(0.01)
+        while not await self.on_tick(0):
+            await self._woken.wait()
+            self._woken.clear()
 
     async def shutdown(self, *_sockets: object, **_same: object) -> None:
         for listener in self.servers:
@@ -146,7 +162,7 @@ class PromptServer(uvicorn.Server):
                 connection.shutdown()
                 shut.add(connection)
             assert time.monotonic() < deadline, "a request has no end"
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.001)
         await self.lifespan.shutdown()
 
 
@@ -159,16 +175,24 @@ def listening(
     """The address of a service that listens while the block runs."""
     port = free_port()
     guard = guard_of(app.state.app_state, limits)
-    server = kind(listening_server(app, guard, LOOPBACK, port).config)
+    with running(kind(listening_server(app, guard, LOOPBACK, port).config)):
+        yield f"http://{LOOPBACK}:{port}"
+
+
+@contextmanager
+def running(server: uvicorn.Server) -> Iterator[None]:
+    """Serves in a thread of its own while the block runs."""
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
-        time.sleep(0.01)
+        time.sleep(0.001)
     try:
-        yield f"http://{LOOPBACK}:{port}"
+        yield
     finally:
         server.should_exit = True
+        if isinstance(server, PromptServer):
+            server.wake()
         thread.join(2 * _END_SECONDS)
         assert not thread.is_alive(), "the service does not end"
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+from make.tiny_qwen3 import byte_level, shape
 
 _ITEMS = (
     "anvil axle bell bolt broom brush candle chain chisel clamp crate drill file fork gear glue"
@@ -29,7 +30,6 @@ _CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 _PER_TASK = 2
 _TURNS = 3
 
@@ -50,19 +50,13 @@ def checkpoint(folder: Path) -> Path:
     tokenizer = _tokenizer()
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=len(tokenizer),
+    config = shape(
+        tokenizer,
         hidden_size=128,
         intermediate_size=256,
-        num_hidden_layers=2,
         num_attention_heads=2,
-        num_key_value_heads=2,
         head_dim=64,
-        max_position_embeddings=1024,
         tie_word_embeddings=True,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=None,
     )
     model = Qwen3ForCausalLM(config)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
@@ -85,18 +79,8 @@ def _log(number: int) -> dict[str, object]:
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=704,
-        special_tokens=_SPECIAL_TOKENS,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(logs(300), trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
+        tokenizer_object=byte_level(logs(300), 704),
         pad_token="<|endoftext|>",
         eos_token="<|im_end|>",
         chat_template=_CHATML,

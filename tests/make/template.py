@@ -80,5 +80,6 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _end_writing(ledger: Path) -> None:
-    with closing(sqlite3.connect(ledger)) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if ledger.exists():
+        with closing(sqlite3.connect(ledger)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

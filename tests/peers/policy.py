@@ -8,12 +8,12 @@ from collections.abc import Callable
 from importlib.resources import files
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from trl.chat_template_utils import get_training_chat_template
 
+from make.tiny_qwen3 import CHATML_TOKENS, byte_level, shape
+
 WORDS = ("besa", "kolu")
-_SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 _TEMPLATE = files("trl").joinpath("chat_templates/qwen3_instruct_2507.jinja").read_text()
 _NUM_STEPS = 100
 
@@ -28,7 +28,8 @@ def fitted_policy(
     unread = _tokenizer([])
     texts = [unread.apply_chat_template(c, tools=[bash], tokenize=False) for c in conversations]
     tokenizer = _tokenizer(texts)
-    model = Qwen3ForCausalLM(_config(tokenizer))
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 16}
+    model = Qwen3ForCausalLM(shape(tokenizer, **sizes))
     _fit(model, tokenizer, conversations, bash)
     return model, tokenizer
 
@@ -52,35 +53,12 @@ def _called(command: str, shown: str) -> list[Message]:
 
 
 def _tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=1024,
-        special_tokens=_SPECIAL_TOKENS,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    pad, _, end = _SPECIAL_TOKENS
+    pad, _, end = CHATML_TOKENS
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token=pad, eos_token=end, chat_template=_TEMPLATE
-    )
-
-
-def _config(tokenizer: PreTrainedTokenizerFast) -> Qwen3Config:
-    return Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-        max_position_embeddings=1024,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=None,
+        tokenizer_object=byte_level(texts, 1024),
+        pad_token=pad,
+        eos_token=end,
+        chat_template=_TEMPLATE,
     )
 
 

@@ -42,13 +42,14 @@ def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "Mlflo
 
     It may be down for what the environment says, and for `max_patience_seconds` at most.
     """
-    from agentworld.lineage.mlflow import MlflowRegistry
-    from agentworld.lineage.mlflow_datasets import TaskRun
-
     settings = from_environment(RegistrySettings)
     _check_configured(settings, store)
     if not settings.mlflow_tracking_uri:
         check_sqlite(_registry_file(store))
+    # To load MLflow takes seconds, which nobody waits for to read that a setting is wrong.
+    from agentworld.lineage.mlflow import MlflowRegistry
+    from agentworld.lineage.mlflow_datasets import TaskRun
+
     is_task = bool(
         settings.mlflow_tracking_uri and settings.mlflow_run_id and settings.mlflow_experiment_id
     )

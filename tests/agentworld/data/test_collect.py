@@ -48,6 +48,7 @@ def test_the_held_out_episodes_lie_in_chunks_of_their_own(folder):
     assert read_collected(folder).num_held_out_trajectories == 7
 
 
+@pytest.mark.waits
 def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(folder):
     found = {path.name for path in folder.iterdir()}
     assert found == {*read_collected(folder).chunks, MANIFEST, "recipe.json"}
@@ -68,6 +69,7 @@ def test_a_finished_chunk_is_used_again(folder, tmp_path):
     assert (tmp_path / chunk).stat().st_mtime_ns == before
 
 
+@pytest.mark.waits
 def test_the_domain_of_the_episodes_is_named(folder):
     assert read_collected(folder).domains == ("shell",)
 
@@ -92,6 +94,7 @@ def test_progress_is_reported_to_its_end(folder):
     assert ticks == sorted(ticks)
 
 
+@pytest.mark.waits
 def test_episodes_of_another_recipe_are_not_mixed_in(folder):
     with pytest.raises(InputError, match="holds episodes of another recipe"):
         run(folder, RECIPE.model_copy(update={"seed": 1}))

@@ -59,11 +59,13 @@ def test_an_episode_is_always_the_same_whichever_others_are_played(explorations)
     assert explore(RANDOM, [7, 3]) == [explorations[7], explorations[3]]
 
 
+@pytest.mark.waits
 def test_another_seed_plays_other_episodes(explorations):
     recipe = RANDOM.model_copy(update={"seed": 1})
     assert explore(recipe, [0])[0].turns != explorations[0].turns
 
 
+@pytest.mark.waits
 def test_a_random_explorer_takes_as_many_turns_as_the_recipe_says(explorations):
     assert {len(each.turns) for each in explorations} == {6}
     assert {(each.source, each.task) for each in explorations} == {("random-explorer", None)}
@@ -102,6 +104,7 @@ def test_the_start_is_written_as_it_is(pursuits):
             assert shell.step(pursuit.turns[0].action) == pursuit.turns[0].observation
 
 
+@pytest.mark.waits
 def test_held_out_words_are_in_held_out_episodes_alone(explorations):
     held_out = explore(RECIPE, range(6), held_out=True)
     assert all(each.held_out for each in held_out)
@@ -110,6 +113,7 @@ def test_held_out_words_are_in_held_out_episodes_alone(explorations):
     assert not any(has_unseen_word(each.model_dump_json()) for each in explorations)
 
 
+@pytest.mark.waits
 def test_the_state_is_recorded_where_the_recipe_wants_it(explorations):
     (episode,) = explore(RANDOM.model_copy(update={"record_state": True}), [0])
     assert all(turn.state is not None for turn in episode.turns)
@@ -119,6 +123,7 @@ def test_the_state_is_recorded_where_the_recipe_wants_it(explorations):
     assert [(turn.action, turn.observation) for turn in episode.turns] == plain
 
 
+@pytest.mark.waits
 def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_one(
     explorations, break_shells
 ):

@@ -179,6 +179,7 @@ imported.import_trajectories(recipe, digest_of(recipe.trajectories), Path(sys.ar
 """
 
 
+@pytest.mark.waits
 def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_with(recipe, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", KILL, recipe.model_dump_json(), str(tmp_path / "out")]

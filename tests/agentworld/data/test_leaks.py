@@ -93,7 +93,9 @@ def test_what_a_harness_says_everywhere_is_no_leak(tmp_path):
     assert prepared(tmp_path, noisy, near_duplicates=None).filtered == {}
 
 
-@pytest.mark.parametrize("bytes_per_batch", [2_000, BYTES_PER_BATCH])
+@pytest.mark.parametrize(
+    "bytes_per_batch", [pytest.param(2_000, marks=pytest.mark.compute), BYTES_PER_BATCH]
+)
 def test_boilerplate_and_leaks_are_told_apart_over_all_batches(tmp_path, bytes_per_batch):
     rng = random.Random(5)
     harness = words(rng, 60)

@@ -70,6 +70,7 @@ class Killed(Exception):
     """In place of a signal, which nothing cleans up after either."""
 
 
+@pytest.mark.compute
 def test_a_killed_run_goes_on_with_what_it_surveyed_and_makes_the_same(tmp_path, logs):
     whole, out = prepared(logs, tmp_path / "whole", num_workers=1), tmp_path / "killed"
 
@@ -92,6 +93,7 @@ def unchanged(surveys):
     assert all(os.stat(path).st_mtime_ns == time for path, time in surveys.items())
 
 
+@pytest.mark.compute
 def test_a_survey_of_another_recipe_is_not_used(tmp_path, logs):
     def tick(done, total):
         if done == total:

@@ -50,6 +50,7 @@ def test_a_gram_is_rare_where_no_more_texts_and_tasks_have_it_however_they_are_b
     assert rare.mask().tolist() == expected  # to ask changes nothing
 
 
+@pytest.mark.compute
 def test_boilerplate_takes_no_more_memory_however_many_tasks_have_it():
     num_grams, num_tasks = 1_000, 500
     rare = RareGrams(judged(num_grams), MOST, num_tasks)
@@ -60,6 +61,7 @@ def test_boilerplate_takes_no_more_memory_however_many_tasks_have_it():
     assert not rare.mask().any()
 
 
+@pytest.mark.compute
 def test_what_was_counted_of_a_gram_is_dropped_when_it_is_boilerplate():
     num_grams, num_tasks = 5_000, 100
     rare = RareGrams(judged(num_grams), MOST, num_tasks)

@@ -185,6 +185,7 @@ def test_a_few_requests_at_once_are_answered_in_their_order(listen):
         ]
 
 
+@pytest.mark.waits
 def test_very_many_requests_at_once_are_answered_and_others_meanwhile(listen):
     url = listen()
     last = request("/nothing", b"", "Connection: close")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import make.console
+import make.registry
 from agentworld.audit.checks.store import verify_everything
 from agentworld.audit.questions.agents import audit_agents
 from agentworld.ledger import Ledger
@@ -24,7 +25,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         import mlflow
 
-        url = f"sqlite:///{folder}/mlflow.db"
+        url = make.registry.database(folder)
         self.folder = folder
         self.client = mlflow.MlflowClient(url, url)
         self.registry = MlflowRegistry(url, folder / "artifacts")

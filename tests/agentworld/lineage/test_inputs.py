@@ -2,17 +2,17 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import make.registry
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import StoreError
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.mlflow import MlflowRegistry
-from machines.mlflow_server import Door, door, serving
+from machines.mlflow_server import MlflowServer
 from make import records
 from make.story import DATA, EARLY_DATA, world_of
 
@@ -20,20 +20,11 @@ pytestmark = pytest.mark.waits
 
 
 @pytest.fixture(scope="module", params=["database", "server"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("mlflow")
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "database":
-        yield f"sqlite:///{folder}/mlflow.db"
-    else:
-        with serving(folder) as server:
-            yield f"http://{LOOPBACK}:{server.port}"
-
-
-@pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """What stands before a server, and fails as a test wants."""
-    with serving(tmp_path_factory.mktemp("mlflow")) as server, door(server.port) as before:
-        yield before
+        return make.registry.database(tmp_path_factory.mktemp("mlflow"))
+    server: MlflowServer = request.getfixturevalue("server")
+    return f"http://{LOOPBACK}:{server.port}"
 
 
 @pytest.fixture
@@ -173,7 +164,7 @@ def test_an_audit_takes_the_manifest_for_nothing_that_was_added(registry, model)
 
 
 def test_a_profile_that_was_changed_is_noticed(tmp_path, model):
-    registry = MlflowRegistry(f"sqlite:///{tmp_path}/mlflow.db", tmp_path / "artifacts")
+    registry = MlflowRegistry(make.registry.database(tmp_path), tmp_path / "artifacts")
     what = dataset("changed")
     registry.register_dataset(what)
     ref = registry.register_world_model("changed", trained_on(what.digest), model)

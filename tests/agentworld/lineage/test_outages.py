@@ -2,7 +2,6 @@
 
 import threading
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,22 +10,10 @@ from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import StoreError
 from agentworld.lineage.base import WorldModel
 from agentworld.records.base import digest_bytes
-from machines.mlflow_server import Door, MlflowServer, counted, door, serving
+from machines.mlflow_server import Door, MlflowServer, counted
 from make import records
 
 pytestmark = pytest.mark.waits
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    with serving(tmp_path_factory.mktemp("mlflow")) as server:
-        yield server
-
-
-@pytest.fixture
-def before(server: MlflowServer) -> Iterator[Door]:
-    with door(server.port) as state:
-        yield state
 
 
 @pytest.fixture
@@ -124,32 +111,34 @@ def test_a_server_that_is_gone_is_waited_for_as_long_as_was_said(caplog) -> None
 
 
 def test_a_server_that_dies_while_a_version_is_made_and_comes_back_has_one(
-    tmp_path: Path, model: Path
+    server: MlflowServer, before: Door, tmp_path: Path, model: Path
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    (tmp_path / "mlflow").mkdir()
-    with serving(tmp_path / "mlflow") as server, door(server.port) as state:
+    def die(number: int) -> int:
+        if not restarts and "model-versions/create" in before.asked[number]:
+            server.kill()
+            restarts.append(threading.Timer(3, server.start))
+            restarts[0].start()
+        return 0
 
-        def die(number: int) -> int:
-            if not died and "model-versions/create" in state.asked[number]:
-                died.append(number)
-                server.kill()
-                threading.Timer(3, server.start).start()
-            return 0
-
-        died: list[int] = []
-        state.status = die
-        what = world_model("died")
-        registry = MlflowRegistry(state.url)
+    restarts: list[threading.Timer] = []
+    before.status = die
+    what = world_model(str(tmp_path))
+    registry = MlflowRegistry(before.url)
+    try:
         ref = registry.register_world_model("died", what, model)
-        assert died
-        assert registry.world_model(ref) == what
-        assert counted(state.url, what.artifact) == dict.fromkeys(
-            ("versions", "runs", "models", "values"), 1
-        )
-        registry.fetch(ref, tmp_path / "copy")
-        assert (tmp_path / "copy/nested/config").read_text() == "{}"
+    finally:
+        for restart in restarts:
+            restart.join()
+            server.wait()  # the next tests ask it too
+    assert restarts
+    assert registry.world_model(ref) == what
+    assert counted(before.url, what.artifact) == dict.fromkeys(
+        ("versions", "runs", "models", "values"), 1
+    )
+    registry.fetch(ref, tmp_path / "copy")
+    assert (tmp_path / "copy/nested/config").read_text() == "{}"
 
 
 def test_a_password_in_the_address_is_told_nowhere(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import make.registry
 from agentworld.errors import InputError, StoreError
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
@@ -23,7 +24,7 @@ def registry(request, database) -> Registry:
         return MemoryRegistry()
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    return MlflowRegistry(f"sqlite:///{database}/mlflow.db", database / "artifacts")
+    return MlflowRegistry(make.registry.database(database), database / "artifacts")
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry,
 def test_an_agent_whose_tags_were_garbled_is_not_told_by_them(model, tmp_path):
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    registry = MlflowRegistry(f"sqlite:///{tmp_path}/mlflow.db", tmp_path / "artifacts")
+    registry = MlflowRegistry(make.registry.database(tmp_path), tmp_path / "artifacts")
     what = agent("garbled", "its run", "a simulator whose agent's tags are garbled")
     ref = registry.register_agent("garbled", what, model)
     tag = ref.name, str(ref.version), "agentworld.artifact"
@@ -222,9 +223,9 @@ def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
     from agentworld.lineage.mlflow import MlflowRegistry
 
     what = world_model("tagged")
-    registry = MlflowRegistry(f"sqlite:///{database}/mlflow.db", database / "artifacts")
+    uri = make.registry.database(database)
+    registry = MlflowRegistry(uri, database / "artifacts")
     ref = registry.register_world_model("tagged", what, model)
-    uri = f"sqlite:///{database}/mlflow.db"
     tags = MlflowClient(uri, uri).get_model_version(ref.name, str(ref.version)).tags
     assert tags["agentworld.artifact"] == what.artifact
     assert [tags[f"agentworld.{made.stage}.artifact"] for made in what.stages] == [

@@ -3,12 +3,12 @@
 import pytest
 
 import make.agent
+import make.registry
 import make.service
 from agentworld.audit.checks.agent_uses import agent_use_problems
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import VersionRef
 from agentworld.operations.agent_use import due_by, mirror, retire, use
-from agentworld.operations.registry import open_registry
 from agentworld.operations.simulators import set_alias
 from make import records
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.waits
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return make.agent.registered(tmp_path, open_registry(tmp_path))
+    return make.agent.registered(tmp_path, make.registry.registry(tmp_path))
 
 
 def problems(made):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import make.registry
 from agentworld.engine import programs
 from agentworld.engine.programs import is_installed, program
 from agentworld.errors import InputError
@@ -70,7 +71,6 @@ def test_seeds_that_nobody_can_ask_for_here_are_not_promised(tmp_path):
 @pytest.mark.waits
 @pytest.mark.usefixtures("elsewhere")
 def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_path, monkeypatch):
-    from agentworld.operations.registry import open_registry
     from agentworld.steps.run import run_by_name
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -80,7 +80,7 @@ def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_
     artifact = ArtifactManifest.of(model).digest
     stages = (records.checkpoint("rl", artifact=artifact),)
     what = WorldModel(stages=stages, report=records.digest("report"))
-    ref = open_registry(tmp_path).register_world_model("shell", what, model)
+    ref = make.registry.registry(tmp_path).register_world_model("shell", what, model)
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(json.dumps(chosen().model_dump(include={"name", "engine", "simulate"})))
     pinned = PinnedSimulator.read(

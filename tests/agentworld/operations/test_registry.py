@@ -30,6 +30,7 @@ def test_variables_that_are_empty_name_the_stores_own_registry(tmp_path, monkeyp
         check_store(tmp_path)
 
 
+@pytest.mark.waits
 def test_a_registry_that_is_down_is_waited_for_as_long_as_who_asks_has_patience(
     tmp_path, monkeypatch
 ):

@@ -5,6 +5,7 @@ import pytest
 
 import make.access
 import make.many
+import make.registry
 import make.service
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.errors import InputError, NotFound, SimulatorError
@@ -103,7 +104,6 @@ def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):
 
 @pytest.mark.waits
 def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
-    from agentworld.operations.registry import open_registry
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     simulator = records.pinned(tmp_path)
@@ -111,7 +111,7 @@ def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
     what = WorldModel(stages=tuple(stages), report=records.digest("report"))
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
-    open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    make.registry.registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
     assert sheet(simulator, tmp_path).world_model == "shell@1"
     assert world_model_of(simulator.manifest.artifact, tmp_path) == what
     assert world_model_of(records.digest("never registered"), tmp_path) is None

@@ -63,7 +63,7 @@ def test_a_value_that_does_not_fit_its_tag_is_refused_in_a_sentence(tmp_path, va
 
 
 def test_a_file_that_is_nested_too_deeply_is_refused_in_a_sentence(tmp_path):
-    path = written(tmp_path, "[" * 2_000)
+    path = written(tmp_path, "[" * 1_000)
     with pytest.raises(InputError) as refused:
         load_recipe(path)
     sentence = f"the recipe {path} is no YAML: it is nested too deeply; write fewer levels"

@@ -102,14 +102,13 @@ def test_these_tests_know_every_field_of_a_manifest():
 
 @examples(10)
 @given(MANIFESTS, st.data())
-@pytest.mark.parametrize("path", VALUES)
-def test_another_value_of_any_field_is_another_digest(path, manifest, data):
-    part, _, name = path.rpartition(".")
-    before = manifest.model_dump(mode="json")
-    changed = json.loads(json.dumps(before))
-    (changed[part] if part else changed)[name] = data.draw(VALUES[path])
-    other = SimulatorManifest.model_validate(changed)
-    assert (other.digest == manifest.digest) == (other == manifest)
+def test_another_value_of_any_field_is_another_digest(manifest, data):
+    for path, values in VALUES.items():
+        part, _, name = path.rpartition(".")
+        changed = manifest.model_dump(mode="json")
+        (changed[part] if part else changed)[name] = data.draw(values, path)
+        other = SimulatorManifest.model_validate(changed)
+        assert (other.digest == manifest.digest) == (other == manifest), path
 
 
 @pytest.mark.compute

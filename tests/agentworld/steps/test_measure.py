@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 import yaml
 
+import make.registry
 import make.service
 from agentworld.domains import sandbox
 from agentworld.domains.shell.grammar import CommandClass
@@ -258,7 +259,6 @@ def test_a_world_of_something_else_is_refused(recipe, tmp_path):
 
 
 def test_a_simulator_that_got_worse_than_it_was_registered_has_drifted(night, pinned, tmp_path):
-    from agentworld.operations.registry import open_registry
 
     score = records.world_score().model_copy(update={"free_running": records.estimate(0.95)})
     rl = records.checkpoint("rl", artifact=pinned.manifest.artifact)
@@ -268,7 +268,7 @@ def test_a_simulator_that_got_worse_than_it_was_registered_has_drifted(night, pi
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
     what = WorldModel(stages=(rl,), report=before.digest)
-    open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    make.registry.registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
     report = night.measured()
     assert report.before == before.digest
     assert report.change.mean == pytest.approx(report.free_running.exact_match.mean - 0.95)

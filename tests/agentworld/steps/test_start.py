@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import make.registry
 from agentworld.errors import InputError
 from agentworld.lineage.base import WorldModel
 from agentworld.recipes import Recipe
@@ -116,7 +117,6 @@ def test_each_stage_knows_that_its_model_began_from_scratch(tmp_path):
 @pytest.mark.waits
 @pytest.mark.parametrize("part", ["imitation", "rl"])
 def test_an_agent_knows_that_its_world_model_began_from_scratch(tmp_path, monkeypatch, part):
-    from agentworld.operations.registry import open_registry
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     pinned = records.pinned(tmp_path)
@@ -124,7 +124,7 @@ def test_an_agent_knows_that_its_world_model_began_from_scratch(tmp_path, monkey
     what = WorldModel(stages=(last,), report=records.digest("report"))
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
-    open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    make.registry.registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
     fast = AgentRecipe().model_dump()
     fast["imitation"]["learning_rate"] = fast["rl"]["learning_rate"] = 1e-3
     slow = {**fast, part: AgentRecipe().model_dump()[part]}

@@ -16,7 +16,8 @@ from agentworld.storage.objects import ObjectStore, WriteOnce
 from make import records
 from make.examples import examples
 
-KINDS = ["disk", "memory", "s3"]
+S3 = pytest.param("s3", marks=pytest.mark.waits)
+KINDS = ["disk", "memory", S3]
 
 PUTS_FOR_EVER = """
 import os, sys, threading
@@ -244,7 +245,7 @@ def test_a_name_that_could_lead_elsewhere_is_refused(url, name):
             ask()
 
 
-@pytest.mark.parametrize("new_url", ["disk", "s3"], indirect=True)
+@pytest.mark.parametrize("new_url", ["disk", S3], indirect=True)
 def test_one_of_many_writers_of_a_name_wins_and_all_others_are_told(url):
     files = WriteOnce(url)
     outcomes = []

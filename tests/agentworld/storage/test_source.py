@@ -76,7 +76,7 @@ def web(tmp_path, downloads):
 
     handler = partial(ByToken, directory=tmp_path)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -175,6 +175,7 @@ def ticks_of(source):
     return ticks
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize(("suffix", "steps"), [("", 3), (".gz", 3), (".zst", 3), (".bz2", 1)])
 def test_progress_is_in_bytes_of_the_files_as_they_lie_there(tmp_path, suffix, steps):
     rng = random.Random(0)

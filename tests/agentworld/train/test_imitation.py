@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import make.registry
 from agentworld.domains.live import live_domain
 from agentworld.lineage.base import WorldModel
-from agentworld.operations.registry import open_registry
 from agentworld.recipes import Recipe
 from agentworld.recipes.train import AgentRecipe
 from agentworld.records.base import Digest
@@ -42,7 +42,7 @@ def pinned(
     artifact = SimulatorStore(store).import_model(tmp_path / "model")
     stage = records.checkpoint("rl", artifact=artifact.digest, domains=("shell", "text"))
     what = WorldModel(stages=(stage,), report=records.digest("report"))
-    open_registry(store).register_world_model("world", what, tmp_path / "model")
+    make.registry.registry(store).register_world_model("world", what, tmp_path / "model")
     fields = {"artifact": artifact.digest, "files": artifact.files}
     return SimulatorStore(store).keep(records.manifest(**fields))
 

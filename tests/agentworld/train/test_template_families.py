@@ -114,17 +114,11 @@ CHAT = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Of a tokenizer with words of line breaks alone, as Qwen's has."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
-    )
-    tokenizer.train_from_iterator(["\n\n\nafter", "\n\nafter", "notes.txt"] * 9, trainer)
+    from make.tiny_qwen3 import byte_level
+
+    tokenizer = byte_level(["\n\n\nafter", "\n\nafter", "notes.txt"] * 9, 400, SPECIAL)
     whole = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
     )

@@ -15,6 +15,8 @@ from campaigns.sandbox.attempt import TOKEN
 _UNPRIVILEGED_UID = 200_001
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/usr", "/")
 _SECRET = "AGENTWORLD_SECRET"
+END_SECONDS = 60.0
+"""Within which what was started ends, on a busy machine too."""
 
 
 class Census(NamedTuple):
@@ -102,15 +104,15 @@ def family() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
-def alive(processes: list[psutil.Process], seconds: float = 2.0) -> list[str]:
-    """Those that do not end within this time, by name."""
-    _, left = psutil.wait_procs(processes, timeout=seconds)
+def alive(processes: list[psutil.Process]) -> list[str]:
+    """Those that do not end within their time, by name."""
+    _, left = psutil.wait_procs(processes, timeout=END_SECONDS)
     return [_name(each) for each in left]
 
 
 def zombies(others: Container[psutil.Process]) -> list[str]:
     """Those of this process that nobody reaps, but for others than the sandboxes'."""
-    deadline = time.monotonic() + 2.0
+    deadline = time.monotonic() + END_SECONDS
     while True:
         started = [each for each in family() if each not in others]
         dead = [each for each in started if _status(each) == psutil.STATUS_ZOMBIE]

@@ -9,8 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psycopg
-
 Row = dict[str, Any]
 
 
@@ -101,6 +99,8 @@ def _rows(url: str, table: str) -> list[Row]:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
             database.row_factory = sqlite3.Row
             return [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
+    import psycopg  # takes a quarter of a second, and most of the tests have no such server
+
     address = url.replace("postgresql+psycopg", "postgresql")
     with psycopg.connect(address, row_factory=psycopg.rows.dict_row) as server:
         return list(server.execute(f"SELECT * FROM {table}"))

@@ -154,6 +154,7 @@ def held(tmp_path, free):
     return partial(service, tmp_path, answer)
 
 
+@pytest.mark.waits
 def test_a_step_that_takes_too_long_is_unknown_and_nothing_comes_after_it(held, free):
     with TestClient(held(answer_seconds=2).app, "http://localhost") as http:
         run = http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]

@@ -1,0 +1,21 @@
+"""One MLflow server for all tests of the registry, and what stands before it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from machines.mlflow_server import Door, MlflowServer, door, serving
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    """A test that kills it starts it again."""
+    with serving(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
+
+
+@pytest.fixture
+def before(server: MlflowServer) -> Iterator[Door]:
+    """What stands before the server, and fails as a test wants."""
+    with door(server.port) as state:
+        yield state
