@@ -6,6 +6,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from agentworld.domains.base import domain_of
 from make import records
 from make.service import listening
 
@@ -26,6 +27,12 @@ def talk(request):
             return episode, asyncio.run(converse(url))
 
     return play
+
+
+def test_a_world_of_mcp_offers_the_tools_of_its_own_server(serve, talk):
+    served = serve(domains=records.pinned_domains("mcp"))
+    _, listed = talk(lambda client: client.list_tools(), served)
+    assert [tool.name for tool in listed.tools] == [tool.name for tool in domain_of("mcp").tools]
 
 
 COUNT = {
