@@ -31,7 +31,7 @@ def tool_fields(tool: Tool) -> dict[str, JsonValue]:
         "outputSchema": tool.output_schema,
         "annotations": {"readOnlyHint": tool.effect == "read"} if tool.effect else None,
     }
-    return {name: value for name, value in fields.items() if value}
+    return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
 def read_tool(fields: Mapping[str, JsonValue], name: str = "") -> Tool:

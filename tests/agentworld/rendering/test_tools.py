@@ -55,6 +55,8 @@ def test_a_line_has_the_output_schema_and_what_a_call_does_where_the_tool_says_i
 def test_a_tool_that_was_read_from_mcp_is_told_as_it_was(effect):
     tool = Tool(name="ls", input_schema={"type": "object"}, output_schema={"a": 1}, effect=effect)
     assert read_tool(tool_fields(tool)) == tool
+    any_output = tool.model_copy(update={"output_schema": {}})
+    assert read_tool(tool_fields(any_output)) == any_output
     assert read_tool(tool_fields(tool), name="a__ls").name == "a__ls"
 
 
