@@ -29,6 +29,10 @@ peer_stamp = $(PEERS)/$(1)/.packages-$(shell cat tools/constraints/$(1).txt $(2)
 TRL_PACKAGES := $(call peer_stamp,openenv,tools/constraints/product.txt tools/constraints/test.txt)
 ALONE_PACKAGES := $(foreach peer,$(ALONE),$(call peer_stamp,$(peer)))
 
+# MCP servers of others, where npm is there; tests that need them say how to come by them.
+MCP_SERVERS := .mcp-servers
+NODE_PACKAGES := $(MCP_SERVERS)/.packages-$(shell cat tools/constraints/mcp-servers.txt | sha256sum | cut -c1-16)
+
 # Built once on a machine, for all checkouts.
 KUBERNETES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agentworld/kubernetes
 EXTENSIONS := $(KUBERNETES)-cel
@@ -39,7 +43,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers programs demo manifests verify golden check \
+.PHONY: help setup setup-test peers mcp-servers programs demo manifests verify golden check \
 	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
 	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
@@ -55,6 +59,8 @@ setup: sandbox compiler $(PACKAGES) $(PROJECT) $(COMPILES) ## what the demo need
 setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm, MLflow's plugin
 
 peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive: OpenEnv, TRL, verifiers, OpenAI's client
+
+mcp-servers: $(NODE_PACKAGES) ## MCP servers of the npm registry, which the tests of live MCP drive
 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
 	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
@@ -115,6 +121,7 @@ flake: programs ## looks for tests that fail now and then: each short one N time
 	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)
 
 programs: browser database mpi cluster containers setup-test peers monitor
+	if command -v npm >/dev/null; then $(MAKE) mcp-servers; else echo "no npm: the tests skip its MCP servers"; fi
 
 test-cluster: export OMP_NUM_THREADS := 1
 test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
@@ -249,6 +256,12 @@ $(TRL_PACKAGES): | $(TEST_PACKAGES)
 	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> "$$(echo $(@D)/lib/python3*/site-packages)/ours.pth"
 	$(PIP) --python $(@D)/bin/python install -q --no-deps -r tools/constraints/openenv.txt
+	touch $@
+
+$(NODE_PACKAGES):
+	rm -rf $(MCP_SERVERS) && mkdir $(MCP_SERVERS)
+	npm install --prefix $(MCP_SERVERS) --no-save --no-package-lock --no-audit --no-fund --ignore-scripts \
+		$$(cat tools/constraints/mcp-servers.txt)
 	touch $@
 
 # As who has nothing else installs them.

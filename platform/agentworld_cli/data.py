@@ -5,11 +5,37 @@ from typing import Annotated
 import typer
 
 from agentworld_cli import data_versions
-from agentworld_cli.show import DEFAULT_STORE, AnyStore, Json, RecipeName
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
 from agentworld_cli.steps import add_steps
 
 app = typer.Typer(help="Record, import, prepare and compare data sets.", no_args_is_help=True)
-add_steps(app, "data")
+
+
+@app.command()
+def collect(
+    *,
+    domain: Annotated[
+        str, typer.Option(help="The domain to record in; else the recipe's collect.domain.")
+    ] = "",
+    options: Annotated[
+        list[str],
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="An option of its environments; repeatable."
+        ),
+    ] = [],  # noqa: B006  typer copies it
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: AnyStore = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Record episodes of explorers in live environments, or import recorded ones."""
+    from agentworld.steps.run import run_by_name
+    from agentworld_cli.collect import recipe_for
+
+    with recipe_for(recipe, domain, options) as path:
+        show_step(run_by_name, "collect", path, store, as_json=as_json)
+
+
+add_steps(app, "data", excluded=["collect"])
 
 
 @app.command("import")

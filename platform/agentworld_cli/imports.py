@@ -1,22 +1,18 @@
 """`agentworld data import`: the recipe of an import, its result, and what a record became."""
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from itertools import islice
-from math import isfinite
 from pathlib import Path
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
-from yaml import YAMLError
+from pydantic import ValidationError
 
 from agentworld.data.imported import open_recordings
 from agentworld.data.importers import ImportResult
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
-from agentworld.recipes.yaml_text import read_yaml, to_yaml
 from agentworld.records.base import first_problem
 from agentworld.records.collected import Collected
 from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
@@ -24,14 +20,13 @@ from agentworld.runner.progress import watched_by
 from agentworld.steps.run import run_by_name
 from agentworld.storage.address import redact
 from agentworld.storage.trajectories import read_collected
+from agentworld_cli.collect import read_options, recipe_file
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_json
 from agentworld_cli.verification import count_noun
 from agentworld_cli.views import show_progress
 
 _MOST_OF_TEXT = 200
-
-_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def collect_recipe(
@@ -43,7 +38,7 @@ def collect_recipe(
         "trajectories": source,
         "format": form or collect.format,
         "domain": domain or collect.domain,
-        "options": {**collect.options, **dict(map(_option, options))},
+        "options": {**collect.options, **read_options(options)},
         "strict": strict or collect.strict,
     }
     try:
@@ -52,40 +47,16 @@ def collect_recipe(
         raise InputError(f"the import is wrong at {first_problem(error)}; correct it") from error
 
 
-def _option(text: str) -> tuple[str, JsonValue]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise InputError(f"--set takes NAME=VALUE, not {text!r}")
-    return name, _value_of(value)
-
-
-def _value_of(text: str) -> JsonValue:
-    """The value as a recipe has it; what only looks like a number, as `1e-3`, remains a text."""
-    try:
-        value = _JSON.validate_python(read_yaml(text).value)
-    except (YAMLError, ValidationError):  # YAML has values that JSON has not
-        return text
-    match value:
-        case bool():
-            return value
-        # An option that takes a number reads it from a text, and one that takes a text gets it all.
-        case int() | float() if isfinite(value) and str(value) != text:
-            return text
-    return value
-
-
 def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> None:
     """Imports a source by the step that collects, and shows what came of it."""
     whole = load_recipe(recipe_path(recipe)) if recipe else Recipe(name="import")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "recipe.yaml"
-        path.write_text(to_yaml(whole.model_copy(update={"collect": collect})))
-        with (
-            show_progress("import") as on_progress,
-            watched_by(on_progress),
-            redirect_stdout(sys.stderr),
-        ):
-            result = run_by_name("collect", str(path), store)
+    with (
+        recipe_file(whole, collect) as path,
+        show_progress("import") as on_progress,
+        watched_by(on_progress),
+        redirect_stdout(sys.stderr),
+    ):
+        result = run_by_name("collect", path, store)
     _show(result, as_json=as_json)
 
 

@@ -13,7 +13,11 @@ def listed(*options: str) -> str:
 
 
 def test_the_installed_domains_are_listed_with_what_they_offer():
-    assert listed().splitlines() == [
+    mcp, *others = listed().splitlines()
+    assert mcp.startswith(
+        "mcp          mcp-v1, environments, tools: list_items, get_item, add_item,"
+    )
+    assert others == [
         "screen       screen-v1, recorded logs only, tools: none",
         "shell        shell-v1, environments, tools: bash",
         "text         text-v1, recorded logs only, tools: none",
@@ -21,7 +25,7 @@ def test_the_installed_domains_are_listed_with_what_they_offer():
 
 
 def test_the_same_is_there_for_machines():
-    _screen, shell, text = json.loads(listed("--json"))
+    _mcp, _screen, shell, text = json.loads(listed("--json"))
     assert (shell["name"], shell["has_environments"], shell["tools"]) == ("shell", True, ["bash"])
     assert (text["name"], text["has_environments"], text["problem"]) == ("text", False, "")
 
@@ -31,4 +35,4 @@ def test_a_domain_that_cannot_be_loaded_hides_no_other(monkeypatch):
     monkeypatch.setattr(base._KINDS, "_modules", modules)
     broken, *others = listed().splitlines()
     assert broken.startswith("broken       cannot be loaded: ModuleNotFoundError(")
-    assert [line.split()[0] for line in others] == ["screen", "shell", "text"]
+    assert [line.split()[0] for line in others] == ["mcp", "screen", "shell", "text"]

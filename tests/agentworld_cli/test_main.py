@@ -24,7 +24,7 @@ COMMANDS = {
     "demo": "as_json recipe store",
     "evaluate stages": "as_json cpt data recipe rl sft store",
     "evaluate served": "as_json job recipe simulator store",
-    "data collect": "as_json recipe store",
+    "data collect": "as_json domain options recipe store",
     "data import": "as_json domain explain form options recipe source store strict",
     "data prepare": "as_json collected recipe store",
     "data list": "as_json store",

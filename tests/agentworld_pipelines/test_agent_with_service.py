@@ -20,7 +20,7 @@ from agentworld.audit.questions.agent import AgentChain
 from agentworld.audit.questions.join import join_run
 from agentworld.client.trajectory import read_trajectory
 from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
-from agentworld.domains.shell.words import all_words
+from agentworld.domains.words import all_words
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.pinning import pin_model
 from agentworld.operations.registry import open_registry

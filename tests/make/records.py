@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentworld.domains.base import Start, domain_of
-from agentworld.domains.shell.words import all_words
+from agentworld.domains.words import all_words
 from agentworld.engine.openai import REQUEST
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentworld.domains.base import domain_of
+from agentworld.domains.base import Start, domain_of
 from agentworld.domains.live import (
     Environment,
-    Explorer,
+    LiveSettings,
     Observation,
     live_domain,
     open_environment,
@@ -26,8 +26,16 @@ class _Plan(NamedTuple):
     """An episode before it begins."""
 
     task: Task
-    explorer: Explorer
+    rng: random.Random
     pursues_task: bool
+    held_out: bool
+
+
+class _Play(NamedTuple):
+    """An episode that was played."""
+
+    start: Start
+    turns: tuple[Turn, ...]
 
 
 async def explore(
@@ -39,12 +47,14 @@ async def explore(
     """
     trajectories = []
     name = collected_domain(recipe)
-    async with open_environment(name) as environment:
+    options = recipe.options if recipe.trajectories is None else {}  # else an importer's
+    settings = LiveSettings(options=options)
+    async with open_environment(name, settings) as environment:
         for number in episodes:
             plan = _plan(recipe, name, number, held_out=held_out)
             with suppress(EnvironmentBroken):
-                turns = await _act(environment, name, plan, with_state=recipe.record_state)
-                trajectories.append(_trajectory(name, plan, turns, held_out=held_out))
+                play = await _play(environment, name, plan, recipe)
+                trajectories.append(_trajectory(name, plan, play))
     if not trajectories:
         raise EnvironmentBroken("every episode broke its environment; is the machine overloaded?")
     return trajectories
@@ -66,43 +76,43 @@ def _plan(recipe: CollectRecipe, name: str, number: int, *, held_out: bool) -> _
     live = live_domain(name)
     pursues_task = rng.random() < recipe.task_share
     task = live.task(seed, held_out=held_out, has_goal=pursues_task)
-    explorer = live.explorer(
-        rng,
-        task,
-        held_out=held_out,
-        pursues_task=pursues_task,
-        num_turns=_MAX_TASK_TURNS if pursues_task else recipe.turns_per_episode,
-    )
-    return _Plan(task, explorer, pursues_task)
+    return _Plan(task, rng, pursues_task, held_out)
 
 
-async def _act(
-    environment: Environment, name: str, plan: _Plan, *, with_state: bool
-) -> tuple[Turn, ...]:
+async def _play(environment: Environment, name: str, plan: _Plan, recipe: CollectRecipe) -> _Play:
     """The turns up to the action that closes the task, where it is pursued."""
     domain = domain_of(name)
-    await environment.reset(plan.task)
+    start = await environment.reset(plan.task)
+    explorer = live_domain(name).explorer(
+        plan.rng,
+        start,
+        plan.task,
+        held_out=plan.held_out,
+        pursues_task=plan.pursues_task,
+        num_turns=_MAX_TASK_TURNS if plan.pursues_task else recipe.turns_per_episode,
+    )
     turns: list[Turn] = []
     observation: Observation | None = None
-    while (action := plan.explorer.act(observation)) is not None:
+    while (action := explorer.act(observation)) is not None:
         observation = await environment.step(action)
-        state = await environment.state() if with_state else None
+        state = await environment.state() if recipe.record_state else None
         turns.append(Turn(action=action, observation=observation.text, state=state))
         is_closed = (
             plan.pursues_task and domain.outcome(plan.task, action, observation.text) is not None
         )
         if observation.done or is_closed:
             break
-    return tuple(turns)
+    return _Play(start, tuple(turns))
 
 
-def _trajectory(name: str, plan: _Plan, turns: tuple[Turn, ...], *, held_out: bool) -> Trajectory:
+def _trajectory(name: str, plan: _Plan, play: _Play) -> Trajectory:
     return Trajectory(
         domain=name,
         source="task-explorer" if plan.pursues_task else "random-explorer",
         seed=plan.task.seed,
-        held_out=held_out,
-        initial_state=plan.task.initial_state,
+        held_out=plan.held_out,
+        initial_state=play.start.text,
+        tools=play.start.tools,
         task=plan.task if plan.pursues_task else None,
-        turns=turns,
+        turns=play.turns,
     )

@@ -78,8 +78,9 @@ def _texts(trajectory: Trajectory) -> Iterator[str]:
     for tool in trajectory.tools:
         yield tool.description
         yield from strings_of(tool.input_schema)
+        yield from strings_of(tool.output_schema)
     if task := trajectory.task:
-        yield from (task.instruction, task.initial_state, task.success.output)
+        yield from (task.instruction, task.initial_state, task.success.output, task.success.state)
     for turn in trajectory.turns:
         yield from (turn.action, turn.observation, turn.state or "")
 
@@ -103,13 +104,17 @@ class _Replacement:
         )
 
     def _tool(self, tool: Tool) -> Tool:
-        schema = _map_strings(self._text, tool.input_schema)
-        description = self._text(tool.description)
-        return tool.model_copy(update={"description": description, "input_schema": schema})
+        fields = {
+            "description": self._text(tool.description),
+            "input_schema": _map_strings(self._text, tool.input_schema),
+            "output_schema": _map_strings(self._text, tool.output_schema),
+        }
+        return tool.model_copy(update=fields)
 
     def _task(self, task: Task) -> Task:
         """All but the closing pattern, in which a bracket would have a meaning."""
-        success = task.success.model_copy(update={"output": self._text(task.success.output)})
+        rule = {name: self._text(getattr(task.success, name)) for name in ("output", "state")}
+        success = task.success.model_copy(update=rule)
         texts = {name: self._text(getattr(task, name)) for name in ("instruction", "initial_state")}
         return task.model_copy(update={**texts, "success": success})
 

@@ -4,7 +4,7 @@ Pure: nothing here, and nothing that `domain_of` loads, opens an environment. `d
 A domain of a package of its own is an entry point of the group `agentworld.domains`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -123,8 +123,8 @@ class Domain(Protocol):
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
         """For each turn what it is: the tags above, and the domain's own."""
 
-    def turn_kind(self, action: str) -> TurnKind | None:
-        """What an action does to its world; null where its words do not say it."""
+    def turn_kind(self, action: str, tags: Collection[str] = ()) -> TurnKind | None:
+        """What an action does to its world; null where neither its words nor its tags say it."""
 
     def mask_volatile(self, observation: str) -> str:
         """For comparing: what no predictor can know, as the time of day, by a fixed word."""
@@ -159,6 +159,7 @@ _KINDS = Kinds[Domain](
     noun="domain",
     attribute="DOMAIN",
     modules={
+        "mcp": "agentworld.domains.mcp.domain",
         "screen": "agentworld.domains.screen.domain",
         "shell": "agentworld.domains.shell.domain",
         "text": "agentworld.domains.text.domain",

@@ -4,14 +4,18 @@
 simulator. A domain of another package is an entry point of the group `agentworld.live_domains`.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from random import Random
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
+
+from pydantic import JsonValue
 
 from agentworld.domains import guard
 from agentworld.domains.base import Start, domain_names, domain_of
 from agentworld.domains.guard import Guard
+from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import Record
 from agentworld.records.task import Task
@@ -30,6 +34,16 @@ class LiveSettings(NamedTuple):
 
     step_seconds: float = 5.0
     """After so long without an answer a step has failed."""
+    options: Mapping[str, JsonValue] = MappingProxyType({})
+    """What the domain lets choose of its environments."""
+
+    def check_no_options(self, domain: str) -> None:
+        """Raises InputError for options, in a domain that has none."""
+        if self.options:
+            names = ", ".join(self.options)
+            raise InputError(
+                f"the environments of {domain} have no options {names}; leave them out"
+            )
 
 
 DEFAULT_SETTINGS = LiveSettings()
@@ -79,19 +93,32 @@ class LiveDomain(Protocol):
         """
 
     def explorer(
-        self, rng: Random, task: Task, *, held_out: bool, pursues_task: bool, num_turns: int
+        self,
+        rng: Random,
+        start: Start,
+        task: Task,
+        *,
+        held_out: bool,
+        pursues_task: bool,
+        num_turns: int,
     ) -> Explorer:
-        """A policy for a task's start: it pursues the task, or explores."""
+        """A policy for an episode that began with a task: it pursues the task, or explores."""
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
-        """An environment, which ends with the block."""
+        """An environment, which ends with the block.
+
+        Raises InputError for an option that the domain has not.
+        """
 
 
 _KINDS = Kinds[LiveDomain](
     group="agentworld.live_domains",
     noun="domain with an environment",
     attribute="DOMAIN",
-    modules={"shell": "agentworld.domains.shell.live"},
+    modules={
+        "mcp": "agentworld.domains.mcp.live",
+        "shell": "agentworld.domains.shell.live",
+    },
 )
 
 

@@ -12,13 +12,14 @@ import select
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import IO, NamedTuple
 
 from agentworld.domains.cgroup import confine, remove
-from agentworld.domains.seccomp import filter_of
+from agentworld.domains.seccomp import Exemption, filter_of
 from agentworld.errors import EnvironmentUnavailable
 
 HOME = "/home/agent"
@@ -42,21 +43,41 @@ class SandboxLimits(NamedTuple):
     """Files and folders on that disk."""
     memory_bytes: int = 96 << 20
     """Address space of one process; at most `processes` of them."""
+    data_bytes: int = 96 << 20
+    """Private memory that one process can write: some runtimes reserve addresses without end."""
     total_memory_bytes: int = 512 << 20
     """Memory of everything, where this process may make a cgroup; see `cgroup`."""
     processes: int = 24
+    open_files: int = 64
+    """Of one process."""
     file_bytes: int = 4 << 20
     cpu_seconds: int = 600
     """Processor time of one process."""
 
 
-class Sandbox:
-    """A command in a sandbox of its own; its stdin and its merged output are pipes."""
+class SandboxAccess(NamedTuple):
+    """What a command reaches beside what every sandbox has."""
 
-    def __init__(self, command: list[str], limits: SandboxLimits, files: tuple[int, ...]) -> None:
+    folders: tuple[Path, ...] = ()
+    """Folders of the machine, to read, under their own paths."""
+    exemptions: frozenset[Exemption] = frozenset()
+    error_file: int = subprocess.STDOUT
+    """The open file for its error output; else it is merged into the output."""
+
+
+class Sandbox:
+    """A command in a sandbox of its own; its stdin and its output are pipes."""
+
+    def __init__(
+        self,
+        command: list[str],
+        limits: SandboxLimits,
+        files: tuple[int, ...],
+        access: SandboxAccess = SandboxAccess(),
+    ) -> None:
         self._info, info = os.pipe()  # bubblewrap writes the id of the first process here
         try:
-            self.process = _start(command, limits, files, info)
+            self.process = _start(command, limits, files, info, access)
         except BaseException:
             os.close(self._info)
             raise
@@ -111,13 +132,18 @@ class Sandbox:
         return int(first.group(1)) if first else self.process.pid
 
 
-def open_sandbox(command: list[str], limits: SandboxLimits, files: tuple[int, ...] = ()) -> Sandbox:
+def open_sandbox(
+    command: list[str],
+    limits: SandboxLimits,
+    files: tuple[int, ...] = (),
+    access: SandboxAccess = SandboxAccess(),
+) -> Sandbox:
     """Starts a command in a new sandbox; it inherits the open files under the same numbers.
 
     Raises EnvironmentUnavailable where bubblewrap or user namespaces are missing.
     """
     check_sandbox()
-    return Sandbox(command, limits, files)
+    return Sandbox(command, limits, files, access)
 
 
 @cache
@@ -146,20 +172,24 @@ def check_sandbox() -> None:
 
 
 def _start(
-    command: list[str], limits: SandboxLimits, files: tuple[int, ...], info: int
+    command: list[str],
+    limits: SandboxLimits,
+    files: tuple[int, ...],
+    info: int,
+    access: SandboxAccess,
 ) -> subprocess.Popen[bytes]:
     as_root = os.geteuid() == 0
-    with _filter() as descriptor:
+    with _filter(access.exemptions) as descriptor:
         return subprocess.Popen(
             [
                 *_unshare(limits),
-                *_bubblewrap(descriptor, info),
+                *_bubblewrap(descriptor, info, access.folders),
                 *_prlimit(limits),
                 *command,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=access.error_file,
             bufsize=0,
             cwd="/",
             env={"PATH": "/usr/bin:/bin"},
@@ -171,11 +201,11 @@ def _start(
 
 
 @contextmanager
-def _filter() -> Iterator[int]:
+def _filter(exemptions: Collection[Exemption]) -> Iterator[int]:
     """A file of what may not be asked of the kernel, which bubblewrap reads to its end."""
     descriptor = os.memfd_create("filter")
     try:
-        os.pwrite(descriptor, filter_of(), 0)
+        os.pwrite(descriptor, filter_of(exemptions=exemptions), 0)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -189,7 +219,7 @@ def _unshare(limits: SandboxLimits) -> list[str]:
     ]
 
 
-def _bubblewrap(filter_file: int, info: int) -> list[str]:
+def _bubblewrap(filter_file: int, info: int, folders: tuple[Path, ...]) -> list[str]:
     # /dev and / are tmpfs of the sandbox's own user: left writable they would be memory
     # without a limit, hence they are remounted. Terminals are few on a machine, so there are none.
     return [
@@ -200,6 +230,7 @@ def _bubblewrap(filter_file: int, info: int) -> list[str]:
         *"--ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin".split(),
         *"--symlink usr/lib /lib --symlink usr/lib64 /lib64 --dev /dev --tmpfs /dev/pts".split(),
         *"--bind /mnt /home".split(),
+        *(word for folder in folders for word in ("--ro-bind", str(folder), str(folder))),
         *"--remount-ro /dev/pts --remount-ro /dev --remount-ro /".split(),
         *f"--clearenv --setenv HOME {HOME} --setenv PATH /usr/bin:/bin --setenv LC_ALL C".split(),
         *["--chdir", "/home", "--"],
@@ -212,9 +243,10 @@ def _prlimit(limits: SandboxLimits) -> list[str]:
         "/usr/bin/prlimit",
         f"--nproc={limits.processes}",
         f"--as={limits.memory_bytes}",
+        f"--data={limits.data_bytes}",
         f"--fsize={limits.file_bytes}",
         f"--cpu={limits.cpu_seconds}",
         *["--core=0", "--memlock=0", "--msgqueue=0", "--sigpending=256"],
-        "--nofile=64",
+        f"--nofile={limits.open_files}",
         "--",
     ]

@@ -8,7 +8,8 @@ classic BPF program (seccomp(2)), as bubblewrap takes it.
 
 import platform
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Literal
 
 from agentworld.errors import EnvironmentUnavailable
 
@@ -46,8 +47,12 @@ _NEWEST = 462
 _CLONE3 = 435  # everywhere
 _FOREIGN = 0x40000000  # from here on, x86-64's second table of the same calls
 _NEW_USER = 0x10000000
-_LOCKS = (5, 6, 7, 36, 37, 38, 1024)  # commands of fcntl: others see locks on the machine's files
-_NOTIFY, _PIPE_SIZE = 1026, 1031
+_LOCKS = (5, 6, 7, 36, 37, 38)  # commands of fcntl: others see locks on the machine's files
+_LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031
+_FIRST_FAMILY_WITH_ADDRESSES = 2  # before it is AF_UNIX alone
+
+Exemption = Literal["locks", "socketpair"]
+"""What a profile may allow: locks on files, and pairs of connected sockets, which reach nobody."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 # Where the kernel's record of a call has these.
@@ -59,7 +64,7 @@ _Line = tuple[int, int, int, int]
 """An operation, how many lines it passes over where it holds and where it does not, a value."""
 
 
-def filter_of(machine: str = platform.machine()) -> bytes:
+def filter_of(machine: str = platform.machine(), exemptions: Collection[Exemption] = ()) -> bytes:
     """The program; raises EnvironmentUnavailable for a machine whose calls are not known here.
 
     clone3 is answered as if the kernel had none, for its flags cannot be read by a filter; libc
@@ -70,10 +75,10 @@ def filter_of(machine: str = platform.machine()) -> bytes:
         raise EnvironmentUnavailable(
             f"no sandbox: {machine} has no filter of system calls; use one of {machines}"
         )
-    return b"".join(struct.pack("=HBBI", *line) for line in _lines(machine))
+    return b"".join(struct.pack("=HBBI", *line) for line in _lines(machine, exemptions))
 
 
-def _lines(machine: str) -> Iterator[_Line]:
+def _lines(machine: str, exemptions: Collection[Exemption]) -> Iterator[_Line]:
     column = [*_AUDIT_NUMBERS].index(machine)
     yield _LOAD, 0, 0, _MACHINE
     yield _EQUAL, 1, 0, _AUDIT_NUMBERS[machine]
@@ -82,12 +87,18 @@ def _lines(machine: str) -> Iterator[_Line]:
     yield from _refuse_call(_AT_LEAST, _FOREIGN, _KILL)
     yield from _refuse_call(_AT_LEAST, _NEWEST + 1, _NOT_THERE)
     yield from _refuse_call(_EQUAL, _CLONE3, _NOT_THERE)
-    for numbers in _DENIED.values():
+    for name, numbers in _DENIED.items():
         number = numbers[column]
-        if number is not None:
+        if number is not None and name not in exemptions:
             yield from _refuse_call(_EQUAL, number, _NOT_PERMITTED)
     yield from _refuse_call_with(_CLONE[column], _FIRST_ARGUMENT, [(_ANY_BIT, _NEW_USER)])
-    commands = [(_EQUAL, command) for command in (*_LOCKS, _NOTIFY, _PIPE_SIZE)]
+    if "socketpair" in exemptions:
+        family = [(_AT_LEAST, _FIRST_FAMILY_WITH_ADDRESSES)]
+        number = _DENIED["socketpair"][column]
+        assert number is not None
+        yield from _refuse_call_with(number, _FIRST_ARGUMENT, family)
+    locks = () if "locks" in exemptions else _LOCKS
+    commands = [(_EQUAL, command) for command in (*locks, _LEASE, _NOTIFY, _PIPE_SIZE)]
     yield from _refuse_call_with(_FCNTL[column], _SECOND_ARGUMENT, commands)
     yield _RETURN, 0, 0, _ALLOW
 

@@ -9,7 +9,7 @@ from agentworld.domains.base import Action, ActionError, Call, Domain
 from agentworld.domains.calls import render_calls
 from agentworld.domains.tool_schema import check_schema, compare
 from agentworld.errors import InputError
-from agentworld.records.base import canonical_json
+from agentworld.records.base import JsonObject, canonical_json
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.tool import Tool
 
@@ -26,6 +26,10 @@ class Toolbox(NamedTuple):
     def of(cls, domain: Domain, opening: EpisodeOpening) -> "Toolbox":
         """The episode's own tools, else those that its domain has."""
         return cls(domain, opening.tools or domain.tools)
+
+    def output_schema_of(self, name: str) -> JsonObject | None:
+        """The schema of a tool's structured content; null where it has none."""
+        return next((tool.output_schema for tool in self.tools if tool.name == name), None)
 
     def action_of(self, name: str, arguments: Mapping[str, JsonValue]) -> str:
         """A call as the world reads it.
@@ -54,12 +58,17 @@ def check_tools(tools: Iterable[Tool]) -> None:
     """Raises InputError naming the first tool whose calls could not be compared with its schema."""
     num_bytes = 0
     for tool in tools:
-        num_bytes += len(canonical_json(tool.input_schema))
-        if num_bytes > _MOST_BYTES:
-            raise InputError(f"the tools' schemas have more than {_MOST_BYTES} bytes; shorten them")
-        try:
-            check_schema(tool.input_schema)
-        except InputError as error:
-            raise InputError(
-                f"the input schema of tool {tool.name} cannot be used: {error}; change it"
-            ) from error
+        for kind, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
+            if schema is None:
+                continue
+            num_bytes += len(canonical_json(schema))
+            if num_bytes > _MOST_BYTES:
+                raise InputError(
+                    f"the tools' schemas have more than {_MOST_BYTES} bytes; shorten them"
+                )
+            try:
+                check_schema(schema)
+            except InputError as error:
+                raise InputError(
+                    f"the {kind} schema of tool {tool.name} cannot be used: {error}; change it"
+                ) from error

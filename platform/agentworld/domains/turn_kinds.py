@@ -46,7 +46,7 @@ def kind_of_action(action: str) -> TurnKind | None:
     """Of calls of tools, of a call such as `search[word]`, or of a command."""
     calls = parse_calls(action)
     if calls:
-        return _strongest([_kind_of_call(call) for call in calls])
+        return strongest_kind([_kind_of_call(call) for call in calls])
     return kind_of_command(action)
 
 
@@ -63,7 +63,7 @@ def kind_of_command(line: str) -> TurnKind | None:
         return "write"
     pieces = [piece for piece in _PIECES.split(line) if piece.strip()]
     decisive = [piece for piece in pieces if _program(piece) not in _NO_EFFECT]
-    return _strongest([_kind_of_program(piece) for piece in decisive or pieces])
+    return strongest_kind([_kind_of_program(piece) for piece in decisive or pieces])
 
 
 def _kind_of_call(call: Call) -> TurnKind | None:
@@ -86,7 +86,7 @@ def _program(piece: str) -> str:
     return match[1] if match else ""
 
 
-def _strongest(kinds: Sequence[TurnKind | None]) -> TurnKind | None:
+def strongest_kind(kinds: Sequence[TurnKind | None]) -> TurnKind | None:
     """A write, whatever else there is; else nothing where one is unknown."""
     if "write" in kinds:
         return "write"

@@ -65,7 +65,7 @@ class Judge:
 
 def target_of(domain: Domain, turn: SampleTurn) -> Target:
     """The turn with its kind."""
-    return Target(turn, domain.name, domain.turn_kind(turn.action) or UNKNOWN)
+    return Target(turn, domain.name, domain.turn_kind(turn.action, turn.tags) or UNKNOWN)
 
 
 def targets_of(sample: Sample) -> list[Target]:

@@ -13,7 +13,7 @@ class CollectRecipe(Record):
     format: str | None = None
     """The importer that reads the recordings; null detects it from the files."""
     options: JsonObject = {}
-    """Options of that importer, as `data import --set` takes them."""
+    """Options of that importer, or of the domain's live environments, as `--set` takes them."""
     strict: bool = False
     """Stop at the first record that is no episode; else such records are quarantined."""
     held_out_share: float = Field(0.05, gt=0, lt=1)

@@ -1,6 +1,6 @@
 """What an agent is asked in an episode, and how its transcript is judged."""
 
-from agentworld.records.base import Record
+from agentworld.records.base import Record, Sparse
 
 
 class SuccessRule(Record):
@@ -14,6 +14,8 @@ class SuccessRule(Record):
     """A regular expression over the whole action."""
     output: str
     """What the closing action must show; which part of an observation that is, its domain says."""
+    state: Sparse[str] = ""
+    """The environment's state that shows success; empty where only the transcript shows it."""
 
 
 class Task(Record):

@@ -1,11 +1,13 @@
 """What an agent may call in an episode, told as MCP's `tools/list` tells it."""
 
 from collections import Counter
-from typing import Annotated
+from functools import partial
+from operator import is_
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
-from agentworld.records.base import JsonObject, Record
+from agentworld.records.base import JsonObject, Record, Sparse
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 """As MCP wants it (SEP-986)."""
@@ -24,6 +26,10 @@ class Tool(Record):
     description: str = ""
     input_schema: Annotated[JsonObject, AfterValidator(_of_an_object)]
     """A JSON schema (2020-12) of its arguments; `domains.tools` says what may stand in one."""
+    output_schema: Annotated[JsonObject | None, Field(exclude_if=partial(is_, None))] = None
+    """A JSON schema of its structured content, where the tool has some."""
+    effect: Sparse[Literal["", "read", "write"]] = ""
+    """What the tool's `readOnlyHint` says that a call does; empty where it says nothing."""
 
 
 def _distinct(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:

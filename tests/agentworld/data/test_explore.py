@@ -11,7 +11,8 @@ from agentworld.domains.base import HISTORY
 from agentworld.domains.live import Observation
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.start import parse_files
-from agentworld.domains.shell.tags import has_unseen_word, tags_of
+from agentworld.domains.shell.tags import tags_of
+from agentworld.domains.words import has_unseen_word
 from agentworld.errors import EnvironmentBroken, InputError
 from agentworld.recipes.data import CollectRecipe
 from make import records
@@ -57,6 +58,14 @@ def explorations():
 @pytest.mark.waits
 def test_an_episode_is_always_the_same_whichever_others_are_played(explorations):
     assert explore(RANDOM, [7, 3]) == [explorations[7], explorations[3]]
+
+
+def test_options_are_the_environments_where_no_recordings_are_named(explorations):
+    recipe = RANDOM.model_copy(update={"options": {"source": "harness"}})
+    imports = recipe.model_copy(update={"trajectories": "logs.jsonl"})
+    assert explore(imports, [0]) == [explorations[0]]
+    with pytest.raises(InputError, match="environments of shell have no options source"):
+        explore(recipe, [0])
 
 
 @pytest.mark.waits

@@ -2,7 +2,7 @@ import pytest
 
 from agentworld.data.prepare import prepare
 from agentworld.domains.base import UNSEEN
-from agentworld.domains.shell.words import held_out_words, training_words
+from agentworld.domains.words import held_out_words, training_words
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.dataset import DataSet

@@ -51,6 +51,7 @@ def test_the_same_secret_has_the_same_placeholder_everywhere():
             "name": "open",
             "description": f"such as {OTHER_KEY}",
             "input_schema": {"type": "object", "examples": [{"key": KEY}, 7]},
+            "output_schema": {"const": KEY},
         }
     ]
     trajectory = log(
@@ -61,6 +62,7 @@ def test_the_same_secret_has_the_same_placeholder_everywhere():
     assert result.initial_state == f"a: {PLACEHOLDER}"
     assert result.tools[0].description == f"such as {OTHER_PLACEHOLDER}"
     assert result.tools[0].input_schema["examples"] == [{"key": PLACEHOLDER}, 7]
+    assert result.tools[0].output_schema == {"const": PLACEHOLDER}
     assert [(turn.action, turn.observation) for turn in result.turns] == [
         (f"set {PLACEHOLDER}", f"{OTHER_PLACEHOLDER}\n{PLACEHOLDER}"),
         ("get", PLACEHOLDER),

@@ -17,7 +17,7 @@ print(*(name for name in sys.modules if name.endswith((".live", ".sandbox", ".se
 
 
 @pytest.mark.waits
-@pytest.mark.parametrize("name", ["text", "screen", "shell"])
+@pytest.mark.parametrize("name", ["mcp", "text", "screen", "shell"])
 def test_what_loads_a_domain_can_open_no_environment_of_it(name):
     loaded = subprocess.run(
         [sys.executable, "-c", LOADED, name],

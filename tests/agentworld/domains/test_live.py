@@ -59,6 +59,15 @@ def test_only_domains_with_environments_have_modules_of_them():
     assert live_domain_modules(["text", "shell"]) == ["agentworld.domains.shell.live"]
 
 
+def test_options_of_a_domain_that_has_none_are_refused_by_their_names():
+    async def opened():
+        async with open_environment("shell", LiveSettings(options={"servers": {}})):
+            pass
+
+    with pytest.raises(InputError, match="environments of shell have no options servers"):
+        asyncio.run(opened())
+
+
 @pytest.mark.parametrize("name", live._KINDS.names)
 def test_a_task_is_of_its_domain_and_is_always_the_same(name):
     domain = live_domain(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentworld.domains.sandbox import SandboxLimits, open_sandbox
+from agentworld.domains.sandbox import SandboxAccess, SandboxLimits, open_sandbox
 from waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
@@ -224,6 +224,24 @@ def test_a_sandbox_of_root_runs_as_somebody_who_owns_nothing(opened):
     family = family_of(process)
     assert {member.uids().real for member in family} == {200_001}
     assert {member.uids().effective for member in family} == {200_001}
+
+
+def test_what_a_profile_gives_is_there_to_read_and_its_errors_are_apart(open_folder):
+    folder = open_folder / "shared"
+    folder.mkdir()
+    (folder / "a").write_text("kolu")
+    (open_folder / "besa").touch()
+    script = f"cat {folder}/a; echo tane >&2; echo x > {folder}/b || ls {open_folder}"
+    with (open_folder / "errors").open("w+") as errors:
+        access = SandboxAccess(folders=(folder,), error_file=errors.fileno())
+        sandbox = open_sandbox(["/bin/bash", "-c", script], SandboxLimits(), access=access)
+        output, _ = sandbox.process.communicate(timeout=60)
+        sandbox.close()
+        errors.seek(0)
+        problems = errors.read()
+    assert output.decode() == "kolushared\n"
+    assert problems.startswith("tane\n")
+    assert "Read-only file system" in problems
 
 
 @pytest.mark.waits

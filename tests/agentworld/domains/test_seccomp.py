@@ -38,9 +38,9 @@ machines = pytest.mark.parametrize("machine", list(AUDIT))
 words = st.integers(0, 2**32 - 1)
 
 
-def answer(machine, number, *arguments, audit=None):
+def answer(machine, number, *arguments, audit=None, exemptions=()):
     """Runs the program as the kernel does."""
-    program = list(struct.iter_unpack("=HBBI", filter_of(machine)))
+    program = list(struct.iter_unpack("=HBBI", filter_of(machine, exemptions)))
     given_arguments = [*arguments, 0, 0][:2]
     record = struct.pack("=IIQQQ", number, audit or AUDIT[machine], 0, *given_arguments)
     at = accumulator = 0
@@ -97,6 +97,26 @@ def test_a_call_whose_flags_cannot_be_read_is_not_there(machine):
 def test_a_file_of_the_machines_takes_no_lock_and_a_pipe_grows_no_larger(machine, command):
     wanted = NOT_PERMITTED if command in DENIED_FCNTL else ALLOWED
     assert answer(machine, FCNTL[machine], 3, command) == wanted
+
+
+SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
+LOCKS = {5, 6, 7, 36, 37, 38}
+
+
+@machines
+@given(family=words)
+def test_a_profile_may_allow_pairs_of_unix_sockets_and_of_no_other_family(machine, family):
+    wanted = ALLOWED if family < 2 else NOT_PERMITTED
+    assert answer(machine, SOCKETPAIR[machine], family, exemptions=["socketpair"]) == wanted
+    assert answer(machine, SOCKETPAIR[machine], family) == NOT_PERMITTED
+    assert answer(machine, {"x86_64": 41, "aarch64": 198}[machine], family) == NOT_PERMITTED
+
+
+@machines
+@given(command=st.integers(0, 1100))
+def test_a_profile_may_allow_locks_on_files_and_nothing_else_of_fcntl(machine, command):
+    wanted = NOT_PERMITTED if command in DENIED_FCNTL - LOCKS else ALLOWED
+    assert answer(machine, FCNTL[machine], 3, command, exemptions=["locks"]) == wanted
 
 
 @machines

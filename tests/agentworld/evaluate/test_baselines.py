@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentworld.domains.base import Call
 from agentworld.domains.calls import render_calls
-from agentworld.domains.shell.words import training_words
+from agentworld.domains.words import training_words
 from agentworld.engine.base import CompletionRequest
 from agentworld.evaluate.baselines import CopyPrevious, MostFrequent, RepeatEarlier
 from agentworld.evaluate.nearest import NearestTransition

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.tool import Tool
-from agentworld.rendering.tools import action_space
+from agentworld.rendering.tools import action_space, read_tool, tool_fields
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-9, 9) | st.text(),
@@ -40,6 +40,24 @@ def test_a_tool_is_a_line_in_the_form_of_mcp():
         '{"properties":{"path":{"maxLength":9,"type":"string"}},"type":"object"}}\n'
         '{"name":"ls","inputSchema":{"type":"object"}}'
     )
+
+
+def test_a_line_has_the_output_schema_and_what_a_call_does_where_the_tool_says_it():
+    schema = {"type": "object"}
+    tool = Tool(name="ls", input_schema=schema, output_schema=schema, effect="write")
+    assert action_space([tool]) == (
+        '{"name":"ls","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},'
+        '"annotations":{"readOnlyHint":false}}'
+    )
+
+
+@pytest.mark.parametrize("effect", ["", "read", "write"])
+def test_a_tool_that_was_read_from_mcp_is_told_as_it_was(effect):
+    tool = Tool(name="ls", input_schema={"type": "object"}, output_schema={"a": 1}, effect=effect)
+    assert read_tool(tool_fields(tool)) == tool
+    any_output = tool.model_copy(update={"output_schema": {}})
+    assert read_tool(tool_fields(any_output)) == any_output
+    assert read_tool(tool_fields(tool), name="a__ls").name == "a__ls"
 
 
 @pytest.mark.compute

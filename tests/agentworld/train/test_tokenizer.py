@@ -2,7 +2,7 @@ import pytest
 
 from agentworld.domains.shell.copy_warmup import copy_warmup
 from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
-from agentworld.domains.shell.words import held_out_words
+from agentworld.domains.words import held_out_words
 
 _ENOUGH_FOR_THE_HALVES = 580
 

@@ -6,6 +6,7 @@ from pydantic import JsonValue, ValidationError
 
 from agentworld.data.importers.events import Event
 from agentworld.records.tool import Tool
+from agentworld.rendering.tools import effect_of
 
 
 def tools_of(value: JsonValue) -> tuple[tuple[Tool, ...], Sequence[Event]]:
@@ -29,10 +30,13 @@ def _tool(value: JsonValue) -> Tool:
     function = function if isinstance(function, dict) else {}
     names = ("parameters", "input_schema", "inputSchema")
     schema = next((function[name] for name in names if function.get(name)), {"type": "object"})
+    output = function.get("outputSchema")
     return Tool.model_validate(
         {
             "name": function.get("name"),
             "description": function.get("description") or "",
             "input_schema": schema,
+            "output_schema": output if isinstance(output, dict) else None,
+            "effect": effect_of(function.get("annotations")),
         }
     )

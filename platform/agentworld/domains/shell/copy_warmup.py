@@ -1,22 +1,8 @@
-"""Lists of a few words over and over: from these a new model learns to copy.
+"""What a new model of a shell copies at first: words between what stands between files' names."""
 
-A model that was pre-trained on language knows how; one that starts from nothing learns it
-in seconds on lists of thirty tokens and in many minutes on episodes of three hundred.
-"""
+from functools import partial
 
-import random
-from collections.abc import Iterator
+from agentworld.domains import copy_warmup as warmup
 
-from agentworld.domains.shell.words import training_words
-
-_BETWEEN = (" ", " ", " ", "\n", ".txt\n", ".txt: ", "/", " > ")
-_WORDS_IN_A_LIST = 11
-
-
-def copy_warmup(num_texts: int, seed: int) -> Iterator[str]:
-    """Texts of three to six training words, repeated in any order."""
-    rng = random.Random(f"drills {seed}")
-    for _ in range(num_texts):
-        words = rng.sample(training_words(), rng.randint(3, 6))
-        pieces = (rng.choice(words) + rng.choice(_BETWEEN) for _ in range(_WORDS_IN_A_LIST))
-        yield "".join(pieces)
+copy_warmup = partial(warmup.copy_warmup, (" ", " ", " ", "\n", ".txt\n", ".txt: ", "/", " > "))
+"""So many texts of a seed."""

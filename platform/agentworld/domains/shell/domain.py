@@ -1,6 +1,6 @@
 """The shell as a domain: commands in, output and a prompt line out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from agentworld.domains.base import (
     HISTORY,
@@ -23,13 +23,14 @@ from agentworld.domains.shell.grammar import is_unknown_command, read_screen
 from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
 from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.domains.shell.rubric import RUBRIC
-from agentworld.domains.shell.tags import has_unseen_word, tags_of
+from agentworld.domains.shell.tags import tags_of
 from agentworld.domains.shell.tasks import NAME, outcome, solved_task
 from agentworld.domains.shell.thought import recorded_thought
 from agentworld.domains.shell.verifier import verify
 from agentworld.domains.turn_filters import without_retries
 from agentworld.domains.turn_kinds import kind_of_command
 from agentworld.domains.volatile import mask_clocks, mask_times
+from agentworld.domains.words import has_unseen_word
 from agentworld.records.sample import Pool
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
@@ -89,7 +90,7 @@ class Shell:
         """The class of the command beside the common tags."""
         return tags_of(start.text, turns)
 
-    def turn_kind(self, action: str) -> TurnKind | None:
+    def turn_kind(self, action: str, tags: Collection[str] = ()) -> TurnKind | None:  # noqa: ARG002
         """By the programs of the line, and whether it writes into a file."""
         return kind_of_command(action)
 

@@ -6,7 +6,7 @@ It chooses actions while data are collected. It rewards nothing and answers noth
 import random
 from dataclasses import dataclass, field
 
-from agentworld.domains.shell.words import EpisodeWords
+from agentworld.domains.words import EpisodeWords
 
 
 @dataclass

@@ -75,7 +75,14 @@ class LiveShells:
         return solved_task(seed, held_out=held_out, has_goal=has_goal).task
 
     def explorer(
-        self, rng: Random, task: Task, *, held_out: bool, pursues_task: bool, num_turns: int
+        self,
+        rng: Random,
+        start: Start,  # noqa: ARG002  the task has the same files
+        task: Task,
+        *,
+        held_out: bool,
+        pursues_task: bool,
+        num_turns: int,
     ) -> Explorer:
         """See `explorers`."""
         solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
@@ -84,6 +91,7 @@ class LiveShells:
     @asynccontextmanager
     async def open(self, settings: LiveSettings) -> AsyncIterator[Environment]:
         """A shell, which has a sandbox from its first episode on."""
+        settings.check_no_options(NAME)
         environment = ShellEnvironment(LiveShell(seconds=settings.step_seconds))
         try:
             yield environment

@@ -2,7 +2,7 @@
 
 import random
 
-from agentworld.domains.shell.words import EpisodeWords
+from agentworld.domains.words import EpisodeWords
 
 _NUM_FILES = (0, 1, 1, 2)
 

@@ -11,7 +11,6 @@ ended in an error, and what a command that this grammar does not know reads or c
 import posixpath
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
 
 from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN
 from agentworld.domains.shell.effects import Effects
@@ -23,10 +22,9 @@ from agentworld.domains.shell.grammar import (
     parse_line,
     read_screen,
 )
-from agentworld.domains.shell.words import held_out_words
+from agentworld.domains.words import has_unseen_word
 from agentworld.records.trajectory import Turn
 
-_WORD = re.compile(r"[A-Za-z]+")
 _VARIABLE = re.compile(r"\$\{?(\w+|\?)")
 
 
@@ -34,16 +32,6 @@ def tags_of(initial_state: str, turns: Iterable[Turn]) -> list[frozenset[str]]:
     """For each turn of an episode that began with these files: its command, and what it shows."""
     effects = Effects.of(initial_state)
     return [_tags(effects, turn) for turn in turns]
-
-
-def has_unseen_word(text: str) -> bool:
-    """Whether a text holds a word that no training episode may use."""
-    return not _unseen().isdisjoint(_WORD.findall(text))
-
-
-@cache
-def _unseen() -> frozenset[str]:
-    return frozenset(held_out_words())
 
 
 def _tags(effects: Effects, turn: Turn) -> frozenset[str]:

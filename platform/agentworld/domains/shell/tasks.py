@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from agentworld.domains.shell.start import describe_files, make_files
-from agentworld.domains.shell.words import EpisodeWords, episode_words
 from agentworld.domains.transcript import closes
+from agentworld.domains.words import EpisodeWords, episode_words
 from agentworld.records.task import SuccessRule, Task
 
 NAME = "shell"

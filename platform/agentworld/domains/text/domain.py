@@ -1,6 +1,6 @@
 """Any log of actions and observations: nothing is known of them but that they are text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
@@ -105,7 +105,7 @@ class Text:
         """Whether anything is shown."""
         return [frozenset({OUTPUT} if turn.observation.strip() else ()) for turn in turns]
 
-    def turn_kind(self, action: str) -> TurnKind | None:
+    def turn_kind(self, action: str, tags: Collection[str] = ()) -> TurnKind | None:  # noqa: ARG002
         """By the verbs in the names of the tools that it calls, or by its first word."""
         return kind_of_action(action)
 

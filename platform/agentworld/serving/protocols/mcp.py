@@ -26,17 +26,19 @@ from mcp.types import (
     TextContent,
 )
 from mcp.types import Tool as McpTool
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from agentworld.domains.structured import structured_content
 from agentworld.errors import AgentworldError, InputError
 from agentworld.http.errors import answer_of, count
 from agentworld.http.schemas import Request
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, JsonObject
 from agentworld.records.episode import StepResult
+from agentworld.rendering.tools import tool_fields
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.json_rpc import error_of, refusal
@@ -108,7 +110,7 @@ async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToo
     scope = _scope(ctx)
     return ListToolsResult(
         tools=[
-            McpTool(name=tool.name, description=tool.description, input_schema=tool.input_schema)
+            McpTool.model_validate({"description": "", **tool_fields(tool)})
             for tool in (await _authorize(scope).toolbox(_episode(scope))).tools
         ]
     )
@@ -120,7 +122,8 @@ async def _call(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
     toolbox = await authorized.toolbox(episode)
     authorized.check_allowed()  # a comparison costs, and is no step yet
     action = await asyncio.to_thread(toolbox.action_of, params.name, params.arguments or {})
-    return _to_tool_result(await authorized.step(episode, Request(_number(params), action)))
+    result = await authorized.step(episode, Request(_number(params), action))
+    return await asyncio.to_thread(_to_tool_result, result, toolbox.output_schema_of(params.name))
 
 
 def _number(params: CallToolRequestParams) -> int | None:
@@ -148,13 +151,26 @@ async def _translate_errors(ctx: _Context, call_next: CallNext) -> HandlerResult
         raise MCPError(*error_of(error)) from error
 
 
-def _to_tool_result(result: StepResult) -> CallToolResult:
-    """The observation; what is no Unicode in it cannot be read by the protocol's clients."""
+def _to_tool_result(result: StepResult, output_schema: JsonObject | None) -> CallToolResult:
+    """The observation; what is no Unicode in it cannot be read by the protocol's clients.
+
+    A client takes no result without the structured content that a tool promises, but an error. So
+    an observation that holds none is one, as an error of the tool's is.
+    """
     fields = result._asdict()
     text, num_replaced = _NO_UNICODE.subn("\ufffd", fields.pop("observation"))
-    return CallToolResult(
-        content=[TextContent(text=text)],
-        _meta={"agentworld": {**fields, "exact": not num_replaced}},
+    answer: dict[str, JsonValue] = {}
+    if output_schema is not None:
+        try:
+            answer["structured_content"] = structured_content(text, output_schema)
+        except InputError:
+            answer["is_error"] = True
+    return CallToolResult.model_validate(
+        {
+            "content": [TextContent(text=text)],
+            "_meta": {"agentworld": {**fields, "exact": not num_replaced}},
+            **answer,
+        }
     )
 
 

@@ -16,6 +16,7 @@ from agentworld.http.schemas import Problem
 from agentworld.records.base import Record, first_problem
 from agentworld.records.episode import StepResult, new_name
 from agentworld.records.tool import Tool
+from agentworld.rendering.tools import tool_fields
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.json_rpc import (
     INVALID_REQUEST,
@@ -142,10 +143,8 @@ def _read(message: object) -> RpcRequest:
 
 
 def _to_tool(tool: Tool) -> Fields:
-    """As MCP names its fields."""
-    fields = tool.model_dump(mode="json")
-    fields["inputSchema"] = fields.pop("input_schema")
-    return fields
+    """As MCP names its fields; OpenEnv's client wants a description."""
+    return {"description": "", **tool_fields(tool)}
 
 
 def _to_result(result: StepResult) -> Fields:

@@ -141,6 +141,26 @@ def test_words_to_and_from_people_are_left_out_and_counted(tmp_path):
     assert one(tmp_path, record, start="user").trajectory.initial_state == "hello"
 
 
+def test_a_tool_of_mcp_keeps_its_output_schema_and_what_it_says_of_its_effect(tmp_path):
+    tools = [
+        {"name": "a", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}},
+        {
+            "name": "b",
+            "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": True},
+            "outputSchema": "none",
+        },
+        {
+            "name": "c",
+            "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": False, "title": "C"},
+        },
+    ]
+    item = one(tmp_path, {"messages": EXCHANGE, "tools": tools})
+    told = [(tool.name, tool.output_schema, tool.effect) for tool in item.trajectory.tools]
+    assert told == [("a", {"type": "object"}, ""), ("b", None, "read"), ("c", None, "write")]
+
+
 def test_a_record_says_its_task_tools_and_model_and_its_solution_reaches_nothing(tmp_path):
     tool = {"name": "f", "description": "looks", "parameters": {"type": "object"}}
     record = {

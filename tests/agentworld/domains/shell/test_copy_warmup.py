@@ -1,7 +1,7 @@
 import re
 
 from agentworld.domains.shell.copy_warmup import copy_warmup
-from agentworld.domains.shell.words import held_out_words
+from agentworld.domains.words import held_out_words
 
 WORD = re.compile(r"[a-z]{6}")
 

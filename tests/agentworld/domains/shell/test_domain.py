@@ -10,7 +10,7 @@ from agentworld.domains.base import (
     domain_of,
     is_match,
 )
-from agentworld.domains.shell.words import held_out_words
+from agentworld.domains.words import held_out_words
 from agentworld.records.trajectory import Turn
 
 SHELL = domain_of("shell")

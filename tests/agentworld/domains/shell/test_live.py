@@ -3,6 +3,7 @@ from random import Random
 
 import pytest
 
+from agentworld.domains.base import Start
 from agentworld.domains.live import LiveSettings, Observation, live_domain, open_environment
 from agentworld.domains.shell.tasks import solved_task
 from agentworld.errors import EnvironmentBroken
@@ -71,7 +72,12 @@ def test_the_files_say_whether_a_task_that_shows_a_file_is_done(text, is_right):
 def actions_of(pursues_task, num_turns, seed=0):
     task = SHELL.task(3, held_out=False)
     explorer = SHELL.explorer(
-        Random(seed), task, held_out=False, pursues_task=pursues_task, num_turns=num_turns
+        Random(seed),
+        Start(domain="shell", text=task.initial_state),
+        task,
+        held_out=False,
+        pursues_task=pursues_task,
+        num_turns=num_turns,
     )
     actions = []
     while (action := explorer.act(None)) is not None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.domains.shell.start import describe_files, make_files, parse_files
-from agentworld.domains.shell.words import episode_words
+from agentworld.domains.words import episode_words
 
 word = st.text("abc", min_size=1, max_size=4)
 path = st.builds(lambda folder, name: f"{folder}{name}.txt", st.sampled_from(["", "d/"]), word)

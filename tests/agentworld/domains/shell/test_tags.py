@@ -1,8 +1,8 @@
 import pytest
 
 from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN
-from agentworld.domains.shell.tags import has_unseen_word, tags_of
-from agentworld.domains.shell.words import held_out_words, training_words
+from agentworld.domains.shell.tags import tags_of
+from agentworld.domains.words import held_out_words, training_words
 from agentworld.records.trajectory import Turn
 
 START = "rimo.txt: kolu / tane\nbesa/lomi.txt: gudo"
@@ -115,8 +115,3 @@ def test_an_unseen_word_is_a_whole_word_anywhere_in_a_turn(action, observation, 
         observation=observation.format(kept=kept, known=known),
     )
     assert (UNSEEN in tags_of("", [turn])[0]) is unseen
-
-
-def test_the_words_of_training_and_of_held_out_episodes_are_parted():
-    assert not has_unseen_word(" ".join(training_words()))
-    assert all(map(has_unseen_word, held_out_words()))

@@ -56,7 +56,7 @@ class LiveCounter:
             seed=seed,
         )
 
-    def explorer(self, rng, task, *, held_out, pursues_task, num_turns):
+    def explorer(self, rng, start, task, *, held_out, pursues_task, num_turns):
         return CounterExplorer(rng, num_turns)
 
     @asynccontextmanager

@@ -6,6 +6,7 @@ such a word has copied it from the history and not from memory.
 """
 
 import random
+import re
 from functools import cache
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ _NUM_CONTENTS = 40
 _UNSEEN_IN = 6
 _NUM_HALVES = 64
 _CONSONANTS = "bdfgjklmnprstvz"
+_WORD = re.compile(r"[A-Za-z]+")
 
 
 @cache
@@ -39,6 +41,16 @@ def training_words() -> tuple[str, ...]:
     """The words of every training episode."""
     exclusions = set(held_out_words())
     return tuple(word for word in all_words() if word not in exclusions)
+
+
+def has_unseen_word(text: str) -> bool:
+    """Whether a text holds a word that no training episode may use."""
+    return not _unseen().isdisjoint(_WORD.findall(text))
+
+
+@cache
+def _unseen() -> frozenset[str]:
+    return frozenset(held_out_words())
 
 
 class EpisodeWords(NamedTuple):

@@ -1,0 +1,69 @@
+"""When two observations of MCP say the same: JSON by its values, and not by how it is written.
+
+What no predictor can know stands as a fixed word: times, identifiers, and folders of one run. An
+identifier that comes twice has the same word twice.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import NoReturn
+
+from pydantic import JsonValue
+
+from agentworld.domains.volatile import mask_times
+
+_IDENTIFIER = re.compile(
+    r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
+    r"|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{16,64}\b"
+)
+_TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+).encode
+
+
+def canonical(observation: str) -> str:
+    """JSON in one form, as a whole or line by line; any other text without spaces at line ends."""
+    text = observation.strip()
+    try:
+        return _canonical_json(text)
+    except (ValueError, RecursionError):
+        return "\n".join(_canonical_line(line.rstrip()) for line in text.split("\n"))
+
+
+def mask_volatile(observation: str) -> str:
+    """See the module."""
+    return _mask_identifiers(_TEMPORARY.sub("<path>", mask_times(observation)))
+
+
+def _canonical_line(line: str) -> str:
+    try:
+        return _canonical_json(line)
+    except (ValueError, RecursionError):
+        return line
+
+
+def _canonical_json(text: str) -> str:
+    if not text.startswith(("{", "[")):
+        return text if "\n" not in text else _refuse(text)
+    value: JsonValue = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
+    return _encode(value)
+
+
+def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Of two equal keys a parser drops one, which nobody would see."""
+    fields = dict(pairs)
+    return fields if len(fields) == len(pairs) else _refuse(pairs)
+
+
+def _refuse(value: object) -> NoReturn:
+    raise ValueError(f"{value!r:.80} has no canonical form")
+
+
+def _mask_identifiers(text: str) -> str:
+    words: dict[str, str] = {}
+    word_of: Callable[[re.Match[str]], str] = lambda match: words.setdefault(  # noqa: E731
+        match[0], f"<id:{len(words) + 1}>"
+    )
+    return _IDENTIFIER.sub(word_of, text)

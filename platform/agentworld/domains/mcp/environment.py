@@ -1,0 +1,99 @@
+"""Live MCP servers as an environment: each episode meets fresh processes.
+
+It starts them by a function that it is given, and so knows nothing of the wall around them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from agentworld.domains.base import ActionError, Start
+from agentworld.domains.calls import parse_calls, render_calls
+from agentworld.domains.live import Observation
+from agentworld.domains.mcp.observation import malformed_refusal
+from agentworld.domains.mcp.servers import EpisodeServers, StartProcess
+from agentworld.errors import EnvironmentBroken
+from agentworld.records.task import Task
+from agentworld.records.tool import Tools
+
+
+class McpEnvironment:
+    """See `Environment`."""
+
+    def __init__(
+        self,
+        commands_of: Callable[[Task], Mapping[str, Sequence[str]]],
+        start_process: StartProcess,
+        *,
+        domain: str,
+        own_tools: Tools = (),
+        state_uri: str = "",
+        seconds: float = 5.0,
+    ) -> None:
+        """`commands_of` are the command lines of a task's servers, by their names.
+
+        `own_tools` are those that an episode of the domain need not name, and `state_uri` a
+        resource of the first server that holds its state; without one the state is not known.
+        """
+        self.num_steps = 0
+        self._commands_of = commands_of
+        self._start_process = start_process
+        self._domain = domain
+        self._own_tools = own_tools
+        self._state_uri = state_uri
+        self._seconds = seconds
+        self._servers: EpisodeServers | None = None
+
+    async def reset(self, task: Task) -> Start:
+        """Starts the task's servers; the ones of the episode before have ended by then."""
+        await self.close()
+        self._servers = await EpisodeServers.start(
+            self._commands_of(task), self._start_process, self._seconds
+        )
+        tools = self._servers.tools
+        return Start(
+            domain=self._domain,
+            text=await self.state(),
+            tools=() if tools == self._own_tools else tools,
+        )
+
+    async def step(self, action: str) -> Observation:
+        """Calls tools, one after the other; an action that is no call is refused as MCP does."""
+        self.num_steps += 1
+        calls = parse_calls(action)
+        if not calls or not _is_sendable(action):
+            return Observation(malformed_refusal(action))
+        servers = self._current()
+        try:
+            return Observation("\n".join([await servers.call(call) for call in calls]))
+        except EnvironmentBroken:
+            await self.close()
+            raise
+
+    async def state(self) -> str:
+        """The text of the resource that holds the state; empty where there is none."""
+        return await self._current().read(self._state_uri) if self._state_uri else ""
+
+    async def check(self, task: Task) -> bool | None:
+        """Whether the state is the one that the task asks for."""
+        if not (self._state_uri and task.success.state):
+            return None
+        return await self.state() == task.success.state
+
+    async def close(self) -> None:
+        """Ends the servers, and with them the episode."""
+        if self._servers:
+            servers, self._servers = self._servers, None
+            await servers.close()
+
+    def _current(self) -> EpisodeServers:
+        if self._servers is None:
+            raise EnvironmentBroken("no episode is open with these servers; reset begins one")
+        return self._servers
+
+
+def _is_sendable(action: str) -> bool:
+    """Whether its calls are JSON in Unicode: no NaN, no lone surrogate."""
+    try:
+        render_calls(parse_calls(action)).encode()
+    except (ActionError, UnicodeEncodeError):
+        return False
+    return True

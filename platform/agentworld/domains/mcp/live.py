@@ -1,0 +1,96 @@
+"""Live MCP servers: each episode's run in sandboxes of their own."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+
+from agentworld.domains.base import Start
+from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSettings
+from agentworld.domains.mcp.environment import McpEnvironment
+from agentworld.domains.mcp.explorer import SchemaExplorer
+from agentworld.domains.mcp.options import McpOptions, read_options
+from agentworld.domains.mcp.process import ANY_LIMITS, SandboxedServer
+from agentworld.domains.mcp.shop.explorers import new_explorer
+from agentworld.domains.mcp.shop.server import STATE_URI
+from agentworld.domains.mcp.shop.tasks import NAME, solved_task
+from agentworld.domains.mcp.shop.tools import shop_command, shop_tools
+from agentworld.domains.mcp.transport import ServerProcess
+from agentworld.domains.sandbox import SandboxLimits, check_sandbox
+from agentworld.errors import InputError
+from agentworld.records.task import Task
+
+_SHOP = "shop"
+
+
+class LiveMcp:
+    """See `LiveDomain`."""
+
+    launchers = frozenset({"bwrap"})
+
+    def check_available(self) -> None:
+        """Raises EnvironmentUnavailable where no sandbox, or no shop in one, can be made."""
+        check_sandbox()
+        shop_command("")
+
+    def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
+        """See `shop.tasks`: tasks are of the shop, whatever servers a recipe names."""
+        return solved_task(seed, held_out=held_out, has_goal=has_goal).task
+
+    def explorer(
+        self,
+        rng: Random,
+        start: Start,
+        task: Task,
+        *,
+        held_out: bool,
+        pursues_task: bool,
+        num_turns: int,
+    ) -> Explorer:
+        """Of the shop's tools one that knows them, and of any others one that reads schemas."""
+        solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
+        if start.tools:
+            return SchemaExplorer(rng, start.tools, solved.words.contents, num_turns)
+        return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
+
+    @asynccontextmanager
+    async def open(self, settings: LiveSettings) -> AsyncIterator[Environment]:
+        """Servers, which run from their first episode on."""
+        options = read_options(settings.options)
+        environment = _others(options, settings) if options.servers else _shop(settings)
+        try:
+            yield environment
+        finally:
+            await environment.close()
+
+
+def _shop(settings: LiveSettings) -> McpEnvironment:
+    return McpEnvironment(
+        lambda task: {_SHOP: shop_command(task.initial_state)},
+        lambda _, command: SandboxedServer(command, SandboxLimits()),
+        domain=NAME,
+        own_tools=shop_tools(),
+        state_uri=STATE_URI,
+        seconds=settings.step_seconds,
+    )
+
+
+def _others(options: McpOptions, settings: LiveSettings) -> McpEnvironment:
+    """The servers that a recipe names; nobody knows their state, so that they have no tasks."""
+
+    def commands_of(task: Task) -> Mapping[str, Sequence[str]]:
+        if task.instruction:
+            raise InputError(
+                f"the task {task.id} is of the shop, and these servers have no tasks; set"
+                " collect.task_share to 0"
+            )
+        return {name: server.words for name, server in options.servers.items()}
+
+    def start(name: str, command: Sequence[str]) -> ServerProcess:
+        return SandboxedServer(command, ANY_LIMITS, options.servers[name].folders)
+
+    return McpEnvironment(
+        commands_of, start, domain=NAME, own_tools=shop_tools(), seconds=settings.step_seconds
+    )
+
+
+DOMAIN: LiveDomain = LiveMcp()

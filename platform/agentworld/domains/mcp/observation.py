@@ -1,0 +1,80 @@
+"""What an agent sees of MCP: the text of a result, of an error, or of a refusal.
+
+The form is that of recorded logs, which hold the texts of a result and no flag, so that an error is
+known by its first words.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from agentworld.domains.structured import with_structured_content
+from agentworld.domains.text.failure import reports_failure
+from agentworld.domains.tool_schema import Schema
+
+PARSE_ERROR, INVALID_PARAMETERS = -32700, -32602
+
+_REFUSED = re.compile(r"MCP error -?\d+: ")
+
+
+def is_failure(observation: str) -> bool:
+    """Whether the protocol refused a call, or a tool answered with an error."""
+    return _REFUSED.match(observation) is not None or reports_failure(observation)
+
+
+def result_text(
+    blocks: Iterable[JsonValue],
+    *,
+    structured: JsonValue = None,
+    output_schema: Schema | None = None,
+    is_error: bool = False,
+) -> str:
+    """The observation of a result: `blocks` are its content as MCP has it in JSON."""
+    text = "\n".join(map(_block_text, blocks))
+    if is_error:
+        return text if is_failure(text) else f"Error: {text}"
+    if output_schema is None or structured is None:
+        return text
+    return with_structured_content(text, structured, output_schema)
+
+
+def refusal(code: int, message: str) -> str:
+    """The observation where the protocol refused a call, in the words of its clients."""
+    return f"MCP error {code}: {message}"
+
+
+def malformed_refusal(action: str) -> str:
+    """Of an action that is no call of a tool: as a server answers what is no such request."""
+    try:
+        json.loads(action)
+    except (ValueError, RecursionError):
+        return refusal(PARSE_ERROR, "Parse error")
+    return refusal(INVALID_PARAMETERS, "Invalid request parameters")
+
+
+def _block_text(block: JsonValue) -> str:
+    """A text as it is; of anything else what can be said of it without its bytes."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "resource", "resource": {"text": str(text)}}:
+            return text
+        case {"type": "resource", "resource": dict(resource)}:
+            return _encode({"type": "resource", **_without_bytes(resource)})
+        case dict(fields):
+            return _encode(_without_bytes(fields))
+    return _encode(block)
+
+
+def _without_bytes(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The length of data in its place."""
+    return {
+        name: len(value) if name in ("blob", "data") and isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+
+
+def _encode(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,1 @@
+"""A shop as an MCP server over a SQLite database: the domain's own server, for data and tasks."""

@@ -1,0 +1,145 @@
+"""Exploring policies of the shop: a random one over all tools, and one that pursues a task.
+
+The second one makes detours and mistakes, so that an agent can learn from it what an instruction
+means and that much is left to learn. Both act by what they believe is in the shop.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from pydantic import JsonValue
+
+from agentworld.domains.base import Call
+from agentworld.domains.calls import parse_calls, render_calls
+from agentworld.domains.live import Observation
+from agentworld.domains.mcp.shop.tasks import SolvedTask
+
+_ITEM = re.compile(r"^([a-z]+): price", re.MULTILINE)
+_ORDER = re.compile(r"^order ", re.MULTILINE)
+_DETOURS = _MISTAKES = 0.2
+_UNKNOWN = 0.1
+
+
+@dataclass
+class Beliefs:
+    """What an explorer believes to be in the shop."""
+
+    rng: random.Random
+    names: list[str]
+    """All names that items of the episode have or may get."""
+    items: list[str] = field(default_factory=list)
+    num_orders: int = 0
+
+    def item(self) -> str:
+        """The name of an item that is there, or seldom of any other."""
+        is_unknown = not self.items or self.rng.random() < _UNKNOWN
+        return self.rng.choice(self.names if is_unknown else self.items)
+
+    def order(self) -> int:
+        """The number of an order, or seldom of none."""
+        return self.rng.randint(1, self.num_orders + (self.rng.random() < _UNKNOWN) or 1)
+
+    def price(self) -> int:
+        """Of an item."""
+        return self.rng.randint(1, 20)
+
+    def stock(self) -> int:
+        """Of an item."""
+        return self.rng.randint(0, 9)
+
+    def apply(self, call: Call) -> None:
+        """What a call changes, if it ends well."""
+        item = str(call.arguments.get("item", ""))
+        if call.name == "add_item" and item not in self.items:
+            self.items.append(item)
+        elif call.name == "remove_item" and item in self.items:
+            self.items.remove(item)
+        elif call.name == "create_order":
+            self.num_orders += 1
+
+
+Move = Callable[[Beliefs], dict[str, JsonValue]]
+
+
+class ShopExplorer:
+    """Acts without looking: what it knows are the start and its own calls."""
+
+    def __init__(self, actions: Iterator[str]) -> None:
+        self._actions = actions
+
+    def act(self, observation: Observation | None) -> str | None:  # noqa: ARG002  see the class
+        """The next call; null where it has had enough."""
+        return next(self._actions, None)
+
+
+def new_explorer(
+    rng: random.Random, solved: SolvedTask, *, pursues_task: bool, num_turns: int
+) -> ShopExplorer:
+    """An explorer of a task's shop, with at most so many turns."""
+    state = solved.task.initial_state
+    beliefs = Beliefs(rng, solved.words.names, _ITEM.findall(state), len(_ORDER.findall(state)))
+    if pursues_task:
+        return ShopExplorer(islice(task_policy(beliefs, solved.steps), num_turns))
+    return ShopExplorer(random_policy(beliefs, num_turns))
+
+
+def random_policy(beliefs: Beliefs, num_turns: int) -> Iterator[str]:
+    """Random calls about things that are mostly there."""
+    names, weights = zip(*((name, weight) for name, (weight, _) in _MOVES.items()), strict=True)
+    for _ in range(num_turns):
+        (name,) = beliefs.rng.choices(names, weights)
+        call = Call(name, _MOVES[name][1](beliefs))
+        beliefs.apply(call)
+        yield render_calls([call])
+
+
+def task_policy(beliefs: Beliefs, steps: Iterable[str]) -> Iterator[str]:
+    """These steps, with a detour before one step in five, and one step in five with a mistake."""
+    for step in steps:
+        while beliefs.rng.random() < _DETOURS:
+            yield next(random_policy(beliefs, 1))
+        yield _perturb(beliefs, step) if beliefs.rng.random() < _MISTAKES else step
+
+
+def _perturb(beliefs: Beliefs, step: str) -> str:
+    """The same call with one of its arguments exchanged."""
+    ((name, arguments),) = parse_calls(step)
+    key = beliefs.rng.choice(list(arguments))
+    value = beliefs.rng.choice(beliefs.names) if key == "item" else beliefs.stock()
+    return render_calls([Call(name, {**arguments, key: value})])
+
+
+def _update(beliefs: Beliefs) -> dict[str, JsonValue]:
+    changes: dict[str, JsonValue] = {"price": beliefs.price(), "stock": beliefs.stock()}
+    names = beliefs.rng.choice((["price"], ["stock"], ["price", "stock"]))
+    return {"item": beliefs.item(), **{name: changes[name] for name in names}}
+
+
+def _new_item(beliefs: Beliefs) -> dict[str, JsonValue]:
+    others = [name for name in beliefs.names if name not in beliefs.items]
+    item = beliefs.rng.choice(others or beliefs.names)
+    return {"item": item, "price": beliefs.price(), "stock": beliefs.stock()}
+
+
+def _filter(beliefs: Beliefs) -> dict[str, JsonValue]:
+    return {"max_stock": beliefs.stock()} if beliefs.rng.random() < 0.5 else {}
+
+
+_MOVES: dict[str, tuple[float, Move]] = {
+    "get_item": (16, lambda beliefs: {"item": beliefs.item()}),
+    "list_items": (14, _filter),
+    "add_item": (12, _new_item),
+    "update_item": (16, _update),
+    "remove_item": (5, lambda beliefs: {"item": beliefs.item()}),
+    "create_order": (
+        12,
+        lambda beliefs: {"item": beliefs.item(), "quantity": beliefs.rng.randint(1, 3)},
+    ),
+    "get_order": (6, lambda beliefs: {"order": beliefs.order()}),
+    "list_orders": (8, lambda _: {}),
+    "cancel_order": (6, lambda beliefs: {"order": beliefs.order()}),
+    "compute_value": (5, lambda _: {}),
+}

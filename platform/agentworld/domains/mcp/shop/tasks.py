@@ -1,0 +1,170 @@
+"""Tasks for an agent in the shop, and what the shop holds when they begin.
+
+A task is done when the database is as its solution leaves it: the same items and orders, and no
+other change. In the transcript the first look at the task's item closes the episode.
+"""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from agentworld.domains.base import Call
+from agentworld.domains.calls import parse_calls, render_calls
+from agentworld.domains.mcp.observation import result_text
+from agentworld.domains.mcp.shop.server import Shop, call
+from agentworld.domains.mcp.shop.tools import listed_tools
+from agentworld.domains.words import EpisodeWords, episode_words
+from agentworld.records.task import SuccessRule, Task
+
+NAME = "mcp"
+TURN_LIMIT = 6
+_MOST_PRICE = 20
+_MOST_STOCK = 9
+
+
+class SolvedTask(NamedTuple):
+    """A task, the words that name its items, and the shortest way to succeed."""
+
+    task: Task
+    words: EpisodeWords
+    steps: tuple[str, ...]
+
+
+class _Goal(NamedTuple):
+    instruction: str
+    steps: tuple[Call, ...]
+
+
+class _Start(NamedTuple):
+    """What the shop holds, by the lines of its state."""
+
+    items: dict[str, tuple[int, int]]
+    """Price and stock."""
+    orders: list[tuple[str, int]]
+    """Items and quantities; all are open, and are numbered from 1."""
+
+    @property
+    def state(self) -> str:
+        items = (f"{name}: price {p}, stock {s}" for name, (p, s) in sorted(self.items.items()))
+        orders = (
+            f"order {number}: {quantity} {item}, open"
+            for number, (item, quantity) in enumerate(self.orders, start=1)
+        )
+        return "\n".join([*items, *orders])
+
+
+def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> SolvedTask:
+    """The task of a seed: always the same. Without a goal it has a shop, and nothing closes it."""
+    rng = random.Random(f"shop {seed} {held_out}")
+    words = episode_words(rng, held_out=held_out)
+    start = _make_start(rng, words)
+    family = rng.choice(list(_MAKERS)) if has_goal else "explore"
+    goal = _MAKERS[family](rng, words, start) if has_goal else _Goal("", ())
+    steps = tuple(render_calls([step]) for step in goal.steps)
+    task = Task(
+        domain=NAME,
+        id=f"{NAME}-shop-{family}-{'held-out-' if held_out else ''}{seed}",
+        family=family,
+        instruction=goal.instruction,
+        initial_state=start.state,
+        success=_success(start.state, steps),
+        turn_limit=TURN_LIMIT,
+        seed=seed,
+    )
+    return SolvedTask(task, words, steps)
+
+
+def answer(shop: Shop, action: str) -> str:
+    """What the shop's server shows for calls of its tools."""
+    results = [
+        call(shop, listed_tools(), name, dict(fields)) for name, fields in parse_calls(action)
+    ]
+    return "\n".join(map(_text_of, results))
+
+
+def _text_of(result: dict[str, Any]) -> str:
+    return result_text(result["content"], is_error=result["isError"])
+
+
+def _success(state: str, steps: Sequence[str]) -> SuccessRule:
+    if not steps:
+        return SuccessRule(closing="(?!)", output="")
+    shop = Shop(state)
+    *_, output = [answer(shop, step) for step in steps]
+    return SuccessRule(closing=re.escape(steps[-1]), output=output, state=shop.state())
+
+
+def _make_start(rng: random.Random, words: EpisodeWords) -> _Start:
+    names = rng.sample(words.names, rng.choice((2, 3, 3, 4)))
+    items = {name: (rng.randint(1, _MOST_PRICE), rng.randint(0, _MOST_STOCK)) for name in names}
+    orders = [(rng.choice(names), rng.randint(1, 3)) for _ in range(rng.choice((0, 1, 1, 2)))]
+    return _Start(items, orders)
+
+
+def _add(rng: random.Random, words: EpisodeWords, start: _Start) -> _Goal:
+    item = rng.choice([name for name in words.names if name not in start.items])
+    price, stock = rng.randint(1, _MOST_PRICE), rng.randint(0, _MOST_STOCK)
+    fields: dict[str, JsonValue] = {"item": item, "price": price, "stock": stock}
+    return _changes(
+        f"add {item} at price {price} with stock {stock}", item, Call("add_item", fields)
+    )
+
+
+def _reprice(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+    item = rng.choice(list(start.items))
+    price = rng.choice([n for n in range(1, _MOST_PRICE + 1) if n != start.items[item][0]])
+    return _changes(
+        f"set the price of {item} to {price}",
+        item,
+        Call("update_item", {"item": item, "price": price}),
+    )
+
+
+def _restock(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+    item = rng.choice(list(start.items))
+    stock = rng.choice([n for n in range(_MOST_STOCK + 1) if n != start.items[item][1]])
+    return _changes(
+        f"set the stock of {item} to {stock}",
+        item,
+        Call("update_item", {"item": item, "stock": stock}),
+    )
+
+
+def _order(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+    item, stock = rng.choice(list(start.items)), rng.randint(1, _MOST_STOCK)
+    start.items[item] = (start.items[item][0], stock)
+    quantity = rng.randint(1, stock)
+    fields: dict[str, JsonValue] = {"item": item, "quantity": quantity}
+    return _changes(f"order {quantity} {item}", item, Call("create_order", fields))
+
+
+def _cancel(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+    start.orders.append((rng.choice(list(start.items)), rng.randint(1, 3)))
+    number = rng.randint(1, len(start.orders))
+    item, _quantity = start.orders[number - 1]
+    return _changes(
+        f"cancel order {number} and show {item}", item, Call("cancel_order", {"order": number})
+    )
+
+
+def _remove(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+    item = rng.choice(list(start.items))
+    start.orders[:] = [order for order in start.orders if order[0] != item]
+    return _changes(f"remove {item}", item, Call("remove_item", {"item": item}))
+
+
+def _changes(instruction: str, item: str, change: Call) -> _Goal:
+    return _Goal(instruction, (change, Call("get_item", {"item": item})))
+
+
+_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, _Start], _Goal]] = {
+    "add": _add,
+    "reprice": _reprice,
+    "restock": _restock,
+    "order": _order,
+    "cancel": _cancel,
+    "remove": _remove,
+}

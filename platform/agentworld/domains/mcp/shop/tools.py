@@ -1,0 +1,44 @@
+"""The tools of the shop's server, and the command line that starts it."""
+
+import json
+import shutil
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from agentworld.errors import EnvironmentUnavailable
+from agentworld.records.tool import Tools
+from agentworld.rendering.tools import read_tool
+
+_PYTHON_FOLDERS = "/usr/local/bin:/usr/bin"  # those that every sandbox has
+_TOOLS = "tools.txt"
+
+
+@cache
+def listed_tools() -> list[dict[str, Any]]:
+    """The tools as the server lists them."""
+    return [json.loads(line) for line in _text(_TOOLS).splitlines()]
+
+
+@cache
+def shop_tools() -> Tools:
+    """The same as records."""
+    return tuple(map(read_tool, listed_tools()))
+
+
+def shop_command(state: str) -> tuple[str, ...]:
+    """A command line that starts the server with what the shop holds.
+
+    Raises EnvironmentUnavailable without a Python that a sandbox can run.
+    """
+    python = shutil.which("python3", path=_PYTHON_FOLDERS)
+    if python is None:
+        raise EnvironmentUnavailable(
+            f"the shop's server needs python3 in one of {_PYTHON_FOLDERS}; install the package"
+            " python3"
+        )
+    return (python, "-I", "-S", "-c", _text("server.py"), _text(_TOOLS), state)
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text()

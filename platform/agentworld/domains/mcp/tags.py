@@ -1,0 +1,92 @@
+"""What the turns of an MCP episode are: the tools that they call, and what they show.
+
+A turn is tagged as showing what an earlier one changed by the words alone: an earlier call that
+wrote and did not fail has an argument of the same name and value, or a text that stands in this
+turn's observation as a word.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN, Call, TurnKind
+from agentworld.domains.calls import parse_calls
+from agentworld.domains.mcp.observation import is_failure
+from agentworld.domains.turn_kinds import kind_of_name, strongest_kind
+from agentworld.domains.words import has_unseen_word
+from agentworld.records.tool import Tools
+from agentworld.records.trajectory import Turn
+
+FAILURE = "failure"
+"""Tag of a turn that the protocol refused, or whose tool answered with an error."""
+MALFORMED = "malformed"
+"""Tag of a turn whose action is no call of a tool."""
+KIND_TAGS: dict[TurnKind, str] = {
+    "read": "annotated read",
+    "write": "annotated write",
+    "computation": "annotated computation",
+}
+"""Tags of a turn whose tools' annotations say what it does."""
+
+_WORD = re.compile(r"\w+")
+
+_Pairs = set[tuple[str, str]]
+
+
+def tags_of(tools: Tools, turns: Sequence[Turn]) -> list[frozenset[str]]:
+    """For each turn of an episode that had these tools."""
+    effects = {tool.name: tool.effect for tool in tools}
+    writes: _Pairs = set()
+    results = []
+    for turn in turns:
+        calls = parse_calls(turn.action)
+        kinds = [_kind(call, effects.get(call.name, "")) for call in calls]
+        kind = strongest_kind(kinds)
+        tags = {call.name for call in calls} or {MALFORMED}
+        if kind and all(effects.get(call.name) for call in calls):
+            tags.add(KIND_TAGS[kind])
+        results.append(frozenset(tags | _visible_tags(turn, calls, writes)))
+        if not is_failure(turn.observation):
+            writing = [call for call, kind in zip(calls, kinds, strict=True) if kind == "write"]
+            writes.update(pair for call in writing for pair in _arguments(call))
+    return results
+
+
+def _visible_tags(turn: Turn, calls: Sequence[Call], writes: _Pairs) -> set[str]:
+    tags = set()
+    if turn.observation.strip():
+        tags.add(OUTPUT)
+    if is_failure(turn.observation):
+        tags.add(FAILURE)
+    if _shows_any(writes, calls, turn.observation):
+        tags.add(HISTORY)
+    if has_unseen_word(f"{turn.action} {turn.observation}"):
+        tags.add(UNSEEN)
+    return tags
+
+
+def _kind(call: Call, effect: str) -> TurnKind | None:
+    """By the tool's annotation; what computes only reads, which the annotation does not tell."""
+    verb = kind_of_name(call.name)
+    if effect == "read":
+        return "computation" if verb == "computation" else "read"
+    return "write" if effect == "write" else verb
+
+
+def _shows_any(writes: _Pairs, calls: Sequence[Call], observation: str) -> bool:
+    arguments = {pair for call in calls for pair in _arguments(call)}
+    texts = {value for _, value in writes if not value.isdigit()}
+    return bool(arguments & writes or texts.intersection(_WORD.findall(observation)))
+
+
+def _arguments(call: Call) -> Iterator[tuple[str, str]]:
+    """Names and values that say which thing is meant: texts and whole numbers."""
+    for name, value in call.arguments.items():
+        for part in value if isinstance(value, list) else [value]:
+            if _is_key(part):
+                yield name, str(part)
+
+
+def _is_key(value: JsonValue) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)

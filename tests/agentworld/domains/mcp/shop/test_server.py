@@ -1,0 +1,106 @@
+import json
+
+import jsonschema
+import pytest
+
+from agentworld.domains.mcp.shop.server import RequestError, Shop, call
+from agentworld.domains.mcp.shop.tools import listed_tools, shop_tools
+from agentworld.domains.tools import check_tools
+from make import shop_episodes
+
+STATE = "kolu: price 7, stock 3\ntane: price 1, stock 0\norder 1: 2 kolu, open"
+
+
+def answer(shop, name, **arguments):
+    result = call(shop, listed_tools(), name, arguments)
+    (content,) = result["content"]
+    return content["text"]
+
+
+def test_a_shop_holds_what_its_state_says():
+    assert Shop(STATE).state() == STATE
+    assert Shop().state() == ""
+
+
+@pytest.mark.parametrize("line", ["kolu", "Kolu: price 1, stock 1", "order 1: 2 kolu, lost", ""])
+def test_a_state_that_says_neither_an_item_nor_an_order_is_refused(line):
+    with pytest.raises(ValueError, match="neither an item nor an order"):
+        Shop(f"{STATE}\n{line}\n")
+
+
+def test_writes_change_what_reads_show():
+    shop = Shop(STATE)
+    assert json.loads(answer(shop, "add_item", item="besa", price=2, stock=5))["stock"] == 5
+    assert json.loads(answer(shop, "update_item", item="tane", stock=4))["price"] == 1
+    order = json.loads(answer(shop, "create_order", item="besa", quantity=3))
+    assert (order["order"], order["item"], order["status"]) == (2, "besa", "open")
+    assert json.loads(answer(shop, "get_order", order=2)) == order
+    assert answer(shop, "cancel_order", order=1) == "cancelled order 1"
+    assert answer(shop, "remove_item", item="kolu") == "removed kolu"
+    assert json.loads(answer(shop, "compute_value")) == {"value": 2 * 2 + 4}
+    assert len(json.loads(answer(shop, "list_orders"))["orders"]) == 2
+    assert len(json.loads(answer(shop, "list_items", max_stock=2))["items"]) == 1
+    assert shop.state() == (
+        "besa: price 2, stock 2\ntane: price 1, stock 4\n"
+        "order 1: 2 kolu, cancelled\norder 2: 3 besa, open"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("get_item", {"item": "besa"}, "there is no item 'besa'"),
+        ("get_order", {"order": 9}, "there is no order 9"),
+        ("add_item", {"item": "kolu", "price": 1, "stock": 1}, "there is an item 'kolu' already"),
+        ("add_item", {"item": "A b", "price": 1, "stock": 1}, "'A b' is no name"),
+        ("update_item", {"item": "kolu"}, "give a price or a stock"),
+        ("remove_item", {"item": "kolu"}, "order 1 of 'kolu' is open"),
+        ("create_order", {"item": "kolu", "quantity": 4}, "there are 3 of 'kolu' and not 4"),
+        ("create_order", {"item": "kolu", "quantity": 0}, "there are 3 of 'kolu' and not 0"),
+        ("get_item", {}, "item is required"),
+        ("get_item", {"item": 7}, "item is not a text"),
+        ("get_item", {"item": "kolu", "colour": "red"}, "colour is not an argument"),
+        ("get_order", {"order": True}, "order is not a whole number"),
+        ("get_order", {"order": -1}, "order is not a whole number"),
+    ],
+)
+def test_a_call_that_a_tool_refuses_changes_nothing_and_says_why(name, arguments, problem):
+    shop = Shop(STATE)
+    result = call(shop, listed_tools(), name, arguments)
+    assert result["isError"]
+    assert result["content"][0]["text"].startswith(f"Error: {problem}")
+    assert shop.state() == STATE
+
+
+def test_an_order_is_cancelled_once():
+    shop = Shop(STATE)
+    answer(shop, "cancel_order", order=1)
+    assert answer(shop, "cancel_order", order=1) == "Error: order 1 is cancelled"
+    assert "kolu: price 7, stock 5" in shop.state()
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol():
+    with pytest.raises(RequestError):
+        call(Shop(), listed_tools(), "state", {})
+
+
+def test_structured_content_is_as_its_tools_schema_says_and_the_text_says_the_same():
+    schemas = {tool["name"]: tool.get("outputSchema") for tool in listed_tools()}
+    names = set()
+    for seed in range(30):
+        recorded = shop_episodes.episode(seed)
+        shop = Shop(recorded.solved.task.initial_state)
+        for turn in recorded.turns:
+            made = json.loads(turn.action)
+            result = call(shop, listed_tools(), made["name"], made["arguments"])
+            if not result["isError"] and schemas[made["name"]]:
+                jsonschema.validate(result["structuredContent"], schemas[made["name"]])
+                assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+                names.add(made["name"])
+    assert names == {name for name, schema in schemas.items() if schema}
+
+
+def test_the_tools_can_be_offered_by_a_simulator_and_say_what_they_do():
+    check_tools(shop_tools())
+    assert len(shop_tools()) == 10
+    assert {tool.effect for tool in shop_tools()} == {"read", "write"}

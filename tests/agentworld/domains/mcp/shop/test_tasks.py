@@ -1,0 +1,69 @@
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from agentworld.domains.base import domain_of
+from agentworld.domains.mcp.shop.server import Shop
+from agentworld.domains.mcp.shop.tasks import answer, solved_task
+from agentworld.domains.words import has_unseen_word
+
+MCP = domain_of("mcp")
+TASKS = [solved_task(seed, held_out=False) for seed in range(120)]
+
+
+def played(solved, steps):
+    """The outcome of the last step, and the state after it."""
+    shop = Shop(solved.task.initial_state)
+    outcomes = [MCP.outcome(solved.task, step, answer(shop, step)) for step in steps]
+    return outcomes, shop.state()
+
+
+def test_the_steps_of_a_task_end_it_well_in_the_transcript_and_in_the_database():
+    for solved in TASKS:
+        outcomes, state = played(solved, solved.steps)
+        assert outcomes == [None, True]
+        assert state == solved.task.success.state != solved.task.initial_state
+
+
+def test_looking_without_acting_ends_a_task_badly():
+    for solved in TASKS:
+        outcomes, state = played(solved, solved.steps[-1:])
+        assert outcomes == [False]
+        assert state != solved.task.success.state
+
+
+def test_another_change_beside_the_tasks_own_is_seen_in_the_database_alone():
+    aside = '{"name":"add_item","arguments":{"item":"zzz","price":1,"stock":1}}'
+    for solved in TASKS:
+        outcomes, state = played(solved, [aside, *solved.steps])
+        assert outcomes[-1] is True
+        assert state != solved.task.success.state
+
+
+def test_there_are_tasks_of_each_family_and_their_orders_say_what_to_do():
+    families = Counter(solved.task.family for solved in TASKS)
+    assert {*families} == {"add", "reprice", "restock", "order", "cancel", "remove"}
+    assert min(families.values()) >= 5
+    assert len({solved.task.instruction for solved in TASKS}) > 100
+    for solved in TASKS:
+        call = json.loads(solved.steps[0])
+        values = {str(value) for value in call["arguments"].values()}
+        assert values <= {*re.findall(r"\w+", solved.task.instruction)}
+
+
+def test_a_task_without_a_goal_is_a_shop_that_nothing_closes():
+    solved = solved_task(3, held_out=False, has_goal=False)
+    assert solved.task.initial_state
+    assert solved.task.success.state == solved.task.instruction == ""
+    for other in TASKS:
+        assert all(MCP.outcome(solved.task, step, "") is None for step in other.steps)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_held_out_words_are_in_held_out_tasks_alone(held_out):
+    tasks = [solved_task(seed, held_out=held_out).task for seed in range(20)]
+    unseen = [has_unseen_word(f"{task.instruction} {task.initial_state}") for task in tasks]
+    assert any(unseen) is held_out
+    assert ("held-out" in tasks[0].id) is held_out

@@ -1,0 +1,129 @@
+import json
+
+import pytest
+
+from agentworld.domains.base import Action, ActionError, Call, Start, domain_of
+from agentworld.domains.mcp.shop.server import Shop
+from agentworld.domains.mcp.shop.tasks import answer, solved_task
+from agentworld.domains.words import held_out_words
+from agentworld.records.tool import Tool
+from agentworld.records.trajectory import Turn
+from agentworld.rendering.messages import system_text
+from make import records
+
+MCP = domain_of("mcp")
+GET = '{"name":"get_item","arguments":{"item":"kolu"}}'
+KOLU = '{"name":"kolu","price":7,"stock":3}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GET,
+        f" {GET}\n",
+        '{"arguments": {"item": "kolu"}, "name": "get_item"}',
+        '{\n  "name": "get_item",\n  "arguments": {\n    "item": "kolu"\n  }\n}',
+    ],
+)
+def test_a_call_has_one_form_however_the_policy_wrote_it(text):
+    assert (
+        MCP.parse_action(text)
+        == GET
+        == MCP.render_action(Action("", (Call("get_item", {"item": "kolu"}),)))
+    )
+
+
+def test_several_calls_are_a_line_each():
+    assert MCP.parse_action(f"{GET}\n{GET}") == f"{GET}\n{GET}"
+
+
+@pytest.mark.parametrize(
+    "text", ["get_item kolu", '{"name": "get_item"', '{"name": "a", "arguments": {"n": NaN}}']
+)
+def test_what_is_no_call_stays_as_it_is_for_the_server_to_refuse(text):
+    assert MCP.parse_action(f" {text}\n") == text
+
+
+def test_a_policy_that_wrote_nothing_has_no_action():
+    with pytest.raises(ActionError, match="wrote no call"):
+        MCP.parse_action(" \n")
+
+
+def test_the_prompt_has_the_tools_of_any_server_but_the_domains_own_and_the_start():
+    tool = Tool(
+        name="look",
+        input_schema={"type": "object"},
+        output_schema={"type": "object"},
+        effect="read",
+    )
+    start = Start(domain="mcp", text="kolu: price 7, stock 3", tools=(tool,))
+    first, listed, state = system_text(MCP.prompt(start)).split("\n")
+    assert first.startswith("Simulate the MCP server")
+    assert json.loads(listed) == {
+        "name": "look",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": True},
+    }
+    assert state == start.text
+    assert "get_item" not in system_text(MCP.prompt(Start(domain="mcp")))
+    assert len({system_text(MCP.prompt(start, variant)) for variant in range(12)}) == 12
+
+
+@pytest.mark.parametrize(
+    ("action", "observation", "outcome"),
+    [
+        (GET, KOLU, True),
+        (GET, '{"price": 7, "stock": 3, "name": "kolu"}', True),
+        ('{"arguments": {"item": "kolu"}, "name": "get_item"}', KOLU, True),
+        (GET, KOLU.replace("7", "8"), False),
+        (GET, "Error: there is no item 'kolu'", False),
+        (GET.replace("kolu", "tane"), KOLU, None),
+    ],
+)
+def test_the_closing_call_shows_whether_a_task_is_done(action, observation, outcome):
+    closing = GET.replace("{", r"\{").replace("}", r"\}")
+    task = records.task(domain="mcp", success={"closing": closing, "output": KOLU})
+    assert MCP.outcome(task, action, observation) is outcome
+
+
+def test_a_thought_is_what_the_call_names():
+    state = "kolu: price 7, stock 3\ntane: price 1, stock 0\norder 1: 2 kolu, open"
+    assert MCP.thought(state, GET) == "kolu: price 7, stock 3\norder 1: 2 kolu, open"
+    assert MCP.thought(state, '{"name":"list_items","arguments":{}}') == state
+    assert MCP.thought(state, '{"name":"get_order","arguments":{"order":9}}') == "none"
+    assert MCP.thought("", GET) == "none"
+
+
+def test_a_question_is_the_first_step_of_a_held_out_task():
+    questions = [MCP.question(number) for number in range(30)]
+    for number, (start, action) in enumerate(questions):
+        assert start.text == solved_task(number, held_out=True).task.initial_state
+        assert answer(Shop(start.text), action)
+    assert any(MCP.has_unseen(f"{start.text} {action}") for start, action in questions)
+    assert not MCP.has_unseen(GET)
+    assert MCP.has_unseen(f'{{"item":"{held_out_words()[0]}"}}')
+
+
+def test_a_failure_that_is_tried_again_is_not_kept():
+    failing = Turn(action=GET, observation="Error: there is no item 'kolu'")
+    found = Turn(action=GET, observation=KOLU)
+    assert MCP.keep([failing, failing, found, found, failing]) == [True, False, True, True, True]
+
+
+def test_a_new_model_copies_words_between_what_stands_between_values():
+    texts = list(MCP.tiny.warm_up(5, 1))
+    assert texts == list(MCP.tiny.warm_up(5, 1))
+    assert any('":"' in text for text in texts)
+
+
+def scores(predicted, truth):
+    return MCP.rubric.score_by_rules(predicted, truth)
+
+
+def test_a_rule_scores_values_of_json_and_the_form_of_a_result():
+    assert (*scores(KOLU.replace(",", ", "), KOLU),) == (5, 5, 0, 5, 5)
+    near, far = scores(KOLU.replace("7", "8"), KOLU), scores("Error: none", KOLU)
+    assert near.format == 5
+    assert far.format == 1
+    assert far.factuality < near.factuality < 5

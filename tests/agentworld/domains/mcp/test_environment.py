@@ -1,0 +1,205 @@
+"""Servers that work and servers that break, met without a wall around them."""
+
+import asyncio
+import json
+import sys
+
+import grimp
+import pytest
+
+from agentworld.domains.base import domain_of
+from agentworld.domains.mcp.environment import McpEnvironment
+from agentworld.domains.mcp.transport import ServerProcess
+from agentworld.errors import EnvironmentBroken
+from make import records
+from make.mcp_servers import PlainServer, command
+
+TASK = records.task(domain="mcp")
+
+
+class Started(list[PlainServer]):
+    """Starts servers, and keeps them."""
+
+    def __call__(self, name: str, words: tuple[str, ...]) -> ServerProcess:
+        self.append(PlainServer(name, words))
+        return self[-1]
+
+
+def play(*actions, commands=None, seconds=60.0, started=None):
+    """The start of an episode and what its actions show."""
+
+    async def episode():
+        environment = McpEnvironment(
+            lambda _: commands or {"test": command()},
+            started if started is not None else Started(),
+            domain="mcp",
+            seconds=seconds,
+        )
+        try:
+            start = await environment.reset(TASK)
+            shown = [(await environment.step(action)).text for action in actions]
+            assert environment.num_steps == len(actions)
+            return start, shown
+        finally:
+            await environment.close()
+
+    return asyncio.run(episode())
+
+
+def call(name, **arguments):
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+def shown(*actions, **settings):
+    return play(*actions, **settings)[1]
+
+
+def test_the_tools_of_all_pages_are_the_action_space_with_both_schemas():
+    start, _ = play()
+    tools = {tool.name: tool for tool in start.tools}
+    assert len(tools) == 13
+    assert tools["echo"].input_schema["properties"] == {"text": {"type": "string"}}
+    assert tools["promised"].output_schema["required"] == ["n"]
+    assert tools["echo"].output_schema is None
+    assert (start.domain, start.text) == ("mcp", "")
+
+
+def test_a_call_shows_the_texts_of_its_result():
+    assert shown(call("echo", text="a\nb"), call("unpromised")) == ["a\nb", "one"]
+
+
+def test_structured_content_is_shown_where_the_text_does_not_say_it():
+    assert shown(call("promised"), call("other")) == ['{\n "n": 1\n}', 'one\n{"n":1}']
+
+
+def test_calls_of_one_action_are_taken_one_after_the_other():
+    assert shown("\n".join([call("count")] * 3), call("count")) == ["1\n2\n3", "4"]
+
+
+def test_every_episode_meets_a_fresh_process_and_leaves_none():
+    started = Started()
+
+    async def episodes():
+        environment = McpEnvironment(lambda _: {"test": command()}, started, domain="mcp")
+        for _ in range(2):
+            await environment.reset(TASK)
+            assert (await environment.step(call("count"))).text == "1"
+        await environment.close()
+
+    asyncio.run(episodes())
+    assert len(started) == 2
+    assert all(server.process.poll() is not None for server in started)
+
+
+@pytest.mark.parametrize(
+    ("action", "refusal"),
+    [
+        ("ls", "MCP error -32700: Parse error"),
+        ('{"name": "echo", "arguments": {', "MCP error -32700: Parse error"),
+        ('{"name": "echo"}', "MCP error -32602: Invalid request parameters"),
+        ('["echo"]', "MCP error -32602: Invalid request parameters"),
+        ('{"name": "echo", "arguments": "a"}', "MCP error -32602: Invalid request parameters"),
+        ('{"name": "echo", "arguments": {"text": NaN}}', "MCP error -32602"),
+        ('{"name": "echo", "arguments": {"text": "\\ud800"}}', "MCP error -32602"),
+    ],
+)
+def test_an_action_that_is_no_call_is_refused_in_the_words_of_the_protocol(action, refusal):
+    observation, after = shown(action, call("echo", text="a"))
+    assert observation.startswith(refusal)
+    assert domain_of("mcp").is_failure(observation)
+    assert after == "a"
+
+
+def test_errors_of_a_tool_and_of_the_protocol_are_observations():
+    observations = shown(call("fail"), call("refuse"), call("nowhere"))
+    assert observations == [
+        "Error: no such thing",
+        *["MCP error -32000: not today"] * 2,
+    ]
+    assert all(map(domain_of("mcp").is_failure, observations))
+
+
+def test_lines_that_are_no_messages_do_not_count():
+    assert shown(call("chatter", text="a"), call("echo", text="b")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        ("hang", "did not answer a call in 0.5 s"),
+        ("die", "ended during a call; the episode is over; its last words: 'out of luck'"),
+        ("flood", "ended during a call"),
+        ("broken", "answered a call against the protocol: Invalid structured content"),
+        ("missing", "answered a call against the protocol: Tool missing has an output schema"),
+    ],
+)
+def test_a_server_that_breaks_is_a_fault_and_no_observation_and_the_next_one_is_clean(
+    tool, problem
+):
+    started = Started()
+
+    async def episodes():
+        environment = McpEnvironment(
+            lambda _: {"test": command()}, started, domain="mcp", seconds=0.5
+        )
+        await environment.reset(TASK)
+        with pytest.raises(EnvironmentBroken, match=f"the MCP server test {problem}"):
+            await environment.step(call(tool))
+        with pytest.raises(EnvironmentBroken, match="no episode is open"):
+            await environment.step(call("echo"))
+        await environment.reset(TASK)
+        try:
+            return (await environment.step(call("count"))).text
+        finally:
+            await environment.close()
+
+    assert asyncio.run(episodes()) == "1"
+    assert all(server.process.poll() is not None for server in started)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((sys.executable, "-c", "raise SystemExit('no license')"), "last words: 'no license'"),
+        (("/nowhere/at-all",), "No such file"),
+    ],
+)
+def test_a_server_that_does_not_start_breaks_the_reset_with_its_reason(words, problem):
+    started = Started()
+    with pytest.raises(EnvironmentBroken, match=f"server bad did not start.*{problem}"):
+        play(commands={"good": command(), "bad": words}, started=started)
+    assert all(server.process.poll() is not None for server in started)
+
+
+def test_tools_of_several_servers_have_their_servers_name_where_they_collide():
+    commands = {"one": command("only"), "two": command()}
+    actions = [call("one__count"), call("one__count"), call("two__count"), call("only")]
+    start, observations = play(*actions, call("count"), commands=commands)
+    names = {tool.name for tool in start.tools}
+    assert {"one__count", "two__count", "only"} < names
+    assert "count" not in names
+    *counts, only, unknown = observations
+    assert counts == ["1", "2", "1"]
+    assert only == "MCP error -32000: not today"
+    assert unknown == "MCP error -32602: Unknown tool: count"
+
+
+def test_a_server_whose_event_loop_has_ended_has_ended_too():
+    started = Started()
+
+    async def abandoned():
+        environment = McpEnvironment(lambda _: {"test": command()}, started, domain="mcp")
+        await environment.reset(TASK)
+        return environment
+
+    environment = asyncio.run(abandoned())
+    assert started[0].process.poll() is not None
+    asyncio.run(environment.close())
+
+
+@pytest.mark.compute
+def test_nothing_that_an_environment_imports_knows_of_a_sandbox():
+    graph = grimp.build_graph("agentworld")
+    reached = graph.find_upstream_modules("agentworld.domains.mcp.environment")
+    assert "agentworld.domains.mcp.transport" in reached
+    assert "agentworld.domains.sandbox" not in reached

@@ -1,0 +1,61 @@
+import json
+import random
+
+import jsonschema
+
+from agentworld.domains.live import Observation
+from agentworld.domains.mcp.explorer import SchemaExplorer
+from agentworld.records.tool import Tool
+
+WORDS = ("kolu", "tane", "besa", "rimo")
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "mode": {"enum": ["r", "w"]},
+        "lines": {"type": "array", "items": {"$ref": "#/$defs/line"}},
+        "limit": {"anyOf": [{"type": "integer", "minimum": 3, "maximum": 5}, {"type": "null"}]},
+        "share": {"type": ["number", "null"]},
+        "deep": {"type": "boolean"},
+        "kind": {"const": "file"},
+    },
+    "required": ["path", "mode"],
+    "additionalProperties": False,
+    "$defs": {"line": {"type": "object", "properties": {"text": {"type": "string"}}}},
+}
+TOOLS = (Tool(name="edit", input_schema=SCHEMA), Tool(name="list", input_schema={"type": "object"}))
+
+
+def actions(seed, num_turns=200, observation=None):
+    explorer = SchemaExplorer(random.Random(seed), TOOLS, WORDS, num_turns)
+    shown = []
+    while (action := explorer.act(observation)) is not None:
+        shown.append(json.loads(action))
+    return shown
+
+
+def test_most_calls_are_as_the_schemas_say_and_a_few_are_not():
+    calls = actions(1)
+    assert len(calls) == 200
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    edits = [call["arguments"] for call in calls if call["name"] == "edit"]
+    valid = [validator.is_valid(arguments) for arguments in edits]
+    assert 0.85 < sum(valid) / len(valid) < 1
+    assert {name for arguments in edits for name in arguments} == {*SCHEMA["properties"]}
+    unknown = {call["name"] for call in calls} - {"edit", "list"}
+    assert unknown
+    assert unknown <= {*WORDS}
+
+
+def test_texts_come_from_what_was_shown():
+    calls = actions(1, observation=Observation('{"files": ["gudo.txt"]}'))
+    paths = {call["arguments"].get("path") for call in calls if call["name"] == "edit"}
+    assert "gudo.txt" in paths
+
+
+def test_an_explorer_is_the_same_for_equal_chances():
+    assert actions(1) == actions(1) != actions(2)
+
+
+def test_there_is_nothing_to_do_without_tools():
+    assert SchemaExplorer(random.Random(1), (), WORDS, 5).act(None) is None

@@ -1,0 +1,233 @@
+"""Live servers in sandboxes: the shop, and one of the official package that no code here knows."""
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+from random import Random
+
+import mcp
+import pytest
+
+from agentworld.data.explore import explore
+from agentworld.domains.base import Start, domain_of
+from agentworld.domains.live import LiveSettings, live_domain, open_environment
+from agentworld.domains.mcp.explorer import SchemaExplorer
+from agentworld.domains.mcp.shop.explorers import ShopExplorer
+from agentworld.domains.mcp.shop.tasks import solved_task
+from agentworld.domains.mcp.shop.tools import shop_command
+from agentworld.errors import EnvironmentBroken, EnvironmentUnavailable, InputError
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.tool import Tool
+from make import records
+
+LIVE, MCP = live_domain("mcp"), domain_of("mcp")
+PACKAGES = Path(mcp.__path__[0]).parent
+OTHER = """
+import os, pathlib, socket
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("notes")
+notes = pathlib.Path("notes.txt")
+
+@server.tool()
+def write_note(text: str) -> str:
+    notes.write_text(text)
+    return "written"
+
+@server.tool()
+def read_note() -> str:
+    return notes.read_text()
+
+@server.tool()
+def count_words(text: str) -> dict[str, int]:
+    return {word: text.split().count(word) for word in text.split()}
+
+@server.tool()
+def look_outside() -> list[bool]:
+    try:
+        socket.create_connection(("127.0.0.1", 1))
+        is_connected = True
+    except PermissionError:
+        is_connected = False
+    return [os.path.exists("/etc/passwd"), os.path.exists("/proc/1"), is_connected]
+
+server.run("stdio")
+"""
+
+
+def in_servers(work, options=None, seconds=60.0):
+    async def opened():
+        settings = LiveSettings(step_seconds=seconds, options=options or {})
+        async with open_environment("mcp", settings) as environment:
+            return await work(environment)
+
+    return asyncio.run(opened())
+
+
+def call(name, **arguments):
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+@pytest.fixture
+def others(open_folder):
+    """Options with a server of the official package."""
+    (open_folder / "server.py").write_text(OTHER)
+    python = shutil.which("python3", path="/usr/local/bin:/usr/bin")
+    command = f"/usr/bin/env PYTHONPATH={PACKAGES} {python} {open_folder}/server.py"
+    folders = [str(PACKAGES), str(open_folder)]
+    return {"servers": {"notes": {"command": command, "folders": folders}}}
+
+
+def test_an_episode_begins_with_the_shop_of_its_task():
+    solved = solved_task(3, held_out=True)
+
+    async def work(environment):
+        return await environment.reset(solved.task), await environment.state()
+
+    start, state = in_servers(work)
+    assert start == Start(domain="mcp", text=solved.task.initial_state)
+    assert state == solved.task.initial_state
+
+
+@pytest.mark.waits
+def test_thirty_tasks_are_done_by_their_steps_and_by_nothing_less_as_the_database_says():
+    async def work(environment):
+        checks = []
+        for seed in range(30):
+            solved = solved_task(seed, held_out=True)
+            await environment.reset(solved.task)
+            before = await environment.check(solved.task)
+            for step in solved.steps:
+                observation = await environment.step(step)
+            outcome = MCP.outcome(solved.task, step, observation.text)
+            checks.append((before, await environment.check(solved.task), outcome))
+        return checks
+
+    assert in_servers(work) == [(False, True, True)] * 30
+
+
+def test_a_task_without_a_state_of_its_own_is_not_checked():
+    async def work(environment):
+        task = solved_task(1, held_out=False, has_goal=False).task
+        await environment.reset(task)
+        return await environment.check(task)
+
+    assert in_servers(work) is None
+
+
+def test_no_call_reaches_the_resource_that_holds_the_state():
+    async def work(environment):
+        await environment.reset(solved_task(1, held_out=False).task)
+        tried = [call("resources/read", uri="shop://state"), call("state")]
+        return [(await environment.step(action)).text for action in tried]
+
+    assert in_servers(work) == [
+        "MCP error -32602: Unknown tool: resources/read",
+        "MCP error -32602: Unknown tool: state",
+    ]
+
+
+@pytest.mark.waits
+def test_a_server_that_only_its_command_line_tells_runs_behind_the_wall(others):
+    task = records.task(domain="mcp", instruction="")
+
+    async def work(environment):
+        start = await environment.reset(task)
+        actions = [
+            call("write_note", text="kolu"),
+            call("read_note"),
+            call("count_words", text="a b a"),
+            call("look_outside"),
+            call("write_note"),
+        ]
+        shown = [(await environment.step(action)).text for action in actions]
+        await environment.reset(task)
+        return start, shown, (await environment.step(call("read_note"))).text
+
+    start, shown, after = in_servers(work, others)
+    tools = {tool.name: tool for tool in start.tools}
+    assert tools["count_words"].output_schema
+    written, note, counts, outside, refused = shown
+    assert (written, note) == ("written", "kolu")
+    assert json.loads(counts) == {"a": 2, "b": 1}
+    assert "true" not in outside.casefold()
+    assert refused.startswith("Error executing tool write_note: 1 validation error")
+    assert MCP.is_failure(after)
+
+
+@pytest.mark.waits
+def test_other_servers_are_explored_by_their_schemas_and_their_tools_are_recorded(others):
+    recipe = CollectRecipe(
+        domain="mcp", options=others, task_share=0, turns_per_episode=6, num_transitions=1
+    )
+    (episode,) = asyncio.run(explore(recipe, [0], held_out=False))
+    assert {tool.name for tool in episode.tools} >= {"write_note", "read_note"}
+    assert (len(episode.turns), episode.initial_state) == (6, "")
+
+
+def test_tasks_of_the_shop_are_refused_by_other_servers():
+    async def work(environment):
+        await environment.reset(solved_task(1, held_out=False).task)
+
+    with pytest.raises(InputError, match="is of the shop.*collect.task_share to 0"):
+        in_servers(work, {"servers": {"a": {"command": "true"}}})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"server": {}}, "server"),
+        ({"servers": {"a b": {"command": "true"}}}, "servers"),
+        ({"servers": {"a": {"command": ""}}}, "servers.a.command"),
+        ({"servers": {"a": {"command": "'"}}}, "No closing quotation"),
+    ],
+)
+def test_options_that_name_no_servers_are_refused(options, problem):
+    with pytest.raises(InputError, match=problem):
+        in_servers(lambda _: None, options)
+
+
+def test_a_server_that_is_not_there_breaks_the_reset_in_its_shells_words():
+    async def work(environment):
+        await environment.reset(records.task(domain="mcp", instruction=""))
+
+    with pytest.raises(EnvironmentBroken, match="server a did not start.*nowhere.*not found"):
+        in_servers(work, {"servers": {"a": {"command": "nowhere"}}})
+
+
+def test_a_shop_needs_a_python_that_a_sandbox_has(monkeypatch):
+    LIVE.check_available()
+    assert sys.version_info >= (3, 11)
+    monkeypatch.setattr("agentworld.domains.mcp.shop.tools._PYTHON_FOLDERS", "/nowhere")
+    with pytest.raises(EnvironmentUnavailable, match="needs python3"):
+        shop_command("")
+
+
+@pytest.mark.waits
+def test_recorded_episodes_are_those_of_the_shop_and_the_same_twice_but_for_what_nobody_knows():
+    recipe = CollectRecipe(domain="mcp", turns_per_episode=8, num_transitions=1, task_share=0.5)
+    first, second = (asyncio.run(explore(recipe, range(8), held_out=False)) for _ in range(2))
+    assert {episode.source for episode in first} == {"task-explorer", "random-explorer"}
+    assert {episode.tools for episode in first} == {()}
+    for one, other in zip(first, second, strict=True):
+        assert [turn.action for turn in one.turns] == [turn.action for turn in other.turns]
+        for turn, again in zip(one.turns, other.turns, strict=True):
+            assert set(MCP.verify(again.observation, turn.observation).values()) == {True}
+
+
+@pytest.mark.parametrize(
+    ("tools", "kind"),
+    [((), ShopExplorer), ((Tool(name="a", input_schema={"type": "object"}),), SchemaExplorer)],
+)
+def test_an_explorer_is_that_of_the_servers_of_its_episode(tools, kind):
+    explorer = LIVE.explorer(
+        Random(1),
+        Start(domain="mcp", tools=tools),
+        LIVE.task(1, held_out=False),
+        held_out=False,
+        pursues_task=False,
+        num_turns=3,
+    )
+    assert isinstance(explorer, kind)

@@ -1,0 +1,133 @@
+"""Servers of the npm registry, by their command lines alone; `make mcp-servers` installs them."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentworld.data.explore import explore
+from agentworld.domains.base import domain_of
+from agentworld.domains.live import LiveSettings, open_environment
+from agentworld.recipes.data import CollectRecipe
+from make import records
+
+PACKAGES = Path(__file__).parents[4] / ".mcp-servers/node_modules"
+MCP = domain_of("mcp")
+HOME = "/home/agent"
+
+pytestmark = [
+    pytest.mark.waits,
+    pytest.mark.skipif(
+        not (PACKAGES.is_dir() and shutil.which("node", path="/usr/bin")),
+        reason="the servers are not installed: make mcp-servers",
+    ),
+]
+
+
+def server(name, *arguments, **variables):
+    """The options of a server."""
+    program = f"{PACKAGES}/@modelcontextprotocol/server-{name}/dist/index.js"
+    settings = [f"{key}={value}" for key, value in variables.items()]
+    words = ["/usr/bin/env", *settings, "node", program, *arguments]
+    return {"command": " ".join(words), "folders": [str(PACKAGES)]}
+
+
+SERVERS = {
+    "memory": server("memory", MEMORY_FILE_PATH=f"{HOME}/memory.jsonl"),
+    "filesystem": server("filesystem", HOME),
+    "thinking": server("sequential-thinking"),
+    "everything": server("everything"),
+}
+
+
+def episodes(names, *all_actions):
+    """What the actions of episodes that follow each other show, and the last one's tools."""
+
+    async def play():
+        options = {"servers": {name: SERVERS[name] for name in names}}
+        settings = LiveSettings(step_seconds=60, options=options)
+        async with open_environment("mcp", settings) as environment:
+            shown = []
+            for actions in all_actions:
+                start = await environment.reset(records.task(domain="mcp", instruction=""))
+                shown.append([(await environment.step(action)).text for action in actions])
+            return {tool.name: tool for tool in start.tools}, shown
+
+    return asyncio.run(play())
+
+
+def call(name, **arguments):
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+KOLU = {"name": "kolu", "entityType": "item", "observations": ["red"]}
+THOUGHT = {"thought": "a", "nextThoughtNeeded": True, "thoughtNumber": 1, "totalThoughts": 2}
+
+
+def test_a_graph_in_a_file_is_empty_in_each_episode_and_its_result_is_not_said_twice():
+    read = call("read_graph")
+    tools, (first, second) = episodes(
+        ["memory"], [call("create_entities", entities=[KOLU]), read], [read]
+    )
+    assert tools["read_graph"].output_schema
+    assert [json.loads(text) for text in first] == [
+        [KOLU],
+        {"entities": [KOLU], "relations": []},
+    ]
+    assert json.loads(second[0]) == {"entities": [], "relations": []}
+
+
+def test_files_are_those_of_the_sandbox_and_are_gone_in_the_next_episode():
+    path = f"{HOME}/a.txt"
+    read = call("read_text_file", path=path)
+    tools, (first, second) = episodes(
+        ["filesystem"],
+        [
+            call("write_file", path=path, content="kolu"),
+            read,
+            call("read_text_file", path="/etc/a"),
+        ],
+        [read],
+    )
+    assert tools["read_text_file"].effect == "read"
+    assert first[1] == "kolu"
+    assert [MCP.is_failure(text) for text in (*first, *second)] == [False, False, True, True]
+
+
+def test_what_a_server_keeps_in_its_process_is_fresh_in_each_episode():
+    think = call("sequentialthinking", **THOUGHT)
+    _, shown = episodes(["thinking"], [think, think], [think])
+    lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in shown]
+    assert lengths == [[1, 2], [1]]
+
+
+def test_structured_content_images_and_links_are_shown_as_text():
+    city = call("get-structured-content", location="Chicago")
+    tools, ((weather, image, wrong),) = episodes(
+        ["everything"], [city, call("get-tiny-image"), call("get-sum", a="one", b=2)]
+    )
+    assert tools["get-structured-content"].output_schema
+    assert json.loads(weather) == {
+        "temperature": 36,
+        "conditions": "Light rain / drizzle",
+        "humidity": 82,
+    }
+    assert '"mimeType":"image/png"' in image
+    assert MCP.is_failure(wrong)
+
+
+def test_several_servers_are_explored_together():
+    recipe = CollectRecipe(
+        domain="mcp",
+        options={"servers": {name: SERVERS[name] for name in ("memory", "filesystem")}},
+        task_share=0,
+        turns_per_episode=20,
+        num_transitions=1,
+    )
+    (episode,) = asyncio.run(explore(recipe, [1], held_out=False))
+    names = {json.loads(turn.action)["name"] for turn in episode.turns}
+    assert len(names) > 8
+    failures = [MCP.is_failure(turn.observation) for turn in episode.turns]
+    assert 0 < sum(failures) < len(failures)

@@ -1,0 +1,143 @@
+"""The rules forgive what differs from run to run, and nothing else: measured on a shop's turns."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.domains.base import domain_of, is_match, verdict_of
+from agentworld.domains.mcp.comparison import canonical, mask_volatile
+from make import shop_episodes
+
+MCP = domain_of("mcp")
+EPISODES = [shop_episodes.episode(seed) for seed in range(60)]
+TRUTHS = [turn.observation for episode in EPISODES for turn in episode.turns]
+JSON_TRUTHS = [truth for truth in TRUTHS if truth.startswith("{")]
+ERRORS = [truth for truth in TRUTHS if truth.startswith("Error: ")]
+
+
+def change_leaf(value, change):
+    """The same with its last leaf changed that is no reference and no time."""
+    if isinstance(value, list):
+        return [*value[:-1], change_leaf(value[-1], change)] if value else value
+    if isinstance(value, dict):
+        keys = [key for key in value if key not in ("reference", "placed_at")]
+        return {**value, keys[-1]: change_leaf(value[keys[-1]], change)} if keys else value
+    return change(value)
+
+
+def other_value(truth):
+    return json.dumps(
+        change_leaf(json.loads(truth), lambda leaf: leaf + 1 if type(leaf) is int else f"{leaf}x")
+    )
+
+
+def other_key(truth):
+    first, *others = json.loads(truth).items()
+    return json.dumps(dict([(f"{first[0]}s", first[1]), *others]))
+
+
+def without_key(truth):
+    _, *others = json.loads(truth).items()
+    return json.dumps(dict(others))
+
+
+def changed_list(truth, change):
+    ((key, values),) = json.loads(truth).items()
+    return json.dumps({key: change(values)})
+
+
+LISTS = [truth for truth in JSON_TRUTHS if re.match(r'\{"\w+":\[\{.*\},\{', truth)]
+WRONG = {
+    "value": (other_value, [truth for truth in JSON_TRUTHS if "[]" not in truth]),
+    "key": (other_key, JSON_TRUTHS),
+    "missing key": (without_key, JSON_TRUTHS),
+    "order": (lambda truth: changed_list(truth, lambda values: values[::-1]), LISTS),
+    "missing element": (lambda truth: changed_list(truth, lambda values: values[1:]), LISTS),
+    "error for success": (lambda _: ERRORS[0], JSON_TRUTHS),
+    "success for error": (lambda _: JSON_TRUTHS[0], ERRORS),
+    "another error": (lambda truth: f"{truth}x", ERRORS),
+    "nothing": (lambda _: "", TRUTHS),
+    "prose around it": (lambda truth: f"Here it is: {truth}", TRUTHS),
+}
+
+
+@pytest.mark.parametrize("kind", list(WRONG))
+def test_every_wrong_change_of_a_kind_fails(kind):
+    change, truths = WRONG[kind]
+    assert len(truths) > 20
+    assert [verdict_of(MCP, change(truth), truth) for truth in truths] == [False] * len(truths)
+
+
+def test_the_state_before_a_write_and_the_turn_before_fail_where_they_are_not_the_same():
+    verdicts = {"stale": [], "copied": []}
+    for episode in EPISODES:
+        for before, turn in zip(episode.turns, episode.turns[1:], strict=False):
+            differs = mask_volatile(before.observation) != mask_volatile(turn.observation)
+            if differs:
+                verdicts["copied"].append(verdict_of(MCP, before.observation, turn.observation))
+            fresh = shop_episodes.answer(shop_episodes.Shop(before.before), turn.action)
+            if mask_volatile(fresh) != mask_volatile(turn.observation):
+                verdicts["stale"].append(verdict_of(MCP, fresh, turn.observation))
+    assert all(len(each) > 20 for each in verdicts.values())
+    assert not any(verdict for each in verdicts.values() for verdict in each)
+
+
+def test_a_second_recording_passes_and_every_turn_has_a_verdict():
+    for episode in EPISODES:
+        second = shop_episodes.replay(episode)
+        for turn, again in zip(episode.turns, second, strict=True):
+            assert verdict_of(MCP, again, turn.observation) is True
+    assert any("reference" in truth for truth in TRUTHS)
+
+
+def test_an_error_is_judged_as_one_and_all_else_by_what_it_follows_from():
+    assert {*MCP.verify("", ERRORS[0])} == {"errors"}
+    assert {*MCP.verify("", JSON_TRUTHS[0])} == {"consistency"}
+    assert MCP.verify("a", " \n") == {}
+
+
+REFERENCE = "0f8fad5b-d9cb-469f-a165-70867728950e"
+OTHER = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}', True),
+        ('done\n{"a": 1}', 'done \n{"a":1}', True),
+        ('{"a": 1}', '{"a": 1.0}', False),
+        ('{"a": 1}', '{"a": true}', False),
+        ('{"a": 1, "a": 2}', '{"a": 2}', False),
+        ("2026-11-26T19:00:00Z", "2025-01-02T03:04:05+00:00", True),
+        ("2026-11-26", "2026-11-27", False),
+        (f"id {REFERENCE}", f"id {OTHER}", True),
+        (f"{REFERENCE} {REFERENCE}", f"{OTHER} {OTHER}", True),
+        (f"{REFERENCE} {REFERENCE}", f"{OTHER} {REFERENCE}", False),
+        ("commit 3b1f8c2d9e0a4b5c6d7e", "commit 00ff11ee22dd33cc44bb", True),
+        ("1234567890123456", "1234567890123457", False),
+        ('{"file": "/tmp/a1b2/x.txt"}', '{"file": "/tmp/c3d4/x.txt"}', True),
+        ('{"file": "/home/a.txt"}', '{"file": "/home/b.txt"}', False),
+        ("kolu", "Kolu", False),
+    ],
+)
+def test_what_nobody_can_know_does_not_count_and_all_else_does(one, other, is_same):
+    assert verdict_of(MCP, one, other) is is_same
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@given(TREES)
+def test_json_is_the_same_however_it_is_written(tree):
+    texts = [json.dumps(tree), json.dumps(tree, indent=2), json.dumps(tree, ensure_ascii=False)]
+    if isinstance(tree, dict | list):
+        assert len(set(map(canonical, texts))) == 1
+        assert is_match(MCP, texts[1], texts[0])
+    assert canonical(canonical(texts[0])) == canonical(texts[0])

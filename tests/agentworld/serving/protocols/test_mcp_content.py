@@ -1,0 +1,71 @@
+"""Structured content over MCP: what a tool promises, a client of the package gets or is told."""
+
+import asyncio
+
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from agentworld.domains.base import domain_of
+from make import records
+from make.service import listening
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def talk(request):
+    """A function that returns what is done with a client of a new episode."""
+
+    def play(act, served, **opening):
+        episode = served.reset(**opening)
+
+        async def converse(url):
+            address = streamable_http_client(f"{url}/episodes/{episode}/mcp")
+            async with Client(address, mode=request.param) as client:
+                return await act(client)
+
+        with listening(served.transport.app) as url:
+            return episode, asyncio.run(converse(url))
+
+    return play
+
+
+def test_a_world_of_mcp_offers_the_tools_of_its_own_server(serve, talk):
+    served = serve(domains=records.pinned_domains("mcp"))
+    _, listed = talk(lambda client: client.list_tools(), served)
+    assert [tool.name for tool in listed.tools] == [tool.name for tool in domain_of("mcp").tools]
+
+
+COUNT = {
+    "name": "count",
+    "input_schema": {"type": "object"},
+    "output_schema": {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    },
+    "effect": "read",
+}
+
+
+def test_a_tool_with_an_output_schema_is_listed_with_it_and_answers_structured_content(serve, talk):
+    served = serve(lambda messages: '{"n": 3}', domains=records.pinned_domains("text"))
+
+    async def act(client):
+        return await client.list_tools(), await client.call_tool("count", {})
+
+    _, (listed, result) = talk(act, served, tools=[COUNT])
+    (tool,) = listed.tools
+    assert tool.output_schema == COUNT["output_schema"]
+    assert tool.annotations.read_only_hint is True
+    assert (result.content[0].text, result.structured_content) == ('{"n": 3}', {"n": 3})
+
+
+def test_an_observation_without_the_content_that_its_tool_promises_is_an_error_of_the_tool(
+    serve, talk
+):
+    served = serve(lambda messages: "Error: none", domains=records.pinned_domains("text"))
+    episode, result = talk(lambda client: client.call_tool("count", {}), served, tools=[COUNT])
+    assert result.is_error
+    assert result.content[0].text == "Error: none"
+    (step,) = served.ledger.episode(episode).steps
+    assert step.observation == "Error: none"

@@ -1,0 +1,37 @@
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld_cli.collect import recipe_for
+
+SERVERS = 'servers={"a": {"command": "true"}}'
+
+
+def test_a_recipe_is_as_it_is_where_the_command_line_names_nothing():
+    with recipe_for("smoke", "", []) as path:
+        assert path == "smoke"
+
+
+def test_another_domain_and_its_options_are_in_a_recipe_that_ends_with_the_block():
+    with recipe_for("smoke", "mcp", [SERVERS]) as path:
+        recipe = load_recipe(recipe_path(path))
+    smoke = load_recipe(recipe_path("smoke"))
+    assert recipe.collect.domain == "mcp"
+    assert recipe.collect.options == {"servers": {"a": {"command": "true"}}}
+    assert recipe.collect.num_transitions == smoke.collect.num_transitions
+    assert recipe.model_copy(update={"collect": smoke.collect}) == smoke
+    with pytest.raises(InputError):
+        load_recipe(recipe_path(path))
+
+
+def test_options_of_a_recipe_stay_with_its_domain_and_leave_with_another():
+    with recipe_for("smoke", "mcp", [SERVERS]) as first:
+        with recipe_for(first, "mcp", ["other=1"]) as same:
+            assert {*load_recipe(recipe_path(same)).collect.options} == {"servers", "other"}
+        with recipe_for(first, "shell", []) as another:
+            assert load_recipe(recipe_path(another)).collect.options == {}
+
+
+def test_an_option_has_a_name_and_a_value():
+    with pytest.raises(InputError, match="--set takes NAME=VALUE"), recipe_for("smoke", "", ["a"]):
+        pass

@@ -1,0 +1,41 @@
+"""Episodes of explorers in a shop that runs in this process: the same tools, no server."""
+
+import random
+from typing import NamedTuple
+
+from agentworld.domains.mcp.shop.explorers import new_explorer
+from agentworld.domains.mcp.shop.server import Shop
+from agentworld.domains.mcp.shop.tasks import SolvedTask, answer, solved_task
+
+
+class ShopTurn(NamedTuple):
+    action: str
+    observation: str
+    before: str
+    """The state."""
+    after: str
+
+
+class ShopEpisode(NamedTuple):
+    solved: SolvedTask
+    turns: list[ShopTurn]
+
+
+def episode(seed: int, *, pursues_task: bool = False, num_turns: int = 12) -> ShopEpisode:
+    """What an explorer does, and what it sees."""
+    solved = solved_task(seed, held_out=False, has_goal=pursues_task)
+    explorer = new_explorer(
+        random.Random(seed), solved, pursues_task=pursues_task, num_turns=num_turns
+    )
+    shop = Shop(solved.task.initial_state)
+    turns = []
+    while (action := explorer.act(None)) is not None:
+        before = shop.state()
+        turns.append(ShopTurn(action, answer(shop, action), before, shop.state()))
+    return ShopEpisode(solved, turns)
+
+
+def replay(recorded: ShopEpisode) -> list[str]:
+    """What the same actions show once more."""
+    shop = Shop(recorded.solved.task.initial_state)
+    return [answer(shop, turn.action) for turn in recorded.turns]
