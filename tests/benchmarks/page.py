@@ -192,10 +192,11 @@ def _tables(name: str, measured: Measured) -> str:
     text = (
         f"Measured by `{measured['command']}` at commit {_commit(measured)} on"
         f" {_machine(measured)}, with a load of {load:.1f} at the start. Missed:"
-        f" {_missed(measured)}.\n\n{_table(_figures(name, measured))}"
+        f" {_missed(measured)}.\n"
     )
-    grids = [_cells(grid, measured) for grid in GRIDS.get(name, ())]
-    return "\n".join([text, *(_table(rows, "---:") for rows in grids if len(rows) > 1)])
+    tables = [(_figures(name, measured), "---")]
+    tables += [(_cells(grid, measured), "---:") for grid in GRIDS.get(name, ())]
+    return "\n".join([text, *(_table(rows, rule) for rows, rule in tables if len(rows) > 1)])
 
 
 def _figures(name: str, measured: Measured) -> list[tuple[str, ...]]:

