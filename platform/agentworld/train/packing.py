@@ -20,6 +20,8 @@ from agentworld.train.encode import Row
 PACKED_ATTENTION = "packed"
 """What transformers calls the attention of packed rows."""
 _FULL = "full_attention"
+_OTHER_ATTENTION = ("dropout", "softcap", "s_aux", "sliding_window")
+"""Options that transformers hands to an attention, and that change what it computes."""
 
 
 def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
@@ -80,9 +82,17 @@ def _attend(
     scaling: float,
     cu_seq_lens_q: torch.Tensor,
     max_length_q: int,
-    **_: object,
+    **options: object,
 ) -> tuple[torch.Tensor, None]:
-    """Causal attention within each row: query (1, H, T, D), key and value (1, K, T, D)."""
+    """Causal attention within each row: query (1, H, T, D), key and value (1, K, T, D).
+
+    Raises InputError for an option of an attention that this one is not.
+    """
+    for name in _OTHER_ATTENTION:
+        if isinstance(options.get(name), torch.Tensor) or options.get(name):
+            raise InputError(
+                f"packed rows would lose the {name} of this model's attention; set packing to false"
+            )
     # Norms of queries and keys answer in the float32 of their weights.
     query, key = query.to(value.dtype), key.to(value.dtype)
     if query.is_cuda:

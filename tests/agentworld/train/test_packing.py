@@ -138,6 +138,15 @@ def test_layers_that_carry_over_are_not_packed_and_a_recipe_that_packs_them_is_r
     assert not packs(sliding, packing=None)
 
 
+def test_an_attention_with_dropout_is_refused_and_not_computed_without_it() -> None:
+    from agentworld.train.packing import PACKED_ATTENTION, pack
+
+    model = model_of("Qwen3", attention_dropout=0.1).train()
+    model.set_attn_implementation(PACKED_ATTENTION)
+    with pytest.raises(InputError, match=r"would lose the dropout .* set packing to false"):
+        loss_of(model, pack(rows_of()))
+
+
 @pytest.mark.parametrize(("family", "carries_over"), [("Qwen3_5", True), ("Qwen3", False)])
 def test_a_gated_delta_layer_would_carry_one_row_into_the_next(
     family: str, *, carries_over: bool
