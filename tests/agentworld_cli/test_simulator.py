@@ -45,7 +45,7 @@ def call(capsys, monkeypatch, tmp_path):
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
-        assert ended.value.code == (status or 0), printed.err
+        assert (ended.value.code or 0) == (status or 0), printed.err
         return printed.err if status else printed.out
 
     return run

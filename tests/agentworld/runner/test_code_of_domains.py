@@ -76,7 +76,7 @@ def changed_in_copy(file, step):
 
 
 @pytest.mark.parametrize("step", ["prepare", "cpt", "agent"])
-@pytest.mark.parametrize("file", ["domain.py", "words.py", "prompts.txt", "judge_prompt.txt"])
+@pytest.mark.parametrize("file", ["domain.py", "tags.py", "prompts.txt", "judge_prompt.txt"])
 def test_a_byte_of_the_shell_changes_the_steps_of_shells_and_of_no_other_domain(
     package, step, file
 ):
