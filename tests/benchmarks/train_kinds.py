@@ -28,7 +28,9 @@ _VOCABULARY = 4_096
 _NUM_ROWS = 480
 _MEDIAN, _LONGEST = 128, 1_024
 _WARM_UP_STEPS = 2
-RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=2_048, gradient_checkpointing=False)
+RECIPE = NextTokenRecipe(
+    stage="cpt", tokens_per_batch=2_048, packing=True, gradient_checkpointing=False
+)
 
 
 def rows() -> list[Row]:

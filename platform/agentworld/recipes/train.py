@@ -86,7 +86,7 @@ class NextTokenRecipe(Record):
     """Longest sequence; the rest of an episode is cut off, and null cuts nothing."""
     packing: bool | None = None
     """Puts samples one after another in a sequence, without attention across them, so that nothing
-    is padding; null does it wherever a model's layers can be told where a sample ends."""
+    is padding; null does it on a GPU if a model's layers can be told where a sample ends."""
     gradient_checkpointing: bool = True
     """Computes activations again in the backward pass: a third more time for far less memory."""
     compile_layers: bool = False

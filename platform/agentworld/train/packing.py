@@ -48,9 +48,10 @@ def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
 def packs(model: PreTrainedModel, packing: bool | None) -> bool:
     """Whether rows are packed, where a recipe says so or nothing of it.
 
+    On a CPU short rows are faster padded: an attention for each row costs more than the padding.
     Raises InputError for a recipe that packs rows for a model that would mix them.
     """
-    if packing is False:
+    if packing is False or (packing is None and not torch.cuda.is_available()):
         return False
     mixing = _mixing_layers(model)
     if mixing and packing:

@@ -127,15 +127,27 @@ def test_a_process_without_a_row_packs_one_without_targets() -> None:
     assert not pack([])["is_target"].any()
 
 
-def test_layers_that_carry_over_are_not_packed_and_a_recipe_that_packs_them_is_refused() -> None:
+def test_layers_that_carry_over_are_not_packed_and_a_recipe_that_packs_them_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from agentworld.train.packing import packs
 
     model = qwen3_5()
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert packs(model_of("Qwen3"), packing=None)
     assert not packs(model, packing=None)
     with pytest.raises(InputError, match=r"layers of linear_attention; set packing to false"):
         packs(model, packing=True)
     sliding = model_of("Mistral", sliding_window=8)
     assert not packs(sliding, packing=None)
+
+
+def test_a_cpu_packs_where_a_recipe_says_so_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentworld.train.packing import packs
+
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    model = model_of("Qwen3")
+    assert [packs(model, packing) for packing in (None, False, True)] == [False, False, True]
 
 
 def test_an_attention_with_dropout_is_refused_and_not_computed_without_it() -> None:
