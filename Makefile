@@ -261,7 +261,7 @@ $(TRL_PACKAGES): | $(TEST_PACKAGES)
 $(NODE_PACKAGES): | $(PACKAGES)
 	rm -rf $(MCP_SERVERS)
 	$(PIP) install -q --no-deps --target $(MCP_SERVERS) -r tools/constraints/node.txt
-	PATH="$$PWD/$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js install --prefix $(MCP_SERVERS) --no-save --no-package-lock --no-audit --no-fund --ignore-scripts \
+	NODE_USE_SYSTEM_CA=1 PATH="$$PWD/$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js install --prefix $(MCP_SERVERS) --no-save --no-package-lock --no-audit --no-fund --ignore-scripts \
 		$$(cat tools/constraints/mcp-servers.txt)
 	touch $@
 
