@@ -83,7 +83,7 @@ def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
 def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
     done = call(f"agent {words} --as Production --store {made.store}")
     assert (done.code, done.out) == (2, "")
-    assert "'shell-agent' cannot be in use as 'Production'; use lower-case letters" in done.error
+    assert "'shell-agent' cannot be in use as 'Production'; use at most 63 lower" in done.error
 
 
 def test_who_asks_is_told_where_nobody_else_is_named(call, made):

@@ -30,6 +30,7 @@ _PORT = re.compile(r"\b8\d{3}\b")
 _PROGRESS = re.compile(r"^[\w-]+ +(?:running|finished in \d+ s)$")
 """A terminal shows a bar in its place."""
 _FORMS = (
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (_ID, "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:\+00:00| UTC)?"), "TIME"),
     (re.compile(r"\bby \w+"), "by NAME"),

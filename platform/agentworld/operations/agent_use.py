@@ -105,8 +105,8 @@ def _registry(name: str, alias: str, store: Path) -> Registry:
         _AgentUseName(name=name, alias=alias)
     except ValidationError as error:
         raise InputError(
-            f"{name!r} cannot be in use as {alias!r}; use lower-case letters, digits and dashes, at"
-            " most 63"
+            f"{name!r} cannot be in use as {alias!r}; use at most 63 lower-case letters, digits and"
+            " dashes, and neither latest nor v with a number"
         ) from error
     check_store(store)
     return open_registry(store)

@@ -52,7 +52,9 @@ def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(
 
 def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
     for alias in ("latest", "v2", "Production", "a/b", ""):
-        with pytest.raises(InputError, match="cannot be in use as .*; correct alias: "):
+        with pytest.raises(
+            InputError, match="cannot be in use as .*; use at most 63 lower-case letters"
+        ):
             use(made.ref, alias, made.store, "ada")
     with pytest.raises(InputError, match="cannot be put in use"):
         use(made.ref, "production", made.store, "")
