@@ -44,7 +44,7 @@ def test_there_are_more_than_a_hundred_attempts_and_each_is_another_one(host):
 
 
 def test_what_a_sandbox_without_its_filter_lets_through_is_found(host, monkeypatch):
-    monkeypatch.setattr("agentworld.domains.sandbox.filter_of", lambda: ALLOW_ALL)
+    monkeypatch.setattr("agentworld.domains.sandbox.filter_of", lambda **_: ALLOW_ALL)
     open_calls = [
         each for each in all_attempts(host) if each.name in {"shmget", "keyctl", "socket"}
     ]
