@@ -100,7 +100,7 @@ def test_a_test_that_ends_a_process_is_not_charged_for_what_that_took_before(run
             "def test_fast(process): process.kill(), process.communicate()\n",
             has_results=False,
         )
-    ended.assert_outcomes(passed=2)
+    assert ended.parseoutcomes() == {"passed": 2}
 
 
 def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pytester):
