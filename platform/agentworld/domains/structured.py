@@ -2,7 +2,7 @@
 
 Most servers repeat it as text, and what the text says already is not said twice: recorded logs hold
 the text alone. So a text is read as JSON, or as the value of the schema's only field, as servers
-wrap what is no object. What no text says is a last line of its own.
+wrap what is no object. Content that no text holds is added as a last line.
 """
 
 import json

@@ -46,7 +46,7 @@ def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "Mlflo
     _check_configured(settings, store)
     if not settings.mlflow_tracking_uri:
         check_sqlite(_registry_file(store))
-    # To load MLflow takes seconds, which nobody waits for to read that a setting is wrong.
+    # A wrong setting is reported before MLflow is loaded, which takes seconds.
     from agentworld.lineage.mlflow import MlflowRegistry
     from agentworld.lineage.mlflow_datasets import TaskRun
 

@@ -52,7 +52,7 @@ def _canonical_json(text: str) -> str:
 
 
 def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Of two equal keys a parser drops one, which nobody would see."""
+    """Raises ValueError for two equal keys: a parser drops one of them without an error."""
     fields = dict(pairs)
     return fields if len(fields) == len(pairs) else _refuse(pairs)
 

@@ -122,7 +122,7 @@ class Mcp:
         return verify(predicted, truth)
 
     def outcome(self, task: Task, action: str, observation: str) -> bool | None:
-        """The closing call shows the rule's output, but for what nobody can know."""
+        """Whether the closing call shows the rule's output; volatile parts do not count."""
         if not closes(task.success, _one_form(action)):
             return None
         return is_same(observation, task.success.output)

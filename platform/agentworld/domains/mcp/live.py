@@ -75,7 +75,7 @@ def _shop(settings: LiveSettings) -> McpEnvironment:
 
 
 def _others(options: McpOptions, settings: LiveSettings) -> McpEnvironment:
-    """The servers that a recipe names; nobody knows their state, so that they have no tasks."""
+    """The servers that a recipe names. Their state is unknown, so that they have no tasks."""
 
     def commands_of(task: Task) -> Mapping[str, Sequence[str]]:
         if task.instruction:

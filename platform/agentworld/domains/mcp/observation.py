@@ -46,7 +46,7 @@ def refusal(code: int, message: str) -> str:
 
 
 def malformed_refusal(action: str) -> str:
-    """Of an action that is no call of a tool: as a server answers what is no such request."""
+    """The observation of an action that is no call of a tool: JSON-RPC's own error."""
     try:
         json.loads(action)
     except (ValueError, RecursionError):

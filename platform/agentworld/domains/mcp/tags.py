@@ -81,7 +81,7 @@ def _shows_any(writes: _Pairs, calls: Sequence[Call], observation: str) -> bool:
 
 
 def _arguments(call: Call) -> Iterator[tuple[str, str]]:
-    """Names and values that say which thing is meant: texts and whole numbers."""
+    """The arguments that can identify a thing: texts and whole numbers."""
     for name, value in call.arguments.items():
         for part in value if isinstance(value, list) else [value]:
             if _is_key(part):

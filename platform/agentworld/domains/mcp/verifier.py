@@ -21,5 +21,5 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two observations say the same, but for what nobody can know."""
+    """Whether two observations are equal, apart from volatile parts."""
     return mask_volatile(canonical(one)) == mask_volatile(canonical(other))

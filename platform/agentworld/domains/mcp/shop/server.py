@@ -59,7 +59,7 @@ class Shop:
                 raise ValueError(f"{line!r} is neither an item nor an order")
 
     def state(self) -> str:
-        """What there is, without what nobody can know before: references and times."""
+        """All items and orders, without their random references and their times."""
         items = (
             f"{row['name']}: price {row['price']}, stock {row['stock']}" for row in self._items()
         )
