@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, AnyStore, Json, show_json
+from agentworld_cli.show import DEFAULT_STORE, AnyExistingStore, Json, show_json
 
 if TYPE_CHECKING:
     from agentworld.records.conclusion import Conclusion
 
 
-def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
+def history(store: AnyExistingStore = DEFAULT_STORE, as_json: Json = False) -> None:
     """List how the pipeline runs of a store ended, here and on servers, the newest first."""
     from agentworld.runner.remote import local_store
     from agentworld.steps.conclude import conclusions

@@ -56,6 +56,13 @@ Store = Annotated[
     str, typer.Option(callback=_folder, help="The folder of steps, registry and ledger.")
 ]
 AnyStore = Annotated[str, typer.Option(help="The folder of steps, or its URL in a bucket.")]
+AnyExistingStore = Annotated[
+    str,
+    typer.Option(
+        callback=lambda store: store if "://" in store else _existing(store),
+        help="The folder of steps, or its URL in a bucket.",
+    ),
+]
 
 DEFAULT_RECIPE = "demo"
 DEFAULT_STORE = "demo-output/demo"

@@ -226,6 +226,14 @@ def test_a_store_tells_how_its_runs_ended_the_newest_first(call, tmp_path):
     assert told == [each.model_dump(mode="json") for each in (badly, well)]
 
 
+def test_a_store_that_is_not_there_has_no_history(call, tmp_path):
+    found = call(f"pipeline history --store {tmp_path}/typo")
+    assert (found.code, found.out) == (2, "")
+    assert (
+        found.error == f"error: there is no store {tmp_path}/typo; name another one with --store\n"
+    )
+
+
 def test_without_a_server_it_is_said_how_to_name_one(call):
     found = call("pipeline list")
     assert found.code == 2

@@ -233,6 +233,8 @@ def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) 
     field = location[:_MOST_OF_VALUE]
     if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return Complaint(field, problem["msg"])
+    if problem["type"] == "union_tag_not_found":
+        return Complaint(field, f"the field {problem['ctx']['discriminator']} is missing")
     label = f"{location}: "
     value = redact(label + _start(problem["input"])).removeprefix(label)[:_MOST_OF_VALUE]
     return Complaint(field, f"{problem['msg']} (got {value!r})")

@@ -21,9 +21,9 @@ def test_a_report_of_any_kind_comes_back_as_it_was(tmp_path, report):
 
 def test_what_is_no_report_is_refused(tmp_path):
     (tmp_path / "report.json").write_text("{}")
-    with pytest.raises(InputError, match=r"report\.json is no report: .*kind"):
+    with pytest.raises(InputError, match=r"report\.json is no report: .*field 'kind' is missing"):
         read_report(tmp_path / "report.json")
-    with pytest.raises(InputError, match="this is no report: .*kind"):
+    with pytest.raises(InputError, match="this is no report: .*kind.* give the report.json of"):
         parse_report(b"{}")
 
 
