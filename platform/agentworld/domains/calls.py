@@ -4,10 +4,7 @@ import json
 from collections.abc import Iterable
 
 from agentworld.domains.base import ActionError, Call
-
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
+from agentworld.domains.json_text import encode_strict_json
 
 
 def render_calls(calls: Iterable[Call]) -> str:
@@ -20,21 +17,23 @@ def parse_calls(action: str) -> tuple[Call, ...]:
     if not action.startswith("{"):
         return ()
     try:
-        return tuple(_parse(line) for line in action.split("\n"))
+        return tuple(parse_call(line) for line in action.split("\n"))
     except (ValueError, RecursionError):
         return ()
 
 
-def _parse(line: str) -> Call:
-    match json.loads(line):
+def parse_call(text: str) -> Call:
+    """A call in any form of JSON; raises ValueError for another text, RecursionError for depth."""
+    match json.loads(text):
         case {"name": str(name), "arguments": dict(arguments)}:
             return Call(name, arguments)
-    raise ValueError("the line is no call")
+    raise ValueError("the text is no call")
 
 
 def _render(call: Call) -> str:
     try:
-        name, arguments = _encode(call.name), _encode(dict(call.arguments))
+        name = encode_strict_json(call.name)
+        arguments = encode_strict_json(dict(call.arguments))
     except (ValueError, RecursionError) as error:
         raise ActionError(
             f"the arguments of {call.name} are no JSON: {error}; correct them"

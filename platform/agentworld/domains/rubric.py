@@ -53,6 +53,23 @@ def grade(share: float) -> int:
     return 1 + round((BEST - 1) * share)
 
 
+def score_lines(
+    predicted: Iterable[str], truth: Iterable[str], *, format_score: int = 0, consistency: int = 0
+) -> RubricScore:
+    """The dimensions of content by the lines and words that agree; the others as given.
+
+    A dimension of 0 is left out.
+    """
+    predicted, truth = list(predicted), list(truth)
+    return RubricScore(
+        format=format_score,
+        factuality=grade(line_agreement(predicted, truth)),
+        consistency=consistency,
+        realism=grade(word_precision(predicted, truth)),
+        quality=grade(word_coverage(predicted, truth)),
+    )
+
+
 def line_agreement(predicted: Iterable[str], truth: Iterable[str]) -> float:
     """F1 over lines, in any order; 1 where both have none."""
     predicted_counts, truth_counts = Counter(predicted), Counter(truth)

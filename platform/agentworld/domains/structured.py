@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
+from agentworld.domains.json_text import encode_json
 from agentworld.domains.tool_schema import Schema, compare
 from agentworld.errors import InputError
-
-_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class _NoContent(Exception):
@@ -33,11 +32,11 @@ def structured_content(observation: str, schema: Schema) -> JsonValue:
 def with_structured_content(text: str, content: JsonValue, schema: Schema) -> str:
     """The observation of a result: its text, and the content where the text does not say it."""
     try:
-        if _encode(_first_fit(text, schema)) == _encode(content):
+        if encode_json(_first_fit(text, schema)) == encode_json(content):
             return text
     except _NoContent:
         pass
-    return f"{text}\n{_encode(content)}" if text else _encode(content)
+    return f"{text}\n{encode_json(content)}" if text else encode_json(content)
 
 
 def _first_fit(observation: str, schema: Schema) -> JsonValue:

@@ -5,7 +5,7 @@ line, one that writes makes the turn a write; where nothing is listed, the kind 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agentworld.domains.base import Call, TurnKind
 from agentworld.domains.calls import parse_calls
@@ -32,6 +32,13 @@ _VERBS: dict[str, TurnKind] = {
     **dict.fromkeys(_WRITE.split(), "write"),
     **dict.fromkeys(_COMPUTATION.split(), "computation"),
 }
+KIND_TAGS: dict[TurnKind, str] = {
+    "read": "annotated read",
+    "write": "annotated write",
+    "computation": "annotated computation",
+}
+"""Tags of a turn whose tools' annotations say what it does."""
+
 _WORDS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _FIRST_NAME = re.compile(r"\s*([A-Za-z_][\w.-]*)")
 _PIECES = re.compile(r"&&|\|\||[;|\n]")
@@ -40,6 +47,12 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _COMMAND_ARGUMENTS = ("command", "cmd")
 _NO_EFFECT = {"cd", "sleep", "true"}
 """Programs that decide nothing beside others of the same line."""
+
+
+def kind_of_turn(action: str, tags: Collection[str]) -> TurnKind | None:
+    """By the turn's tag of a kind; without one, by the words of its action."""
+    annotated = (kind for kind, tag in KIND_TAGS.items() if tag in tags)
+    return next(annotated, None) or kind_of_action(action)
 
 
 def kind_of_action(action: str) -> TurnKind | None:

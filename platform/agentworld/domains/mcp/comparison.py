@@ -6,11 +6,11 @@ identifier that comes twice has the same word twice.
 
 import json
 import re
-from collections.abc import Callable
 from typing import NoReturn
 
 from pydantic import JsonValue
 
+from agentworld.domains.json_text import encode_strict_json
 from agentworld.domains.volatile import mask_times
 
 _IDENTIFIER = re.compile(
@@ -18,9 +18,6 @@ _IDENTIFIER = re.compile(
     r"|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{16,64}\b"
 )
 _TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
 
 
 def canonical(observation: str) -> str:
@@ -48,7 +45,7 @@ def _canonical_json(text: str) -> str:
     if not text.startswith(("{", "[")):
         return text if "\n" not in text else _refuse(text)
     value: JsonValue = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
-    return _encode(value)
+    return encode_strict_json(value)
 
 
 def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -63,7 +60,8 @@ def _refuse(value: object) -> NoReturn:
 
 def _mask_identifiers(text: str) -> str:
     words: dict[str, str] = {}
-    word_of: Callable[[re.Match[str]], str] = lambda match: words.setdefault(  # noqa: E731
-        match[0], f"<id:{len(words) + 1}>"
-    )
+
+    def word_of(match: re.Match[str]) -> str:
+        return words.setdefault(match[0], f"<id:{len(words) + 1}>")
+
     return _IDENTIFIER.sub(word_of, text)

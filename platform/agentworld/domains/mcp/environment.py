@@ -44,7 +44,7 @@ class McpEnvironment:
 
     async def reset(self, task: Task) -> Start:
         """Starts the task's servers; the ones of the episode before have ended by then."""
-        await self.close()
+        await self.aclose()
         self._servers = await EpisodeServers.start(
             self._commands_of(task), self._start_process, self._seconds
         )
@@ -65,7 +65,7 @@ class McpEnvironment:
         try:
             return Observation("\n".join([await servers.call(call) for call in calls]))
         except EnvironmentBroken:
-            await self.close()
+            await self.aclose()
             raise
 
     async def state(self) -> str:
@@ -78,7 +78,7 @@ class McpEnvironment:
             return None
         return await self.state() == task.success.state
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Ends the servers, and with them the episode."""
         if self._servers:
             servers, self._servers = self._servers, None

@@ -6,13 +6,14 @@ same things again; a few are new, and a few calls lack an argument or name no to
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
 from agentworld.domains.base import Call
 from agentworld.domains.calls import render_calls
 from agentworld.domains.live import Observation
+from agentworld.domains.tool_schema import Schema
 from agentworld.records.tool import Tools
 
 _WORD = re.compile(r"[^\s\"'{}\[\](),:]{2,60}")
@@ -21,8 +22,6 @@ _MISTAKES = 0.08
 _OPTIONAL = 0.4
 _NEW = 0.3
 _MOST_DEPTH = 4
-
-Schema = Mapping[str, JsonValue]
 
 
 class SchemaExplorer:

@@ -1,7 +1,7 @@
 """Live MCP servers: each episode's run in sandboxes of their own."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from random import Random
 
 from agentworld.domains.base import Start
@@ -52,15 +52,10 @@ class LiveMcp:
             return SchemaExplorer(rng, start.tools, solved.words.contents, num_turns)
         return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
 
-    @asynccontextmanager
-    async def open(self, settings: LiveSettings) -> AsyncIterator[Environment]:
+    def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """Servers, which run from their first episode on."""
         options = read_options(settings.options)
-        environment = _others(options, settings) if options.servers else _shop(settings)
-        try:
-            yield environment
-        finally:
-            await environment.close()
+        return aclosing(_others(options, settings) if options.servers else _shop(settings))
 
 
 def _shop(settings: LiveSettings) -> McpEnvironment:

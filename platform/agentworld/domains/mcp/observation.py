@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
+from agentworld.domains.failure import reports_failure
+from agentworld.domains.json_text import encode_json
 from agentworld.domains.structured import with_structured_content
-from agentworld.domains.text.failure import reports_failure
 from agentworld.domains.tool_schema import Schema
 
 PARSE_ERROR, INVALID_PARAMETERS = -32700, -32602
@@ -62,10 +63,10 @@ def _block_text(block: JsonValue) -> str:
         case {"type": "resource", "resource": {"text": str(text)}}:
             return text
         case {"type": "resource", "resource": dict(resource)}:
-            return _encode({"type": "resource", **_without_bytes(resource)})
+            return encode_json({"type": "resource", **_without_bytes(resource)})
         case dict(fields):
-            return _encode(_without_bytes(fields))
-    return _encode(block)
+            return encode_json(_without_bytes(fields))
+    return encode_json(block)
 
 
 def _without_bytes(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -74,7 +75,3 @@ def _without_bytes(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
         name: len(value) if name in ("blob", "data") and isinstance(value, str) else value
         for name, value in fields.items()
     }
-
-
-def _encode(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN, Call, TurnKind
+from agentworld.domains.base import Call, TurnKind
 from agentworld.domains.calls import parse_calls
+from agentworld.domains.common_tags import common_tags
 from agentworld.domains.mcp.observation import is_failure
-from agentworld.domains.turn_kinds import kind_of_name, strongest_kind
-from agentworld.domains.words import has_unseen_word
+from agentworld.domains.turn_kinds import KIND_TAGS, kind_of_name, strongest_kind
 from agentworld.records.tool import Tools
 from agentworld.records.trajectory import Turn
 
@@ -22,12 +22,6 @@ FAILURE = "failure"
 """Tag of a turn that the protocol refused, or whose tool answered with an error."""
 MALFORMED = "malformed"
 """Tag of a turn whose action is no call of a tool."""
-KIND_TAGS: dict[TurnKind, str] = {
-    "read": "annotated read",
-    "write": "annotated write",
-    "computation": "annotated computation",
-}
-"""Tags of a turn whose tools' annotations say what it does."""
 
 _WORD = re.compile(r"\w+")
 
@@ -54,16 +48,12 @@ def tags_of(tools: Tools, turns: Sequence[Turn]) -> list[frozenset[str]]:
 
 
 def _visible_tags(turn: Turn, calls: Sequence[Call], writes: _Pairs) -> set[str]:
-    tags = set()
-    if turn.observation.strip():
-        tags.add(OUTPUT)
-    if is_failure(turn.observation):
-        tags.add(FAILURE)
-    if _shows_any(writes, calls, turn.observation):
-        tags.add(HISTORY)
-    if has_unseen_word(f"{turn.action} {turn.observation}"):
-        tags.add(UNSEEN)
-    return tags
+    tags = common_tags(
+        turn,
+        has_output=bool(turn.observation.strip()),
+        shows_history=_shows_any(writes, calls, turn.observation),
+    )
+    return tags | {FAILURE} if is_failure(turn.observation) else tags
 
 
 def _kind(call: Call, effect: str) -> TurnKind | None:

@@ -1,9 +1,9 @@
 """Live shells: each episode runs in a sandbox of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from random import Random
 from typing import TypeVar
 
@@ -52,7 +52,7 @@ class ShellEnvironment:
         """Whether the files hold what the task asked for."""
         return files_agree(task.success, await self._in_thread(self._shell.files))
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Ends the sandbox and everything in it."""
         await self._in_thread(self._shell.close)
         self._thread.shutdown()
@@ -77,26 +77,21 @@ class LiveShells:
     def explorer(
         self,
         rng: Random,
-        start: Start,  # noqa: ARG002  the task has the same files
+        _start: Start,
         task: Task,
         *,
         held_out: bool,
         pursues_task: bool,
         num_turns: int,
     ) -> Explorer:
-        """See `explorers`."""
+        """See `explorers`; the task has the files of the start."""
         solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
         return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
 
-    @asynccontextmanager
-    async def open(self, settings: LiveSettings) -> AsyncIterator[Environment]:
+    def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """A shell, which has a sandbox from its first episode on."""
         settings.check_no_options(NAME)
-        environment = ShellEnvironment(LiveShell(seconds=settings.step_seconds))
-        try:
-            yield environment
-        finally:
-            await environment.close()
+        return aclosing(ShellEnvironment(LiveShell(seconds=settings.step_seconds)))
 
 
 DOMAIN: LiveDomain = LiveShells()

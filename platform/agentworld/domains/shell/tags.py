@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 
-from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN
+from agentworld.domains.common_tags import common_tags
 from agentworld.domains.shell.effects import Effects
 from agentworld.domains.shell.grammar import (
     Command,
@@ -22,7 +22,6 @@ from agentworld.domains.shell.grammar import (
     parse_line,
     read_screen,
 )
-from agentworld.domains.words import has_unseen_word
 from agentworld.records.trajectory import Turn
 
 _VARIABLE = re.compile(r"\$\{?(\w+|\?)")
@@ -37,13 +36,12 @@ def tags_of(initial_state: str, turns: Iterable[Turn]) -> list[frozenset[str]]:
 def _tags(effects: Effects, turn: Turn) -> frozenset[str]:
     screen = read_screen(turn.observation)
     line = parse_line(turn.action)
-    tags: set[str] = {class_of(line) if line else "other"}
-    if screen.lines:
-        tags.add(OUTPUT)
-    if line is not None and _depends(effects, line):
-        tags.add(HISTORY)
-    if has_unseen_word(f"{turn.action} {turn.observation}"):
-        tags.add(UNSEEN)
+    tags = common_tags(
+        turn,
+        has_output=bool(screen.lines),
+        shows_history=line is not None and _depends(effects, line),
+    )
+    tags.add(class_of(line) if line else "other")
     if line and screen.status == 0:
         for command in line.commands:
             effects.apply(command)

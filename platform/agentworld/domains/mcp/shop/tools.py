@@ -3,9 +3,9 @@
 import json
 import shutil
 from functools import cache
-from importlib import resources
 from typing import Any
 
+from agentworld.domains.package_text import read_text
 from agentworld.errors import EnvironmentUnavailable
 from agentworld.records.tool import Tools
 from agentworld.rendering.tools import read_tool
@@ -17,7 +17,7 @@ _TOOLS = "tools.txt"
 @cache
 def listed_tools() -> list[dict[str, Any]]:
     """The tools as the server lists them."""
-    return [json.loads(line) for line in _text(_TOOLS).splitlines()]
+    return [json.loads(line) for line in read_text(__package__, _TOOLS).splitlines()]
 
 
 @cache
@@ -37,8 +37,5 @@ def shop_command(state: str) -> tuple[str, ...]:
             f"the shop's server needs python3 in one of {_PYTHON_FOLDERS}; install the package"
             " python3"
         )
-    return (python, "-I", "-S", "-c", _text("server.py"), _text(_TOOLS), state)
-
-
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text()
+    server, tools = read_text(__package__, "server.py"), read_text(__package__, _TOOLS)
+    return (python, "-I", "-S", "-c", server, tools, state)
