@@ -1,4 +1,4 @@
-"""Calls of tools as a world reads them: one line of JSON each, in one form."""
+"""Calls of tools in the form that a world reads: one line of canonical JSON for each call."""
 
 import json
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ from agentworld.domains.json_text import encode_strict_json
 
 
 def render_calls(calls: Iterable[Call]) -> str:
-    """Raises ActionError for arguments that are no JSON."""
+    """One line for each call; raises ActionError if arguments cannot be written as JSON."""
     return "\n".join(map(_render, calls))
 
 
 def parse_calls(action: str) -> tuple[Call, ...]:
-    """The calls that an action consists of; none where a line of it is no call."""
+    """The calls that an action consists of; none if any of its lines is not a call."""
     if not action.startswith("{"):
         return ()
     try:
@@ -23,7 +23,7 @@ def parse_calls(action: str) -> tuple[Call, ...]:
 
 
 def parse_call(text: str) -> Call:
-    """A call in any form of JSON; raises ValueError for another text, RecursionError for depth."""
+    """Reads a call from JSON; raises ValueError for other text, RecursionError for deep nesting."""
     match json.loads(text):
         case {"name": str(name), "arguments": dict(arguments)}:
             return Call(name, arguments)

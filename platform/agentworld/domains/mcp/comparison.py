@@ -1,7 +1,7 @@
-"""When two observations of MCP say the same: JSON by its values, and not by how it is written.
+"""Decides when two observations of MCP are the same: JSON with the same values is.
 
-What no predictor can know stands as a fixed word: times, identifiers, and folders of one run. An
-identifier that comes twice has the same word twice.
+Fixed words replace what cannot be predicted: times, identifiers, and temporary folders. Equal
+identifiers in one observation get the same word.
 """
 
 import json
@@ -21,7 +21,7 @@ _TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
 
 
 def canonical(observation: str) -> str:
-    """JSON in one form, as a whole or line by line; any other text without spaces at line ends."""
+    """The canonical form: JSON, whole or by line, in one form; text without spaces at line ends."""
     text = observation.strip()
     try:
         return _canonical_json(text)
@@ -30,7 +30,7 @@ def canonical(observation: str) -> str:
 
 
 def mask_volatile(observation: str) -> str:
-    """See the module."""
+    """Replaces times, identifiers and temporary folders by fixed words."""
     return _mask_identifiers(_TEMPORARY.sub("<path>", mask_times(observation)))
 
 
@@ -49,7 +49,7 @@ def _canonical_json(text: str) -> str:
 
 
 def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Raises ValueError for two equal keys: a parser drops one of them without an error."""
+    """Raises ValueError for two equal keys, of which a JSON parser silently drops one."""
     fields = dict(pairs)
     return fields if len(fields) == len(pairs) else _refuse(pairs)
 

@@ -1,4 +1,4 @@
-"""MCP as a domain: a call of a tool as JSON in, the tool's result or the server's refusal out."""
+"""The domain of MCP: an action is a call of a tool, an observation its result or a refusal."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -40,31 +40,31 @@ class Mcp(BaseDomain):
     rubric = RUBRIC
     prompt_templates = read_prompt_templates(__package__)
     tools = shop_tools()
-    """Those of the shop, the domain's own server. No prompt lists them: a model learns them."""
+    """The tools of the shop, the domain's own server. No prompt lists them: a model learns them."""
     tiny = TinyModel(_PATTERN, partial(copy_warmup, _SEPARATORS))
     minimum_shares = {OUTPUT: 1 / 2}
 
     def parse_action(self, text: str) -> str:
-        """The calls in one form; what is none stays as it is, for the server to refuse."""
+        """Calls in canonical form; other text stays unchanged, and the server refuses it."""
         text = text.strip()
         if not text:
             raise ActionError("the policy wrote no call of a tool")
         return _one_form(text)
 
     def normalise(self, observation: str) -> str:
-        """JSON counts by its values, and not by how it is written."""
+        """JSON in one form, so that only its values are compared."""
         return canonical(observation)
 
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
-        """The names of the tools beside the common tags."""
+        """The common tags and the names of the called tools; see `tags`."""
         return tags_of(start.tools or self.tools, turns)
 
     def mask_volatile(self, observation: str) -> str:
-        """Times, identifiers, and folders of one run."""
+        """Masks times, identifiers, and temporary folders."""
         return mask_volatile(observation)
 
     def has_unseen(self, text: str) -> bool:
-        """Whether it holds a word that no training episode may use."""
+        """Whether a text has a word that is reserved for held-out episodes."""
         return has_unseen_word(text)
 
     def is_failure(self, observation: str) -> bool:
@@ -72,7 +72,7 @@ class Mcp(BaseDomain):
         return is_failure(observation)
 
     def thought(self, state: str, action: str) -> str:
-        """The lines of the state that name what the action names; all where it names nothing."""
+        """The lines of the state that name an argument of the action; without arguments, all."""
         words = {str(value) for call in parse_calls(action) for value in call.arguments.values()}
         lines = [line for line in state.splitlines() if words.intersection(_words_of(line))]
         return "\n".join(lines) or (state if not words else "") or "none"
@@ -82,7 +82,7 @@ class Mcp(BaseDomain):
         return verify(predicted, truth)
 
     def outcome(self, task: Task, action: str, observation: str) -> bool | None:
-        """Whether the closing call shows the rule's output; volatile parts do not count."""
+        """Whether the closing call shows the rule's output, apart from volatile parts."""
         if not closes(task.success, _one_form(action)):
             return None
         return is_same(observation, task.success.output)
@@ -93,7 +93,7 @@ class Mcp(BaseDomain):
 
 
 def _one_form(text: str) -> str:
-    """Calls as the data has them: a line each, or one call over several lines."""
+    """Calls in canonical form; accepts a line for each call, or one call over several lines."""
     try:
         return render_calls(parse_calls(text) or [parse_call(text)])
     except (ActionError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The rules' answers to the rubric for MCP: a result is JSON or text, and an error is one."""
+"""The scores of the rubric for MCP by rules; an observation is JSON, text, or an error."""
 
 import json
 from contextlib import suppress
@@ -10,9 +10,9 @@ from agentworld.domains.rubric import BEST, Rubric, RubricScore, score_lines
 
 
 def score_by_rules(predicted: str, truth: str) -> RubricScore:
-    """A line is a value of JSON with its key, or a line of text.
+    """Compares lines: a value of JSON with its key, or a line of text.
 
-    The history is left out: the rules do not see it.
+    `consistency` has no score, because the rules do not see the history.
     """
     has_form = _form(predicted) == _form(truth)
     return score_lines(_lines(predicted), _lines(truth), format_score=BEST if has_form else 1)

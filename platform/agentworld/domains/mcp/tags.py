@@ -1,8 +1,8 @@
-"""What the turns of an MCP episode are: the tools that they call, and what they show.
+"""The tags of turns of an MCP episode: the tools that a turn calls, and what it shows.
 
-A turn is tagged as showing what an earlier one changed by the words alone: an earlier call that
-wrote and did not fail has an argument of the same name and value, or a text that stands in this
-turn's observation as a word.
+Words alone decide whether a turn shows an earlier change (the tag `history`). It does if an earlier
+writing call that did not fail has an argument with the same name and value, or has a text argument
+that is a word of this turn's observation.
 """
 
 import re
@@ -19,9 +19,9 @@ from agentworld.records.tool import Tools
 from agentworld.records.trajectory import Turn
 
 FAILURE = "failure"
-"""Tag of a turn that the protocol refused, or whose tool answered with an error."""
+"""Tag of a turn that the protocol refused, or whose tool returned an error."""
 MALFORMED = "malformed"
-"""Tag of a turn whose action is no call of a tool."""
+"""Tag of a turn whose action is not a call of a tool."""
 
 _WORD = re.compile(r"\w+")
 
@@ -29,7 +29,7 @@ _Pairs = set[tuple[str, str]]
 
 
 def tags_of(tools: Tools, turns: Sequence[Turn]) -> list[frozenset[str]]:
-    """For each turn of an episode that had these tools."""
+    """The tags of each turn of an episode that had these tools."""
     effects = {tool.name: tool.effect for tool in tools}
     writes: _Pairs = set()
     results = []
@@ -57,7 +57,7 @@ def _visible_tags(turn: Turn, calls: Sequence[Call], writes: _Pairs) -> set[str]
 
 
 def _kind(call: Call, effect: str) -> TurnKind | None:
-    """By the tool's annotation; what computes only reads, which the annotation does not tell."""
+    """By the tool's annotation. `readOnlyHint` does not separate computations; the verb does."""
     verb = kind_of_name(call.name)
     if effect == "read":
         return "computation" if verb == "computation" else "read"
@@ -71,7 +71,7 @@ def _shows_any(writes: _Pairs, calls: Sequence[Call], observation: str) -> bool:
 
 
 def _arguments(call: Call) -> Iterator[tuple[str, str]]:
-    """The arguments that can identify a thing: texts and whole numbers."""
+    """The arguments that can identify an object: texts and integers, also in lists."""
     for name, value in call.arguments.items():
         for part in value if isinstance(value, list) else [value]:
             if _is_key(part):

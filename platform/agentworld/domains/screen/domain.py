@@ -1,4 +1,4 @@
-"""Any log whose observations are whole screens as text: trees of a phone, a page or a desktop."""
+"""The domain of logs whose observations are whole screens: trees of a phone, page or desktop."""
 
 from collections.abc import Sequence
 
@@ -21,11 +21,11 @@ class Screen(Text):
     prompt_templates = tuple(map(_of_screens, Text.prompt_templates))
 
     def normalise(self, observation: str) -> str:
-        """White space does not count: indentation and line breaks are no part of a screen."""
+        """The words with single blanks between them: the layout of a screen's text can differ."""
         return " ".join(observation.split())
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
-        """False for an action after which the screen is as before: it came late, or did nothing."""
+        """False for an action that did not change the screen: it came too late, or did nothing."""
         return without_unchanged(turns, self.normalise)
 
 

@@ -1,4 +1,4 @@
-"""The shell as a domain: commands in, output and a prompt line out."""
+"""The domain of the shell: an action is a command, an observation its output and a prompt line."""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,7 +44,7 @@ BASH = Tool(
 
 
 class Shell(BaseDomain):
-    """See `Domain`. Its action space is commands, whatever tools an episode names."""
+    """See `Domain`. Its actions are commands, even if an episode names tools."""
 
     name = NAME
     version = "shell-v1"
@@ -71,27 +71,27 @@ class Shell(BaseDomain):
         return render_calls(action.calls)
 
     def normalise(self, observation: str) -> str:
-        """Empty lines at either end do not count."""
+        """The observation without empty lines at either end."""
         return observation.strip("\n")
 
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
-        """The class of the command beside the common tags."""
+        """The common tags and the class of the command; see `tags`."""
         return tags_of(start.text, turns)
 
     def mask_volatile(self, observation: str) -> str:
-        """Times, also as `ls -l` and `date` write them."""
+        """Masks times, also in the form of `ls -l` and `date`."""
         return mask_clocks(mask_times(observation))
 
     def has_unseen(self, text: str) -> bool:
-        """Whether it holds a word that no training episode may use."""
+        """Whether a text has a word that is reserved for held-out episodes."""
         return has_unseen_word(text)
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
-        """False for an unknown command that is tried again (section 3.1.2)."""
+        """False for a repeated unknown command (Qwen-AgentWorld section 3.1.2)."""
         return without_retries(turns, is_unknown_command)
 
     def is_failure(self, observation: str) -> bool:
-        """Whether its prompt line shows an exit status other than 0."""
+        """Whether the prompt line shows an exit status other than 0."""
         return bool(read_screen(observation).status)
 
     def thought(self, state: str, action: str) -> str:

@@ -14,7 +14,7 @@ Move = Callable[[ExplorerState], str]
 def new_explorer(
     rng: random.Random, solved: ShellTask, *, pursues_task: bool, num_turns: int
 ) -> ScriptedExplorer:
-    """An explorer of a task's files, with at most so many turns."""
+    """An explorer of a task's files that takes at most `num_turns` turns."""
     state = ExplorerState(rng, solved.words)
     for path, text in solved.files.items():
         state.add_file(path)
@@ -26,14 +26,14 @@ def new_explorer(
 
 
 def _random_commands(state: ExplorerState) -> Iterator[str]:
-    """Without end, over names that are mostly known."""
+    """An endless stream of random commands, mostly with known names."""
     moves, weights = zip(*_MOVES.items(), strict=True)
     while True:
         yield state.rng.choices(moves, weights)[0](state)
 
 
 def _perturb(state: ExplorerState, step: str) -> str:
-    """The same command with one of its words exchanged."""
+    """The same command with another word in one place."""
     parts = step.split(" ")
     place = state.rng.randrange(1, len(parts))
     if parts[place].isalpha() or "." in parts[place]:

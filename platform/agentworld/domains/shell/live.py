@@ -1,4 +1,4 @@
-"""Live shells: each episode runs in a sandbox of its own."""
+"""Live shells; each episode runs in its own sandbox."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 class ShellEnvironment:
-    """A live shell behind a thread of its own: a sandbox ends with the thread that opened it."""
+    """A live shell with its own thread, because a sandbox ends with the thread that opened it."""
 
     def __init__(self, shell: LiveShell) -> None:
         self._shell = shell
@@ -29,11 +29,11 @@ class ShellEnvironment:
 
     @property
     def num_steps(self) -> int:
-        """The commands that were tried."""
+        """The number of commands so far, failed ones included."""
         return self._shell.num_steps
 
     async def reset(self, task: Task) -> Start:
-        """Opens a sandbox that holds the task's files."""
+        """Opens a sandbox with the task's files."""
         await self._in_thread(lambda: self._shell.reset(parse_files(task.initial_state)))
         return Start(domain=NAME, text=task.initial_state)
 
@@ -49,7 +49,7 @@ class ShellEnvironment:
         return await self._in_thread(self._shell.state)
 
     async def check(self, task: Task) -> bool | None:
-        """Whether the files hold what the task asked for."""
+        """Whether the files show that the task succeeded; null if no file can show it."""
         return files_agree(task.success, await self._in_thread(self._shell.files))
 
     async def aclose(self) -> None:
@@ -67,7 +67,7 @@ class LiveShells:
     launchers = frozenset({"bwrap"})
 
     def check_available(self) -> None:
-        """Raises EnvironmentUnavailable where no sandbox can be made."""
+        """Raises EnvironmentUnavailable if this machine cannot run a sandbox."""
         check_sandbox()
 
     def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
@@ -84,12 +84,12 @@ class LiveShells:
         pursues_task: bool,
         num_turns: int,
     ) -> Explorer:
-        """See `explorers`; the task has the files of the start."""
+        """See `explorers`; the files of the start are those of the task."""
         solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
         return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
-        """A shell, which has a sandbox from its first episode on."""
+        """An environment whose sandbox starts with the first episode."""
         settings.check_no_options(NAME)
         return aclosing(ShellEnvironment(LiveShell(seconds=settings.step_seconds)))
 

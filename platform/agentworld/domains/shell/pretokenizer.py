@@ -1,4 +1,4 @@
-"""What a tokenizer for terminals must not cut or join: prompt lines, messages, commands, words."""
+"""The pieces that a shell's tokenizer keeps apart: prompt lines, messages, commands, words."""
 
 from agentworld.domains.package_text import read_text
 

@@ -1,4 +1,4 @@
-"""The rules' answers to the rubric for a shell: lines of output, then a prompt line."""
+"""The scores of the rubric for a shell by rules; an observation is output and a prompt line."""
 
 from agentworld.domains.package_text import read_text
 from agentworld.domains.rubric import BEST, Rubric, RubricScore, grade, score_lines
@@ -6,7 +6,7 @@ from agentworld.domains.shell.grammar import Screen, is_prompt_line, read_screen
 
 
 def score_by_rules(predicted: str, truth: str) -> RubricScore:
-    """`consistency` is the prompt line: exit status and folder follow from what came before."""
+    """Scores the prompt line as `consistency`: earlier turns decide exit status and folder."""
     guess, true = read_screen(predicted.strip("\n")), read_screen(truth.strip("\n"))
     return score_lines(
         guess.lines,

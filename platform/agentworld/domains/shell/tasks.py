@@ -1,7 +1,7 @@
 """Tasks for an agent in a shell: find, create, edit and report files.
 
-The transcript alone decides: the first action that matches the closing pattern ends the
-episode, and its output is right or wrong.
+The transcript decides: the first action that matches the closing pattern ends the episode, and its
+output is right or wrong.
 """
 
 import random
@@ -21,13 +21,13 @@ _ANSWER = r"echo [a-z. ]+"
 
 @dataclass(frozen=True)
 class ShellTask(SolvedTask):
-    """A solved task and the files that it begins with."""
+    """A solved task and the files at its start."""
 
     files: dict[str, str]
 
 
 def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> ShellTask:
-    """The task of a seed: always the same. Without a goal it has files, and nothing closes it."""
+    """The task of a seed, always the same. Without a goal, no action closes it."""
     rng = random.Random(f"task {seed} {held_out}")
     words = episode_words(rng, held_out=held_out)
     files = make_files(rng, words)
@@ -46,7 +46,7 @@ def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> ShellTas
 
 
 def outcome(task: Task, action: str, observation: str) -> bool | None:
-    """Whether a step closes its task well; null where it does not close it."""
+    """Whether the step that closes a task succeeded; null if the step does not close it."""
     if not closes(task.success, action):
         return None
     output, _, _prompt_line = observation.rpartition("\n")
@@ -54,10 +54,10 @@ def outcome(task: Task, action: str, observation: str) -> bool | None:
 
 
 def files_agree(rule: SuccessRule, files: Mapping[str, str]) -> bool | None:
-    """Whether the files (path: text) hold what the closing action is to show.
+    """Whether a file (path: text) has the output that the closing action must show.
 
-    Null where the closing action is no literal `cat FILE`: such a success is in no file. The file
-    may be in any folder.
+    Null if the closing pattern is not a literal `cat FILE`, because then no file shows success. The
+    file may be in any folder.
     """
     action = re.sub(r"\\(.)", r"\1", rule.closing)
     if re.escape(action) != rule.closing or not re.fullmatch(r"cat [^./-][^/]*", action):

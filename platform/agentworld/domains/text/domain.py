@@ -1,4 +1,4 @@
-"""Any log of actions and observations: nothing is known of them but that they are text."""
+"""The domain of any log: all that is known of actions and observations is that they are text."""
 
 from agentworld.domains.base import Domain
 from agentworld.domains.defaults import BaseDomain
@@ -7,15 +7,16 @@ from agentworld.domains.rubric import Rubric, RubricScore, score_lines
 
 
 def score_by_rules(predicted: str, truth: str) -> RubricScore:
-    """The lines and words that agree.
+    """Scores the lines and words that agree.
 
-    The format and the history are left out: the rules know no format that untrue lines lack.
+    `format` and `consistency` have no score: any text has the format, and the rules do not see the
+    history.
     """
     return score_lines(predicted.splitlines(), truth.splitlines())
 
 
 class Text(BaseDomain):
-    """See `Domain`; it has the defaults of every domain."""
+    """See `Domain`; every method is the default."""
 
     name = "text"
     version = "text-v1"

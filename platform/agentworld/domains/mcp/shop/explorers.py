@@ -20,33 +20,33 @@ _UNKNOWN = 0.1
 
 @dataclass
 class Beliefs:
-    """What an explorer believes to be in the shop."""
+    """The items and orders that an explorer expects in the shop."""
 
     rng: random.Random
     names: list[str]
-    """All names that items of the episode have or may get."""
+    """The names that items of the episode can have."""
     items: list[str] = field(default_factory=list)
     num_orders: int = 0
 
     def item(self) -> str:
-        """The name of an item that is there, or seldom of any other."""
+        """The name of an expected item, or in one case of ten any name."""
         is_unknown = not self.items or self.rng.random() < _UNKNOWN
         return self.rng.choice(self.names if is_unknown else self.items)
 
     def order(self) -> int:
-        """The number of an order, or seldom of none."""
+        """The number of an order, sometimes of one that does not exist."""
         return self.rng.randint(1, self.num_orders + (self.rng.random() < _UNKNOWN) or 1)
 
     def price(self) -> int:
-        """Of an item."""
+        """A random price."""
         return self.rng.randint(1, 20)
 
     def stock(self) -> int:
-        """Of an item."""
+        """A random stock."""
         return self.rng.randint(0, 9)
 
     def apply(self, call: Call) -> None:
-        """What a call changes, if it ends well."""
+        """Updates the beliefs as if the call succeeded."""
         item = str(call.arguments.get("item", ""))
         if call.name == "add_item" and item not in self.items:
             self.items.append(item)
@@ -62,7 +62,7 @@ Move = Callable[[Beliefs], dict[str, JsonValue]]
 def new_explorer(
     rng: random.Random, solved: SolvedTask, *, pursues_task: bool, num_turns: int
 ) -> ScriptedExplorer:
-    """An explorer of a task's shop, with at most so many turns."""
+    """An explorer of a task's shop that takes at most `num_turns` turns."""
     state = solved.task.initial_state
     beliefs = Beliefs(rng, solved.words.names, _ITEM.findall(state), len(_ORDER.findall(state)))
     actions = _random_calls(beliefs)
@@ -72,7 +72,7 @@ def new_explorer(
 
 
 def _random_calls(beliefs: Beliefs) -> Iterator[str]:
-    """Without end, about things that are mostly there."""
+    """An endless stream of random calls, mostly about existing items and orders."""
     names, weights = zip(*((name, weight) for name, (weight, _) in _MOVES.items()), strict=True)
     while True:
         (name,) = beliefs.rng.choices(names, weights)
@@ -82,7 +82,7 @@ def _random_calls(beliefs: Beliefs) -> Iterator[str]:
 
 
 def _perturb(beliefs: Beliefs, step: str) -> str:
-    """The same call with one of its arguments exchanged."""
+    """The same call with another value of one argument."""
     ((name, arguments),) = parse_calls(step)
     key = beliefs.rng.choice(list(arguments))
     value = beliefs.rng.choice(beliefs.names) if key == "item" else beliefs.stock()

@@ -1,7 +1,7 @@
-"""Tasks for an agent in the shop, and what the shop holds when they begin.
+"""Tasks for an agent in the shop, and the shop's items and orders at their start.
 
-A task is done when the database is as its solution leaves it: the same items and orders, and no
-other change. In the transcript the first look at the task's item closes the episode.
+A task succeeds if the database is in the state that its solution leaves: the same items and orders,
+and no other change. In a transcript, the first `get_item` of the task's item closes the episode.
 """
 
 import random
@@ -26,19 +26,19 @@ _MOST_STOCK = 9
 
 
 class _Request(NamedTuple):
-    """What a task asks for, and the calls that do it."""
+    """The instruction of a task, and the calls that solve it."""
 
     instruction: str
     calls: tuple[Call, ...]
 
 
 class _Start(NamedTuple):
-    """What the shop holds, by the lines of its state."""
+    """The items and orders at the start of a task."""
 
     items: dict[str, tuple[int, int]]
-    """Price and stock."""
+    """Price and stock by name."""
     orders: list[tuple[str, int]]
-    """Items and quantities; all are open, and are numbered from 1."""
+    """Items and quantities; all orders are open, and numbered from 1."""
 
     @property
     def state(self) -> str:
@@ -51,7 +51,7 @@ class _Start(NamedTuple):
 
 
 def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> SolvedTask:
-    """The task of a seed: always the same. Without a goal it has a shop, and nothing closes it."""
+    """The task of a seed, always the same. Without a goal, no action closes it."""
     rng = random.Random(f"shop {seed} {held_out}")
     words = episode_words(rng, held_out=held_out)
     start = _make_start(rng, words)
@@ -71,7 +71,7 @@ def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> SolvedTa
 
 
 def answer(shop: Shop, action: str) -> str:
-    """What the shop's server shows for calls of its tools."""
+    """The observation of calls, computed without a server process."""
     results = [
         call(shop, listed_tools(), name, dict(fields)) for name, fields in parse_calls(action)
     ]
@@ -83,7 +83,7 @@ def _text_of(result: dict[str, Any]) -> str:
 
 
 def _goal(request: _Request, state: str) -> Goal:
-    """The output and the state that success shows are those of a shop in which the calls ran."""
+    """The goal of a request; its output and state come from running the calls in a shop."""
     steps = tuple(render_calls([step]) for step in request.calls)
     shop = Shop(state)
     *_, output = [answer(shop, step) for step in steps]

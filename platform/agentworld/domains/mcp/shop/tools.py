@@ -16,20 +16,20 @@ _TOOLS = "tools.txt"
 
 @cache
 def listed_tools() -> list[dict[str, Any]]:
-    """The tools as the server lists them."""
+    """The tools in the form of MCP's `tools/list`."""
     return [json.loads(line) for line in read_text(__package__, _TOOLS).splitlines()]
 
 
 @cache
 def shop_tools() -> Tools:
-    """The same as records."""
+    """The tools as records."""
     return tuple(map(read_tool, listed_tools()))
 
 
 def shop_command(state: str) -> tuple[str, ...]:
-    """A command line that starts the server with what the shop holds.
+    """The command line that starts the server with this state.
 
-    Raises EnvironmentUnavailable without a Python that a sandbox can run.
+    Raises EnvironmentUnavailable if a sandbox would have no Python.
     """
     python = shutil.which("python3", path=_PYTHON_FOLDERS)
     if python is None:
