@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from agentworld.domains.mcp.shop.explorers import new_explorer
 from agentworld.domains.mcp.shop.server import Shop
-from agentworld.domains.mcp.shop.tasks import SolvedTask, answer, solved_task
+from agentworld.domains.mcp.shop.tasks import answer, solved_task
+from agentworld.domains.tasks import SolvedTask
 
 
 class ShopTurn(NamedTuple):

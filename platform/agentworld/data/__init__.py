@@ -1,1 +1,1 @@
-"""From a live environment or logs to samples in disjoint pools: collect, then prepare."""
+"""Collects trajectories from live environments or logs, and prepares samples in disjoint pools."""

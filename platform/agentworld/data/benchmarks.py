@@ -1,7 +1,7 @@
-"""What models are judged by elsewhere, which training data must not hold.
+"""The texts of public benchmarks, which training data must not contain.
 
-A file is read as recordings where its form is plain, and else each of its rows is one text: all
-strings of the row, and of a row of AgentWorldBench the turn that is judged.
+A file with a recognised form is read as recordings. In any other file, each row is one text: all
+strings of the row, or the judged turn of a row of AgentWorldBench.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _DOMAIN = "text"
 
 
 def benchmark_texts(source: str) -> list[str]:
-    """The texts of one benchmark; raises InputError where there are none."""
+    """The texts of one benchmark; raises InputError if it has none."""
     texts = [text for file in files_of(source) for text in _texts_of(file, source) if text.strip()]
     if not texts:
         raise InputError(

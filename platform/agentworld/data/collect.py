@@ -1,8 +1,8 @@
-"""Exploring policies act in live environments, and what they saw is written down.
+"""Records episodes of exploring policies in live environments.
 
-The work is parted into chunks of a fixed number of episodes, each written whole: a killed
-run continues with the chunks that are there. What an episode does depends on its number
-and the recipe's seed, and never on how many workers there are or how fast they are.
+The work is divided into chunks of a fixed number of episodes, and each chunk is written at once. A
+repeated run reuses the finished chunks of a killed one. An episode depends on its number and the
+recipe's seed only, not on the number of workers or their speed.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ def collect(
 
 
 def _claim(recipe: CollectRecipe, out: Path) -> None:
-    """Raises InputError where the folder's chunks are those of another recipe."""
+    """Raises InputError if the folder has chunks of another recipe."""
     shaping = recipe.model_copy(update={"num_workers": 1})
     if (out / _RECIPE).is_file() and CollectRecipe.read(out / _RECIPE) != shaping:
         raise InputError(f"{out} holds episodes of another recipe; give an empty folder")
@@ -106,7 +106,7 @@ def _held_out_chunks(num_episodes: int, size: int) -> Iterator[_Chunk]:
 
 
 def _training_chunks(size: int) -> Iterator[_Chunk]:
-    """Without an end: the caller takes what it needs."""
+    """An endless stream of chunks, of which the caller takes as many as it needs."""
     for number in count():
         episodes = range(number * size, (number + 1) * size)
         yield _Chunk(f"episodes-{number:05d}.jsonl", False, episodes)
@@ -115,7 +115,7 @@ def _training_chunks(size: int) -> Iterator[_Chunk]:
 def _make(
     recipe: CollectRecipe, out: Path, workers: ProcessPoolExecutor, chunks: Iterator[_Chunk]
 ) -> Iterator[_ChunkRecord]:
-    """The chunks in their order, with as many begun as there are workers."""
+    """Makes the chunks in order; as many are in progress as there are workers."""
     futures: deque[Future[_ChunkRecord]] = deque()
     for chunk in chunks:
         futures.append(workers.submit(_make_chunk, recipe, out, chunk))

@@ -1,7 +1,6 @@
-"""What makes two trajectories copies of each other, and which of many are copies.
+"""Finds trajectories that are copies of each other, by a key of 8 bytes for each.
 
-A key is 8 bytes, however many there are. Two different texts count as one with a chance of 2 to the
-power of -64 for each pair.
+Two different texts get the same key with a probability of 2^-64 for each pair.
 """
 
 import hashlib
@@ -17,10 +16,10 @@ _MOST_RECENT = 1 << 16
 
 
 class Contents:
-    """A set of texts, or of trajectories by what happened in them, whoever wrote it down.
+    """A set of texts, or of trajectories compared by domain, start and turns.
 
-    The newest keys are in a Python set, of some 4 MiB at most, all others in a sorted array. While
-    the one is merged into the other there are two arrays.
+    The newest keys are in a Python set of at most about 4 MiB, all others in a sorted array. To
+    merge the set into the array needs memory for a second array.
     """
 
     def __init__(self) -> None:
@@ -28,15 +27,15 @@ class Contents:
         self._recent: set[int] = set()
 
     def add(self, trajectory: Trajectory) -> bool:
-        """Adds one; false where it was there."""
+        """Adds a trajectory; false if it was in the set already."""
         return self.add_key(content_key(trajectory))
 
     def add_text(self, text: str) -> bool:
-        """The same of a text."""
+        """The same for a text."""
         return self.add_key(_key([text]))
 
     def add_key(self, key: int) -> bool:
-        """The same of a number below 2 to the power of 64."""
+        """The same for a key, a number below 2^64."""
         if key in self._recent or self._is_sorted_in(key):
             return False
         self._recent.add(key)
@@ -49,7 +48,7 @@ class Contents:
 
     @property
     def num_bytes(self) -> int:
-        """Of the array."""
+        """The size of the array in bytes."""
         return self._sorted.nbytes
 
     def _is_sorted_in(self, key: int) -> bool:
@@ -58,7 +57,7 @@ class Contents:
 
 
 def are_copies(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of these keys of contents stand before, of all at once."""
+    """For each key, whether an earlier place of the array has the same key."""
     _, firsts = np.unique(keys, return_index=True)
     copies = np.ones(len(keys), np.bool_)
     copies[firsts] = False
@@ -66,7 +65,7 @@ def are_copies(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def content_key(trajectory: Trajectory) -> int:
-    """64 bits of what a trajectory shows, whoever made it from whatever seed."""
+    """64 bits of a trajectory's content; its source and its seed do not count."""
     texts = [trajectory.domain, trajectory.initial_state]
     for turn in trajectory.turns:
         texts += turn.action, turn.observation
@@ -74,7 +73,7 @@ def content_key(trajectory: Trajectory) -> int:
 
 
 def _key(texts: Iterable[str]) -> int:
-    """Of each with its length, so that no two lists of texts run together."""
+    """A key of texts and their lengths, so that texts divided otherwise have another key."""
     digest = hashlib.blake2b(digest_size=8)
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")

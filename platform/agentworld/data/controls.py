@@ -1,8 +1,8 @@
-"""Control instructions: what a sample's prompt says in advance of some of its turns.
+"""Control instructions: sentences in a sample's prompt that describe some of its turns in advance.
 
-A simulator that trained on them obeys such an instruction when an episode is opened with one
-(`simulation_instruction`, Qwen-AgentWorld section 3.1.2). Each is read off the turn that was
-recorded and is true of it; nothing is made up.
+A simulator that trained on such samples obeys an instruction that an episode is opened with
+(`simulation_instruction`, Qwen-AgentWorld section 3.1.2). Each sentence is a true statement about
+the recorded turn.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def _sentence(domain: Domain, turn: SampleTurn, number: int) -> str:
 
 
 def _line(text: str) -> str:
-    """The first line that holds more than signs."""
+    """The first line with a letter or digit."""
     lines = [line.strip() for line in text.splitlines()]
     line = next((line for line in lines if any(map(str.isalnum, line))), text.strip())
     return line if len(line) <= _MOST_OF_LINE else f"{line[:_MOST_OF_LINE]}..."

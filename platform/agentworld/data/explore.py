@@ -1,4 +1,4 @@
-"""One explorer's episodes in a live environment: each explores, or pursues a task."""
+"""Plays episodes in a live environment; in each, an explorer explores or pursues a task."""
 
 import random
 from collections.abc import Iterable
@@ -41,9 +41,9 @@ class _Play(NamedTuple):
 async def explore(
     recipe: CollectRecipe, episodes: Iterable[int], *, held_out: bool
 ) -> list[Trajectory]:
-    """The trajectories of these episodes; one that broke its environment is left out.
+    """The trajectories of these episodes; an episode that broke its environment is left out.
 
-    Raises EnvironmentBroken when all of them did: then it is not the episodes that are broken.
+    Raises EnvironmentBroken if all of them did, because then the environment itself is broken.
     """
     trajectories = []
     name = collected_domain(recipe)
@@ -61,7 +61,7 @@ async def explore(
 
 
 def collected_domain(recipe: CollectRecipe) -> str:
-    """The domain that is explored; raises InputError where the recipe names none."""
+    """The domain that is explored; raises InputError if the recipe names none."""
     if recipe.domain is None:
         raise InputError(
             "the recipe names neither collect.domain, whose environments are explored, nor"
@@ -80,7 +80,7 @@ def _plan(recipe: CollectRecipe, name: str, number: int, *, held_out: bool) -> _
 
 
 async def _play(environment: Environment, name: str, plan: _Plan, recipe: CollectRecipe) -> _Play:
-    """The turns up to the action that closes the task, where it is pursued."""
+    """Plays an episode; an episode that pursues a task ends with the action that closes it."""
     domain = domain_of(name)
     start = await environment.reset(plan.task)
     explorer = live_domain(name).explorer(

@@ -11,17 +11,20 @@ from agentworld.records.trajectory import Trajectory
 
 
 class FilteredTrajectory(NamedTuple):
-    """A trajectory that passed."""
+    """A trajectory that passed the filters."""
 
     digest: Digest
-    """Of the trajectory as it was recorded, with the turns that were taken out."""
+    """The digest of the recorded trajectory, including the removed turns."""
     trajectory: Trajectory
 
 
 def filter_trajectories(
     trajectories: Iterable[Trajectory], min_turns: int, removed: Counter[str]
 ) -> Iterator[FilteredTrajectory]:
-    """What is long enough, without empty turns; raises InputError for an unknown domain."""
+    """The trajectories with enough turns, without their empty turns.
+
+    Raises InputError for an unknown domain.
+    """
     for recorded in trajectories:
         trajectory = shorten(recorded, min_turns, removed)
         if trajectory is not None:
@@ -29,7 +32,7 @@ def filter_trajectories(
 
 
 def shorten(trajectory: Trajectory, min_turns: int, removed: Counter[str]) -> Trajectory | None:
-    """A trajectory without its empty turns, or null where too few are left; counts in `removed`."""
+    """A trajectory without its empty turns, or null if too few remain; counts into `removed`."""
     action_turns = tuple(turn for turn in trajectory.turns if turn.action.strip())
     turns = tuple(compress(action_turns, domain_of(trajectory.domain).keep(action_turns)))
     removed["empty action"] += len(trajectory.turns) - len(action_turns)

@@ -1,7 +1,6 @@
-"""Chance that depends on nothing but its names, so that a sample's fate never does either.
+"""Random numbers that depend on names only, so that one sample never affects another.
 
-A generator that is drawn from in turn would give every sample another fate as soon as one
-sample is added before it.
+With a random generator, one more sample would change the numbers of all samples after it.
 """
 
 import hashlib

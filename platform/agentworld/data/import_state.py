@@ -1,7 +1,7 @@
-"""How far an import is, so that one that was killed goes on.
+"""The progress of an import, from which a killed import continues.
 
-It is written after each chunk of trajectories: everything before it is on the disk, and nothing
-that came after it counts.
+It is written after each chunk of trajectories, when everything up to it is on the disk. Anything
+written later is discarded.
 """
 
 from pathlib import Path
@@ -16,21 +16,21 @@ _FILE = "import.json"
 
 
 class ImportState(Record):
-    """What was imported of a source."""
+    """The progress of an import of a source."""
 
     recipe: Digest
     content: Digest
-    """Of the source."""
+    """The digest of the source's content."""
     has_marks: bool = False
     """Episodes are marked as held out."""
     file: int = 0
-    """The number of the file that comes next, or goes on."""
+    """The number of the file to continue with."""
     records: int = 0
-    """How many of its records are done."""
+    """The number of finished records of that file."""
     quarantine_bytes: int = 0
-    """How long the quarantine was."""
+    """The length of the quarantine."""
     collected: Collected = Collected(chunks={})
-    """All that was done, as the manifest of an import that ended here."""
+    """The manifest that the import would have if it ended here."""
 
     def save(self, out: Path) -> None:
         """Writes it beside the chunks."""
@@ -40,18 +40,17 @@ class ImportState(Record):
 def beginning_of(recipe: CollectRecipe, content: Digest, *, has_marks: bool = False) -> ImportState:
     """The state of an import that has read nothing yet.
 
-    Its digest of the recipe leaves out what does not change the result: an address may be signed
-    again.
+    The digest of the recipe does not cover the address, which may contain a new signature.
     """
     shaping = recipe.model_copy(update={"trajectories": None, "num_workers": 1})
     return ImportState(recipe=shaping.digest, content=content, has_marks=has_marks)
 
 
 def load_state(out: Path, recipe: CollectRecipe, content: Digest) -> ImportState:
-    """How far the import of a source of this content into a folder is.
+    """The progress of an import of this source into a folder.
 
-    At its beginning, where the folder is of another import, its chunks are not those that were
-    written, or its quarantine is shorter than it was.
+    The import starts again if the folder belongs to another import, if its chunks were changed, or
+    if its quarantine is shorter than it was.
     """
     beginning = beginning_of(recipe, content)
     try:
@@ -70,5 +69,5 @@ def _size_of(path: Path) -> int:
 
 
 def forget_state(out: Path) -> None:
-    """An import that wrote its manifest needs it no more."""
+    """Removes the state of an import that has written its manifest."""
     (out / _FILE).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""Recorded episodes of any form, imported as if explorers had made them here.
+"""Imports recorded episodes of any form into the form that explorers write.
 
-A record that is no episode goes to quarantine and hides no other. Episodes that are marked as held
-out stay so. Where none is marked, a share of the tasks is held out, each by its own name, so that
-one more episode changes the fate of no other task.
+A record that is not an episode goes to quarantine, and the import continues. If a source marks
+episodes as held out, exactly these are held out. Otherwise a share of the tasks is held out; the
+name of a task decides, so one more episode changes nothing for other tasks.
 """
 
 from collections import Counter
@@ -35,9 +35,9 @@ from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_t
 NO_TURN = "record without a turn"
 _PER_CHUNK = 1_000
 _MOST_CHARACTERS = 1 << 24
-"""Of a chunk's turns, but for the last one's: a chunk is held in memory."""
+"""The limit for the turns of a chunk, except its last trajectory: a chunk is in memory."""
 _LONGEST_REASON = 4_000
-"""In characters; the rest of a note's reason is not looked at."""
+"""In characters; the rest of a note's reason is ignored."""
 _DOMAIN = "text"
 
 
@@ -51,7 +51,7 @@ class Recordings(NamedTuple):
     domain: str
 
     def read(self, file: SourceFile) -> Iterator[ImportResult]:
-        """What becomes of each record of a file; no problem and no note shows a secret of it."""
+        """The result of each record of a file; secrets in problems and notes are replaced."""
         for item in self.importer.read(file, self.options, self.domain):
             yield _redact_item(item)
 
@@ -66,12 +66,12 @@ def _redact_item(item: ImportResult) -> ImportResult:
 
 @lru_cache(1_000)
 def _redact_reason(reason: str) -> str:
-    """Most records have the same few reasons."""
+    """A reason without secrets; cached, because most records have the same few reasons."""
     return redact_text(reason)
 
 
 def open_recordings(recipe: CollectRecipe) -> Recordings:
-    """The source that a recipe names; raises InputError where it cannot be read."""
+    """The source that a recipe names; raises InputError if it cannot be read."""
     files = files_of(recipe.trajectories or "")
     form = recipe.format or form_of(files)
     importer = importer_of(form)
@@ -88,11 +88,10 @@ def open_recordings(recipe: CollectRecipe) -> Recordings:
 def import_trajectories(
     recipe: CollectRecipe, content: Digest, out: Path, on_progress: OnProgress
 ) -> Digest:
-    """Fills a folder with the episodes of a source of this content, and a quarantine.
+    """Writes the episodes of a source and its quarantine into a folder; returns their digest.
 
-    Goes on where an import of the same into this folder was killed, and makes the same. Returns the
-    digest of their manifest. Raises InputError where there is no episode, or where the source has
-    another content by now.
+    A repeated import continues where it was killed, and makes the same bytes. Raises InputError if
+    the source has no episode, or if its content changed.
     """
     source = recipe.trajectories or ""
     recordings = open_recordings(recipe)
@@ -127,7 +126,7 @@ def _import(
     out: Path,
     on_progress: OnProgress,
 ) -> Collected:
-    """Raises _Marked where an episode is marked as held out, and none was thought to be."""
+    """Raises _Marked at the first episode marked as held out, unless the state expects marks."""
     files = recordings.files
     progress = ReadProgress(files, on_progress)
     with (out / QUARANTINE).open("a", encoding="utf-8") as quarantine:
@@ -154,7 +153,7 @@ def _import(
 
 
 def _assign_hold_out(recipe: CollectRecipe, item: ImportResult) -> ImportResult:
-    """Held out or not, as the name of its task says, or else its digest."""
+    """Decides by the name of the task, or by the trajectory's digest, whether it is held out."""
     if item.trajectory is None:
         return item
     key = item.trajectory.task_id or item.trajectory.digest
@@ -168,7 +167,7 @@ class _Tally:
     def __init__(
         self, out: Path, recordings: Recordings, quarantine: TextIO, before: Collected
     ) -> None:
-        """`before` is what was written already."""
+        """`before` is the progress of the killed import."""
         self._out = out
         self._recordings = recordings
         self._quarantine = quarantine
@@ -190,7 +189,7 @@ class _Tally:
                 self._contents.add(trajectory)
 
     def add(self, file: SourceFile, item: ImportResult) -> bool:
-        """Takes in what became of one record; true where all that was taken in is written now."""
+        """Adds the result of one record; true if this filled a chunk, which is then written."""
         for reason, number in item.notes.items():
             count_reason(self._notes, reason, number)
         trajectory = item.trajectory
@@ -214,7 +213,7 @@ class _Tally:
         return False
 
     def position(self) -> dict[str, object]:
-        """How far it is; holds where no trajectory waits for its chunk."""
+        """The progress; valid only after a chunk was written."""
         self._quarantine.flush()
         path = self._out / QUARANTINE
         sync(path)
@@ -224,7 +223,7 @@ class _Tally:
         }
 
     def finish(self) -> Collected:
-        """The manifest of what was added."""
+        """Writes the last chunk; returns the manifest of everything that was added."""
         if self._chunk:
             self._write_chunk()
         return self._to_collected()

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 
 def strings_of(value: JsonValue) -> Iterator[str]:
-    """All of them, in their order; keys are left out."""
+    """All strings of a value in order, without the keys of objects."""
     match value:
         case str():
             yield value

@@ -1,6 +1,6 @@
-"""Secrets that only the word before them shows: `DB_PASSWORD=...`, `"api_key": "..."`.
+"""Secrets that are recognised only by the word before them: `DB_PASSWORD=...`, `"api_key": "..."`.
 
-detect-secrets' own plugin for these takes quoted values alone, and the first of a line.
+detect-secrets' own plugin for these accepts only quoted values, and only the first in a line.
 """
 
 import re
@@ -36,7 +36,7 @@ HINT = (
     r"[\w.-]*[\"'`\]\\]{0,3}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
     r"(?:(?:bearer|basic|token)\s+)?\\?(?:[\"'`][^\n\"'`\\]{8}|[^\s\"'`,;<>(){}\[\]$|&\\]{8})"
 )
-"""What a text with such a secret holds, in RE2's syntax and any case."""
+"""A pattern in RE2's syntax that every text with such a secret matches, in any case."""
 _OTHER_THINGS = re.compile(
     r"(?i)izer|hash|sha|digest|md5|checksum|print|expir|_at$|_?ids?$|len|count|limit|polic|type|name"
     r"|version|path|file|ur[il]$|arn$|ref|max|min|num|hint|field|label|format|usage|env"

@@ -1,13 +1,14 @@
-"""Training data that holds what it will be judged by: the held-out pool's words, or a benchmark's.
+"""Finds leaks: training trajectories that contain text of the held-out pool or of a benchmark.
 
-Two texts are compared by their 13-grams. A trajectory is a leak where a share of its 13-grams
-occurs in what is judged, or where it holds that share of one judged text, however long it is
-itself. A 13-gram of many tasks is boilerplate, such as a harness's words, and does not count: one
-of more than 20, and where there are fewer than 200 tasks, of more than a tenth of them and of 5.
+Here these evaluation texts are called judged texts. Texts are compared by their 13-grams. A
+trajectory is a leak if a share of its own 13-grams occurs in judged texts, or if it contains that
+share of the 13-grams of one judged text. A 13-gram of many tasks is boilerplate, such as a
+harness's words, and does not count. The limit is 20 tasks; with fewer than 200 tasks it is a tenth
+of them, and at least 5.
 
-Batches are compared twice: first it is counted in how many tasks each judged 13-gram occurs, no
-further than to that limit, and when it is known which are rare, each batch finds its own leaks. So
-memory is bounded by what is judged and by one batch.
+Batches are read twice. The first pass counts the tasks of each judged 13-gram, up to the limit. The
+second pass finds each batch's leaks by the rare 13-grams. So memory is bounded by the judged texts
+and one batch.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ _FEWEST_AT_ONCE = 1 << 18
 
 
 class GramIndex(NamedTuple):
-    """The 13-grams of what is judged, each pair of a 13-gram and a text once."""
+    """The 13-grams of the judged texts; each pair of a 13-gram and a text occurs once."""
 
     grams: Hashes
     """The different ones, in ascending order."""
@@ -46,18 +47,18 @@ class GramIndex(NamedTuple):
         return np.diff(self.starts)
 
     def save(self, folder: Path) -> None:
-        """Writes it for other processes, in the place of what was written there before."""
+        """Writes the index for other processes, and replaces an earlier one."""
         for name, value in self._asdict().items():
             np.save(folder / f"judged-{name}.npy", value)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """What was written there; arrays stay on the disk until they are read."""
+        """Loads an index; its arrays are mapped, so they stay on the disk until they are read."""
         return cls(*(np.load(folder / f"judged-{name}.npy", mmap_mode="r") for name in cls._fields))
 
 
 class Hits(NamedTuple):
-    """What rows have in common with what is judged."""
+    """The 13-grams that rows have in common with the judged texts."""
 
     rows: Integers
     grams: Integers
@@ -71,13 +72,13 @@ class Hits(NamedTuple):
 
 
 class MatchJob(NamedTuple):
-    """A survey whose rows are compared with what is judged."""
+    """A survey whose rows are compared with the judged texts."""
 
     survey: Path
     folder: Path
-    """Of `GramIndex.save`."""
+    """The folder that `GramIndex.save` wrote."""
     tasks: Integers
-    """The number of each row's task; -1 for a row that is no training data."""
+    """The number of each row's task; -1 for a row that is not training data."""
     num_tasks: int
 
 
@@ -87,7 +88,7 @@ def most_tasks(num_tasks: int) -> int:
 
 
 def index_grams(texts: Sequence[Hashes]) -> GramIndex:
-    """Of the 13-grams of each text."""
+    """Builds the index from the 13-grams of each text."""
     numbers = np.repeat(np.arange(len(texts)), [len(hashes) for hashes in texts])
     grams = np.concatenate([np.zeros(0, np.uint64), *texts])
     order = np.lexsort((numbers, grams))
@@ -96,9 +97,9 @@ def index_grams(texts: Sequence[Hashes]) -> GramIndex:
 
 
 class RareGrams:
-    """Finds the judged 13-grams of few tasks; a judged text is a task of its own.
+    """Finds the judged 13-grams that few tasks have; each judged text counts as a task.
 
-    Of each 13-gram no more tasks are kept than make it boilerplate.
+    For each 13-gram it keeps only as many tasks as make it boilerplate.
     """
 
     def __init__(self, index: GramIndex, most: int, num_tasks: int) -> None:
@@ -134,13 +135,13 @@ def pairs_of(job: MatchJob) -> Integers:
 
 
 def leaks_of(job: MatchJob, rare: Path, share: float) -> Mask:
-    """Which rows of one survey are leaks; the file has the mask of `RareGrams`."""
+    """For each row of a survey, whether it is a leak; the file has the mask of `RareGrams`."""
     index = GramIndex.load(job.folder)
     return find_leaks(_hits(job, index), index, np.load(rare), share)
 
 
 def find_leaks(hits: Hits, index: GramIndex, is_rare: Mask, share: float) -> Mask:
-    """Which rows are leaks; `is_rare` says it of each judged 13-gram."""
+    """For each row, whether it is a leak; `is_rare` is a mask of the judged 13-grams."""
     is_counted = is_rare[hits.grams]
     rows, grams = hits.rows[is_counted], hits.grams[is_counted]
     sizes = hits.sizes - np.bincount(hits.rows[~is_counted], minlength=len(hits.sizes))
@@ -151,7 +152,7 @@ def find_leaks(hits: Hits, index: GramIndex, is_rare: Mask, share: float) -> Mas
 
 
 def _hits(job: MatchJob, index: GramIndex) -> Hits:
-    """Of the rows that are training data."""
+    """The hits of the rows that are training data."""
     grams = read_column(job.survey, "grams")
     sizes = np.diff(read_column(job.survey, "ends"), prepend=0)
     rows = np.repeat(np.arange(len(sizes)), sizes)
@@ -163,7 +164,7 @@ def _hits(job: MatchJob, index: GramIndex) -> Hits:
 def _rows_that_hold(
     rows: Integers, grams: Integers, index: GramIndex, is_rare: Mask, share: float
 ) -> Integers:
-    """The rows with the share of all the 13-grams of one judged text."""
+    """The rows that contain the share of the 13-grams of one judged text."""
     counts = index.num_texts_of()
     pair_rows = np.repeat(rows, counts[grams])
     first = np.repeat(index.starts[grams] - _before(counts[grams]), counts[grams])
@@ -176,5 +177,5 @@ def _rows_that_hold(
 
 
 def _before(counts: Integers) -> Integers:
-    """How many come before each."""
+    """The number of elements before each group."""
     return np.cumsum(counts) - counts

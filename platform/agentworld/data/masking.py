@@ -1,8 +1,8 @@
-"""Turn-level loss masking: turns that teach little are masked, mostly (Qwen-AgentWorld table 3).
+"""Turn-level loss masking: most turns that teach little are masked (Qwen-AgentWorld table 3).
 
-The paper's rules overlap and it gives no order. Here what is masked comes first: echo,
-boilerplate, transform, and then the classes whose turns are all kept. A masked turn stays
-in the history of later ones.
+The paper's rules overlap, and the paper gives no order. Here the classes that are masked come first
+(echo, boilerplate, transform), then the classes that are kept. A masked turn stays in the history
+of later turns.
 """
 
 import re
@@ -60,6 +60,6 @@ def turn_class(action: str, observation: str) -> TurnClass:
 
 
 def is_kept(recipe: MaskRecipe, kind: TurnClass, seed: int, trajectory: str, turn: int) -> bool:
-    """Whether the loss counts a turn of this class: one throw for each turn of a trajectory."""
+    """Whether the loss counts a turn of this class; drawn separately for each turn."""
     share: float = getattr(recipe, kind)
     return share >= 1 or hash_uniform(seed, "mask", trajectory, turn) < share

@@ -1,6 +1,6 @@
-"""Words in a row, as hashes: what two texts have in common, whatever stands between.
+"""N-grams: hashes of consecutive words, by which two texts are compared.
 
-A word is a run of letters and digits in lower case, and every ideograph by itself.
+A word is a run of letters and digits in lower case; an ideograph is a word by itself.
 """
 
 import re
@@ -21,18 +21,18 @@ _SHIFT = np.uint64(31)
 
 
 def text_of(turns: Iterable[Exchange]) -> str:
-    """What was done and what was shown, in order."""
+    """The actions and observations of a trajectory, in order."""
     return "\n".join(part for turn in turns for part in (turn.action, turn.observation))
 
 
 def hash_words(texts: Sequence[str]) -> list[Hashes]:
-    """The words of each text."""
+    """The hashes of the words of each text."""
     words = [_WORD.findall(text.lower()) for text in texts]
     return [np.array(hashes, np.uint64) for hashes in RMinHash.hash_token_sets(words)]
 
 
 def n_grams(words: Hashes, length: int) -> Hashes:
-    """The different runs of so many words, in ascending order; none of a shorter text."""
+    """The different n-grams in ascending order; none if the text has fewer words."""
     count = len(words) - length + 1
     if count < 1:
         return words[:0]
@@ -45,6 +45,6 @@ def n_grams(words: Hashes, length: int) -> Hashes:
 
 
 def _mix(hashes: Hashes) -> Hashes:
-    """Every bit depends on all bits."""
+    """Mixes the bits of a hash, so that every bit of the result depends on all bits."""
     mixed = (hashes ^ (hashes >> _SHIFT)) * _MIXER
     return mixed ^ (mixed >> _SHIFT)

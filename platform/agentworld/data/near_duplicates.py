@@ -1,8 +1,8 @@
-"""Trajectories that say nearly the same: MinHash signatures, bands of them, and groups.
+"""Finds groups of trajectories with nearly the same words, by bands of MinHash signatures.
 
-The estimate of a pair's Jaccard similarity is the share of equal places of two signatures (standard
-error 0.03). A pair is compared where a band of eight places is equal, which 99.99 % of the pairs
-at 0.9 have. Groups depend on the order of the trajectories, and on nothing else.
+The share of equal places of two signatures estimates the Jaccard similarity of a pair (standard
+error 0.03). A pair is compared if it has an equal band of eight places, as 99.99 % of the pairs at
+0.9 have. For given trajectories, groups depend on their order only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ _SEED = 42
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _PAIRS_AT_ONCE = 1 << 16
 _MOST_GROUPS = 64
-"""Of one bucket, whose firsts the others are compared with: all texts may be a little alike."""
+"""The limit of groups in one bucket: the first row of each is compared with all rows after it."""
 
 
 def sign(words: Sequence[Hashes]) -> Signatures:
-    """A signature of each text; all zeros where it is too short to be like another."""
+    """A signature for each text; zeros for a text that is too short to be compared."""
     shingles = [n_grams(hashes, _WORDS_PER_SHINGLE) for hashes in words]
     signatures = np.zeros((len(words), NUM_PLACES), np.uint32)
     long = [number for number, grams in enumerate(shingles) if len(grams) >= _FEWEST_SHINGLES]
@@ -41,7 +41,7 @@ def sign(words: Sequence[Hashes]) -> Signatures:
 
 
 def near_duplicates(signatures: Signatures, threshold: float) -> Mask:
-    """Which rows belong to a group whose first row came before; the first of a group stays."""
+    """For each row, whether it is in the group of an earlier row; the first of a group stays."""
     parents = list(range(len(signatures)))
     rows = np.flatnonzero(signatures.any(axis=1))
     for start in range(0, NUM_PLACES, _PLACES_PER_BAND):
@@ -54,7 +54,7 @@ def near_duplicates(signatures: Signatures, threshold: float) -> Mask:
 def _similar(
     signatures: Signatures, rows: npt.NDArray[np.intp], band: Signatures, threshold: float
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of the first row with a band and the others with it; then of those left, again."""
+    """Pairs of similar rows: the first row of each bucket with the others, then again the rest."""
     bucket = _fold(band)
     for _ in range(_MOST_GROUPS):
         if not len(rows):
@@ -73,7 +73,7 @@ def _similar(
 
 
 def _fold(band: Signatures) -> Hashes:
-    """One number for each row."""
+    """Hashes each row to one number."""
     total = np.zeros(len(band), np.uint64)
     for column in band.T:
         total = (total ^ column) * _FACTOR

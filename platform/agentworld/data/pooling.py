@@ -1,4 +1,4 @@
-"""Samples of one batch, as rows of the pools: pass two."""
+"""The second pass of `data prepare`: makes the samples of one batch as rows of the pools."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from agentworld.storage.pools import PoolRows, pool_rows
 
 
 class PoolJob(NamedTuple):
-    """A batch that was surveyed, and which of its trajectories stay."""
+    """A surveyed batch, and which of its trajectories stay."""
 
     survey: SurveyJob
     stays: npt.NDArray[np.bool_]
@@ -59,7 +59,7 @@ def make_pools(job: PoolJob) -> BatchPools:
 
 
 def _remaining(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
-    """What stays of a batch, filtered as it was for its survey; all of the batch is counted."""
+    """The trajectories of a batch that stay, filtered as in its survey; counts the whole batch."""
     batch, recipe = job.survey.batch, job.survey.recipe
     digests = read_column(job.survey.path, "digests").tolist()
     removed = Counter[str]()  # as the survey counted it
@@ -80,6 +80,6 @@ def _is_leak(sample: Sample) -> bool:
 
 
 def _masked_classes(pool: Pool, sample: Sample) -> list[str]:
-    """Turns whose loss does not count, by class; in RL the other turns are history by design."""
+    """A reason for each masked turn, with its class; in RL only one turn is a target by design."""
     masked = [turn for turn in sample.turns if not turn.target and pool != "rl"]
     return [f"masked {turn_class(turn.action, turn.observation)}" for turn in masked]

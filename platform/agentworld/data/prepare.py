@@ -1,11 +1,11 @@
-"""Trajectories become samples in disjoint pools, and a manifest that names them all.
+"""Makes a data set from trajectories: samples in disjoint pools, and a manifest.
 
-Every trajectory goes to one pool whole. A training pool never holds what its domain keeps for
-held-out episodes, and what is held out must be worth predicting.
+Each trajectory goes to exactly one pool. A training pool has no content that a domain reserves for
+held-out episodes. The held-out pool must have enough turns of each kind that the domain requires.
 
-Two passes over batches of trajectories, each batch by itself in one of several processes: the first
-surveys them, and when it is known which trajectories stay, the second makes samples. The result
-depends on the order of the trajectories, and neither on the batches nor on the processes.
+There are two passes over batches of trajectories, and several processes work on batches. The first
+pass surveys the trajectories. Then it is decided which of them stay. The second pass makes samples.
+The result depends on the order of the trajectories, but not on the batches or the processes.
 """
 
 import math
@@ -46,12 +46,12 @@ def prepare(
     benchmarks: Sequence[Digest] = (),
     bytes_per_batch: int = BYTES_PER_BATCH,
 ) -> DataSet:
-    """Fills a folder with pools; raises InputError where they would be of no use.
+    """Writes the pools into a folder; raises InputError if they would be of no use.
 
-    `benchmarks` are the contents of the recipe's benchmarks, in their order. Raises InputError
-    where one of them has another content by now.
+    `benchmarks` are the digests of the recipe's benchmarks, in their order. Raises InputError if a
+    benchmark changed.
 
-    What a killed run surveyed is used again. After an error nothing of it is left.
+    A repeated run reuses the surveys of a killed one. After an error the surveys are removed.
     """
     _check_shares(recipe)
     source = read_collected(collected)
@@ -153,5 +153,5 @@ def _check_held_out(domain: str, file: PoolFile) -> None:
 
 
 def _is_below(share: float, minimum: float, num_turns: int) -> bool:
-    """By more than the two standard errors that so few turns are off by chance."""
+    """Whether a share is too small by more than two standard errors of its number of turns."""
     return share < minimum - 2 * math.sqrt(minimum * (1 - minimum) / num_turns)

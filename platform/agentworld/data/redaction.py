@@ -1,8 +1,8 @@
-"""Secrets in a trajectory become placeholders: `[REDACTED:aws-access-key:1]`.
+"""Replaces the secrets in a trajectory by placeholders: `[REDACTED:aws-access-key:1]`.
 
-The same secret has the same placeholder wherever it stands in a trajectory, so that what an agent
-wrote and reads again stays predictable. A placeholder is plain text: a model may learn to copy
-it, and nobody takes it for a key. What is no secret keeps every byte.
+A secret has the same placeholder everywhere in a trajectory, so that an observation which repeats
+it stays predictable. A model may learn to copy a placeholder, and nobody mistakes it for a key. All
+other text stays unchanged.
 """
 
 from collections import Counter
@@ -38,12 +38,12 @@ class Redaction(NamedTuple):
 
 
 def redact(trajectory: Trajectory) -> Redaction:
-    """Replaces the secrets in every text that a sample could show; the same for equal input."""
+    """Replaces the secrets in every text that a sample could show; equal input, equal result."""
     return _redact(trajectory)
 
 
 def redact_all(trajectories: Sequence[Trajectory]) -> list[Redaction]:
-    """The same for many at once, which is faster by far: RE2 alone reads those without a hint."""
+    """The same for many trajectories; faster, because RE2 finds those that can have secrets."""
     texts = [_SEPARATOR.join(_texts(trajectory)) for trajectory in trajectories]
     hints = compute.match_substring_regex(pyarrow.array(texts), _HINT, ignore_case=True)
     return [
@@ -73,7 +73,7 @@ def _redact(trajectory: Trajectory) -> Redaction:
 
 
 def _texts(trajectory: Trajectory) -> Iterator[str]:
-    """All that a sample, a prompt or an agent's training may show."""
+    """Every text that a sample, a prompt or an agent's training can show."""
     yield trajectory.initial_state
     for tool in trajectory.tools:
         yield tool.description
@@ -86,7 +86,7 @@ def _texts(trajectory: Trajectory) -> Iterator[str]:
 
 
 class _Replacement:
-    """Puts placeholders in the place of secrets."""
+    """Replaces secrets by placeholders."""
 
     def __init__(self, placeholders: Placeholders) -> None:
         self._text = placeholders.replace
@@ -112,7 +112,7 @@ class _Replacement:
         return tool.model_copy(update=fields)
 
     def _task(self, task: Task) -> Task:
-        """All but the closing pattern, in which a bracket would have a meaning."""
+        """Redacts a task, except its closing pattern, in which a bracket has a meaning."""
         rule = {name: self._text(getattr(task.success, name)) for name in ("output", "state")}
         success = task.success.model_copy(update=rule)
         texts = {name: self._text(getattr(task, name)) for name in ("instruction", "initial_state")}
@@ -129,7 +129,7 @@ class _Replacement:
         )
 
     def _spans(self, turn: Turn) -> Iterable[Span]:
-        """Where the spans of an observation lie in the one without secrets."""
+        """The spans of an observation, moved to their places in the text without secrets."""
         if not turn.spans:
             return ()
         return [

@@ -1,10 +1,10 @@
-"""From a trajectory to a sample: tags for each turn, a prompt variant, and the targets.
+"""Makes a sample from a trajectory: the tags of each turn, a prompt variant, and the targets.
 
-CPT and SFT train on a whole episode but for the masked turns. RL gets exactly one turn for
-each trajectory, because samples with a shared prefix collapse the variance of its rewards
-(Qwen-AgentWorld section 3.4.2): one at random among those that their domain tags `output`, for
-what shows nothing rewards almost every guess. What comes after that turn is cut off. A held-out
-sample is judged at every turn.
+CPT and SFT train on all turns of an episode except the masked ones. RL gets exactly one turn of
+each trajectory, because samples with a shared prefix collapse the variance of rewards
+(Qwen-AgentWorld section 3.4.2). It is drawn from the turns with the tag `output`, because almost
+every guess is right for an empty observation. Later turns are removed. In a held-out sample every
+turn is judged.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from agentworld.records.trajectory import Trajectory
 
 
 def pool_of(recipe: PrepareRecipe, trajectory: Trajectory, digest: str) -> Pool:
-    """Which pool a trajectory goes to: every trial of its task to one, whatever else there is."""
+    """The pool of a trajectory, the same for all trials of its task; other tasks do not matter."""
     if trajectory.held_out:
         return "held_out"
     place = hash_uniform(recipe.seed, "pool", trajectory.task_id or digest)

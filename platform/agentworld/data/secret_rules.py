@@ -1,4 +1,4 @@
-"""What looks like a secret in a text: one rule a kind, behind literals that are cheap to find.
+"""The rules that recognise secrets in a text, one for each kind, with literals to search first.
 
 Most patterns are those of detect-secrets. It is used without its scanner, which reads one line at
 a time and says which values it found but not where. Its plugins for entropy and for public
@@ -31,7 +31,7 @@ _BLOB = re.compile(r"[A-Za-z0-9+/]{64}")
 
 
 class Secret(NamedTuple):
-    """A part of a text that nobody should learn."""
+    """A secret in a text."""
 
     start: int
     value: str
@@ -39,21 +39,21 @@ class Secret(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A kind of secret, and how it is found in a text that holds one of its literals."""
+    """A kind of secret, and how to find it in a text that has one of its literals."""
 
     kind: str
     literals: tuple[str, ...]
-    """In lower case: without one of them in a text, its patterns are not tried."""
+    """Literals in lower case; the patterns are tried only if the text has one of them."""
     patterns: Sequence[re.Pattern[str]]
     """A group of a pattern is the secret; without one, all that it matches."""
     tail: str = r"[\w-]{8}"
-    """What follows a literal wherever a pattern matches, in RE2's syntax."""
+    """What follows the literal in every match, in RE2's syntax."""
     is_secret: Callable[[str], bool] = bool
     """Whether a match is one, by itself."""
 
     @property
     def hint(self) -> str:
-        """What a text with a secret of this kind holds, in RE2's syntax and any case."""
+        """A pattern in RE2's syntax that every text with such a secret matches, in any case."""
         return f"(?:{'|'.join(map(re.escape, self.literals))}){self.tail}"
 
     def find(self, text: str) -> Iterator[Secret]:
@@ -70,7 +70,7 @@ class Rule(NamedTuple):
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
-    """Whether a match is a word of its own, and no part of another or of an image in base64."""
+    """Whether a match is a whole word, not a part of another word or of an image in base64."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if before.isalnum() and not _ESCAPE.search(text, max(0, start - 16), start):
         return False

@@ -1,4 +1,4 @@
-"""Secrets in one text, and the text with placeholders in their place."""
+"""Finds the secrets in one text, and replaces them by placeholders."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ _LONGEST_SECRET = 4_000
 
 
 class Placeholders:
-    """What stands for each secret of some texts that belong together."""
+    """The placeholders of the secrets in texts that belong together."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.counts: Counter[str] = Counter()
@@ -36,7 +36,7 @@ class Placeholders:
         return self._pattern.sub(lambda match: self._placeholders[match[0]], text)
 
     def move(self, text: str, place: int) -> int:
-        """Where a place of a text lies in the one without secrets."""
+        """Maps a place in a text to its place in the text without secrets."""
         moved = place
         for match in self._pattern.finditer(text):
             if match.start() >= place:
@@ -53,17 +53,17 @@ def redact_text(text: str) -> str:
 
 
 def redact_start(text: str, length: int) -> str:
-    """The start of a text without its secrets, for a sentence: one that is cut is not found."""
+    """The start of a text without its secrets, for a sentence; redacts before it cuts."""
     return redact_text(text[: length + _LONGEST_SECRET])[:length]
 
 
 def redacted_problem(error: ValidationError) -> str:
-    """The first thing that is wrong with a recorded value, without the secrets in the value."""
+    """The first problem of a recorded value, without the secrets in the value."""
     return first_problem(error, redact_text)
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """The secrets in a text, in their order; of two at one place the one of the earlier rule."""
+    """The secrets in a text, in order; if two overlap, the one of the earlier rule."""
     folded = _fold(text)
     secrets = [
         secret
@@ -77,7 +77,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def _fold(text: str) -> str:
-    """In lower case, every character at its place."""
+    """The text in lower case, with the same length."""
     folded = text.lower()
     if len(folded) == len(text):
         return folded

@@ -1,7 +1,6 @@
-"""Which values are secrets, where only the words before them say so: `password = ...`.
+"""Decides whether a value after a word such as `password` is a secret.
 
-A value is judged by itself, too: a plain word, a path, an identifier that a person can read, a
-UUID and a digest are no secrets.
+A plain word, a path, a readable identifier, a UUID and a digest are not secrets.
 """
 
 import re
@@ -25,7 +24,7 @@ FEWEST_DIFFERENT = 5
 
 
 def is_mixed(value: str) -> bool:
-    """Letters and digits, or three of lower case, upper case, digits and signs."""
+    """Whether it has letters and digits, or three of lower case, upper case, digits and signs."""
     sorts = (string.ascii_lowercase, string.ascii_uppercase, string.digits, string.punctuation)
     lower, upper, digits, signs = (any(map(sort.__contains__, value)) for sort in sorts)
     return (digits and (lower or upper)) or lower + upper + digits + signs > 2
@@ -50,7 +49,7 @@ def is_password(value: str) -> bool:
 
 
 def is_token(value: str) -> bool:
-    """The same after a word such as `token`, which has other meanings, too."""
+    """The same for a word such as `token`, which also has other meanings."""
     return (
         is_password(value)
         and len(value) >= 2 * _FEWEST_CHARACTERS

@@ -1,7 +1,7 @@
-"""Which of the surveyed trajectories stay: decided in one place, over all of them at once.
+"""Decides which of all surveyed trajectories stay.
 
-Of copies and near-duplicates the first stays, and what is held out counts as first: so that a
-training pool never holds what nearly is a held-out trajectory.
+Of copies and near-duplicates the first stays. Held-out trajectories count as first, so no training
+pool has a near-duplicate of a held-out trajectory.
 """
 
 from collections import Counter
@@ -39,12 +39,12 @@ class Selection(NamedTuple):
     """The trajectories of all batches."""
 
     stays: Sequence[Mask]
-    """For each batch, which rows of its survey."""
+    """For each batch, a mask of the rows of its survey that stay."""
     removed: Counter[str]
 
 
 def select(jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Workers) -> Selection:
-    """Looks for copies first, then for near-duplicates, then for leaks.
+    """Removes copies first, then near-duplicates, then leaks.
 
     `benchmarks` are addresses; the jobs' recipe has the digests of their content.
     """
@@ -79,7 +79,7 @@ class _Rows:
         return np.concatenate([read_column(job.path, name) for job in self.jobs])
 
     def drop(self, mask: Mask, numbers: npt.NDArray[np.intp]) -> int:
-        """Takes out the rows with these numbers that a mask marks, and counts them."""
+        """Removes the marked ones of the rows with these numbers, and counts them."""
         self.stays[numbers[mask]] = False
         return int(mask.sum())
 

@@ -1,6 +1,4 @@
-"""What is in a data set, counted while it is made: a worker has a summary of its own, and
-summaries add up.
-"""
+"""Counts the content of a data set while it is made; each worker counts, and the counts add up."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,7 +9,7 @@ from agentworld.records.trajectory import Trajectory
 
 
 class SummaryFields(TypedDict):
-    """Those of a data set's manifest."""
+    """The counted fields of a data set's manifest."""
 
     num_read: int
     domains: dict[str, int]
@@ -21,7 +19,7 @@ class SummaryFields(TypedDict):
 
 
 class Summary:
-    """Counts trajectories that were read, and those that samples were made of."""
+    """Counts the trajectories that were read, and those in the pools."""
 
     def __init__(self) -> None:
         self._num_read = 0
@@ -33,13 +31,13 @@ class Summary:
         self._observation = Counter[int]()
 
     def read(self, trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
-        """The same trajectories, counted."""
+        """Yields the trajectories unchanged, and counts them."""
         for trajectory in trajectories:
             self._num_read += 1
             yield trajectory
 
     def add(self, trajectory: Trajectory) -> None:
-        """Counts a trajectory of which a sample was made."""
+        """Counts a trajectory that became a sample."""
         self._domains[trajectory.domain] += 1
         self._sources[trajectory.source] += 1
         self._licences[trajectory.licence or UNSTATED] += 1
@@ -58,7 +56,7 @@ class Summary:
         self._observation += other._observation
 
     def fields(self) -> SummaryFields:
-        """What the manifest says of all that was counted."""
+        """The counts as fields of the manifest."""
         return {
             "num_read": self._num_read,
             "domains": dict(sorted(self._domains.items())),

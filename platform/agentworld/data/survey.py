@@ -1,7 +1,7 @@
-"""What must be known of all trajectories before the first sample is made: pass one.
+"""The first pass of `data prepare`: surveys what is needed before the first sample is made.
 
-A survey is of one batch, is kept in a file until the data set is whole, and is not made again by
-who goes on after a kill.
+A survey covers one batch, and stays in a file until the data set is complete. A repeated run reuses
+the surveys of a killed one.
 """
 
 import io
@@ -30,38 +30,38 @@ class Survey(NamedTuple):
     """One row for each trajectory of a batch that is long enough."""
 
     digests: npt.NDArray[np.str_]
-    """Of the trajectory as it was recorded."""
+    """The digests of the recorded trajectories."""
     contents: Hashes
-    """Equal where two show the same."""
+    """Equal for trajectories with equal content."""
     tasks: Hashes
-    """Equal where two are trials of one task."""
+    """Equal for trials of the same task."""
     held_out: npt.NDArray[np.bool_]
     signatures: Signatures
     grams: Hashes
-    """The different 13-grams of one row after the other."""
+    """The different 13-grams of all rows, row after row."""
     ends: npt.NDArray[np.int64]
-    """Where the 13-grams of each row end."""
+    """The end of each row's 13-grams in `grams`."""
 
 
 class SurveyJob(NamedTuple):
-    """A batch, and where its survey goes."""
+    """A batch, and the folder of its survey."""
 
     recipe: PrepareRecipe
     source: Digest
-    """Of all trajectories."""
+    """The digest of all trajectories."""
     batch: Batch
     folder: Path
 
     @property
     def path(self) -> Path:
-        """Named after all that the survey depends on, so that no other is taken for it."""
+        """The file's name has a digest of everything that the survey depends on."""
         parts = [[str(path), start, end] for path, start, end in self.batch]
         key = digest_json([self.recipe.model_dump(mode="json"), self.source, parts])
         return self.folder / f"{key.removeprefix('sha256:')}.npz"
 
 
 def survey(job: SurveyJob) -> Counter[str]:
-    """Writes a batch's survey, unless it is there; returns what the filters removed."""
+    """Writes a batch's survey unless it exists; returns what the filters removed."""
     if not job.path.is_file():
         removed = Counter[str]()
         trajectories = read_batch(job.batch)

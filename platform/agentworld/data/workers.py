@@ -1,4 +1,4 @@
-"""Functions of batches in several processes, whose results come in the order of the batches."""
+"""Runs a function on batches in several processes; the results keep the order of the batches."""
 
 import multiprocessing
 import os
@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 
 
 class Workers(AbstractContextManager["Workers"]):
-    """Processes that start with the first batch; with one worker there is no other process."""
+    """A pool of processes that starts with the first batch; one worker runs in this process."""
 
     def __init__(self, num_workers: int) -> None:
         self._num_workers = num_workers
@@ -39,7 +39,7 @@ class Workers(AbstractContextManager["Workers"]):
     def map(
         self, function: Callable[[_Item], _Result], items: Iterable[_Item]
     ) -> Iterator[_Result]:
-        """The results in the order of the items; no more wait than the workers need to be busy."""
+        """The results in the order of the items; queues only as many items as the workers need."""
         if self._pool is None:
             yield from map(function, items)
             return
@@ -63,12 +63,12 @@ def _result_of(future: Future[_Result]) -> _Result:
 
 
 def num_processors() -> int:
-    """How many this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def leave_with_parent() -> None:
-    """A worker ends when the process that wants its work was killed; it would wait for ever."""
+    """Ends this worker when its parent is killed; otherwise it would wait for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_leave_after, args=(parent,), daemon=True).start()

@@ -1,7 +1,7 @@
 """What every domain offers to data preparation, training, evaluation, pinning and serving.
 
-Pure: nothing here, and nothing that `domain_of` loads, opens an environment. `domains.live` does.
-A domain of a package of its own is an entry point of the group `agentworld.domains`.
+Pure: neither this module nor a module that `domain_of` loads opens an environment; `domains.live`
+does. Another package adds a domain by an entry point of the group `agentworld.domains`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ Axis = Literal["controllability", "errors", "consistency"]
 """What a rule can verify of a turn (Qwen-AgentWorld appendix C)."""
 
 TurnKind = Literal["read", "write", "computation"]
-"""What an action does to its world: it shows what is there, changes it, or works something out."""
+"""What an action does: it reads the state of its world, changes it, or computes a result."""
 
 SERVED = 0
 """The prompt variant of RL and serving (Qwen-AgentWorld section 3.1.2)."""
@@ -32,7 +32,7 @@ OUTPUT = "output"
 HISTORY = "history"
 """Tag of a turn that shows what an earlier turn of its episode changed."""
 UNSEEN = "unseen"
-"""Tag of a turn that holds what no training episode may hold."""
+"""Tag of a turn with content that is reserved for held-out episodes."""
 
 
 class Start(Record):
@@ -40,7 +40,7 @@ class Start(Record):
 
     domain: str
     text: str = ""
-    """The initial state as the world's prompt says it; empty where there is nothing to say."""
+    """The initial state as text of the world's prompt; empty if the prompt has none."""
     tools: Tools = ()
 
 
@@ -52,30 +52,30 @@ class Call(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What an agent does: a text, or calls of tools."""
+    """What an agent sends in one step: a text, or calls of tools."""
 
     text: str
     calls: tuple[Call, ...] = ()
 
 
 class Question(NamedTuple):
-    """A start, and an action that can be taken in it: to ask an engine before an agent does."""
+    """A start and an action that is possible in it. Pinning and serving probe an engine with it."""
 
     start: Start
     action: str
 
 
 class TinyModel(NamedTuple):
-    """What a model that starts from nothing needs; one with a pre-trained base needs neither."""
+    """What a model with random weights needs; a model with a pre-trained base does not."""
 
     pattern: str
-    """A regular expression for one piece of text that a tokenizer neither cuts nor joins."""
+    """A regular expression for one piece of text; no token crosses the end of a piece."""
     warm_up: Callable[[int, int], Iterator[str]]
-    """So many texts of a seed, from which it learns to copy before it sees an episode."""
+    """From a number of texts and a seed, texts from which the model learns to copy first."""
 
 
 class ActionError(InputError):
-    """A policy's text holds no action of its domain."""
+    """A policy's text contains no action of its domain."""
 
 
 class Domain(Protocol):
@@ -83,11 +83,11 @@ class Domain(Protocol):
 
     @property
     def name(self) -> str:
-        """As trajectories and manifests have it."""
+        """The domain's name in trajectories and manifests."""
 
     @property
     def version(self) -> str:
-        """Of all that it renders, parses and scores; it is pinned in a simulator's manifest."""
+        """Changes if the domain renders, parses or scores otherwise; manifests pin it."""
 
     @property
     def rubric(self) -> Rubric:
@@ -95,7 +95,7 @@ class Domain(Protocol):
 
     @property
     def tiny(self) -> TinyModel:
-        """For models that start from nothing."""
+        """For models with random weights."""
 
     @property
     def tools(self) -> Tools:
@@ -112,46 +112,46 @@ class Domain(Protocol):
         """The prompt variants that a pool draws from."""
 
     def parse_action(self, text: str) -> str:
-        """The action in what a policy wrote; raises ActionError where there is none."""
+        """Extracts the action from a policy's text; raises ActionError if there is none."""
 
     def render_action(self, action: Action) -> str:
-        """The action as the world reads it; raises ActionError for calls that cannot be."""
+        """The text that the world reads; raises ActionError for calls that have no such text."""
 
     def normalise(self, observation: str) -> str:
-        """For comparing two observations, and never for training or serving."""
+        """The form in which two observations are compared; training and serving do not use it."""
 
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
-        """For each turn what it is: the tags above, and the domain's own."""
+        """The tags of each turn: those above, and the domain's own."""
 
     def turn_kind(self, action: str, tags: Collection[str] = ()) -> TurnKind | None:
-        """What an action does to its world; null where neither its words nor its tags say it."""
+        """What an action does to its world; null if neither its words nor its tags tell it."""
 
     def mask_volatile(self, observation: str) -> str:
-        """For comparing: what no predictor can know, as the time of day, by a fixed word."""
+        """Replaces what cannot be predicted, such as the time of day, by fixed words."""
 
     def has_unseen(self, text: str) -> bool:
-        """Whether a text holds what no training episode may hold."""
+        """Whether a text has content that is reserved for held-out episodes."""
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
-        """For each turn whether a data set keeps it: a repetition without effect it need not."""
+        """For each turn, whether a data set keeps it; it drops repetitions without effect."""
 
     def is_failure(self, observation: str) -> bool:
         """Whether an observation says that its action failed."""
 
     def thought(self, state: str, action: str) -> str:
-        """What a world thinks before it answers, given the true state before the action."""
+        """The world's thought before its answer, made from the true state before the action."""
 
     def verify(self, predicted: str, truth: str) -> Mapping[Axis, bool | None]:
-        """Verdicts of the domain's rules; null or left out where a rule has nothing to say."""
+        """Verdicts of the domain's rules; an axis without a verdict is null or left out."""
 
     def outcome(self, task: Task, action: str, observation: str) -> bool | None:
-        """Whether a turn ends its task well; null where it does not end it.
+        """Whether the turn that ends a task succeeded; null if the turn does not end it.
 
-        The same rule rewards a simulated episode and reports a live one.
+        The same rule rewards simulated episodes and evaluates live ones.
         """
 
     def question(self, number: int) -> Question:
-        """One of the questions with which an engine is probed."""
+        """The probe question of this number, always the same."""
 
 
 _KINDS = Kinds[Domain](
@@ -168,22 +168,22 @@ _KINDS = Kinds[Domain](
 
 
 def stage_variants(pool: Pool) -> tuple[int, ...]:
-    """Of twelve variants, those that a pool draws from (Qwen-AgentWorld section 3.1.2)."""
+    """The prompt variants, of twelve, that a pool draws from (Qwen-AgentWorld section 3.1.2)."""
     return {"cpt": (1,), "sft": tuple(range(2, 12))}.get(pool, (SERVED,))
 
 
 def domain_of(name: str) -> Domain:
-    """The domain of this name, loaded when it is named first; raises InputError for no domain."""
+    """The domain of this name, loaded on first use; raises InputError for an unknown name."""
     return _KINDS.find(name)
 
 
 def domain_names() -> list[str]:
-    """All that are installed, in alphabetical order."""
+    """The names of all installed domains, in alphabetical order."""
     return _KINDS.names
 
 
 def verdict_of(domain: Domain, predicted: str, truth: str) -> bool | None:
-    """Whether every rule of the domain agrees; null where none has anything to say."""
+    """Whether all verdicts of the domain's rules are true; null if there is no verdict."""
     verdicts = [
         verdict for verdict in domain.verify(predicted, truth).values() if verdict is not None
     ]
@@ -191,10 +191,10 @@ def verdict_of(domain: Domain, predicted: str, truth: str) -> bool | None:
 
 
 def is_match(domain: Domain, predicted: str, truth: str) -> bool:
-    """Whether a prediction is the true observation to every character that the domain compares."""
+    """Whether the normalised prediction equals the normalised true observation."""
     return domain.normalise(predicted) == domain.normalise(truth)
 
 
 def domain_modules(names: Iterable[str]) -> list[str]:
-    """The modules of these domains, for whoever digests code."""
+    """The modules of these domains; the code digest of a step covers them."""
     return [_KINDS.module_of(name) for name in names]

@@ -1,40 +1,39 @@
-"""Calls of tools as a world reads them: one line of JSON each, in one form."""
+"""Calls of tools in the form that a world reads: one line of canonical JSON for each call."""
 
 import json
 from collections.abc import Iterable
 
 from agentworld.domains.base import ActionError, Call
-
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
+from agentworld.domains.json_text import encode_strict_json
 
 
 def render_calls(calls: Iterable[Call]) -> str:
-    """Raises ActionError for arguments that are no JSON."""
+    """One line for each call; raises ActionError if arguments cannot be written as JSON."""
     return "\n".join(map(_render, calls))
 
 
 def parse_calls(action: str) -> tuple[Call, ...]:
-    """The calls that an action consists of; none where a line of it is no call."""
+    """The calls that an action consists of; none if any of its lines is not a call."""
     if not action.startswith("{"):
         return ()
     try:
-        return tuple(_parse(line) for line in action.split("\n"))
+        return tuple(parse_call(line) for line in action.split("\n"))
     except (ValueError, RecursionError):
         return ()
 
 
-def _parse(line: str) -> Call:
-    match json.loads(line):
+def parse_call(text: str) -> Call:
+    """Reads a call from JSON; raises ValueError for other text, RecursionError for deep nesting."""
+    match json.loads(text):
         case {"name": str(name), "arguments": dict(arguments)}:
             return Call(name, arguments)
-    raise ValueError("the line is no call")
+    raise ValueError("the text is no call")
 
 
 def _render(call: Call) -> str:
     try:
-        name, arguments = _encode(call.name), _encode(dict(call.arguments))
+        name = encode_strict_json(call.name)
+        arguments = encode_strict_json(dict(call.arguments))
     except (ValueError, RecursionError) as error:
         raise ActionError(
             f"the arguments of {call.name} are no JSON: {error}; correct them"

@@ -1,8 +1,8 @@
-"""A bound on the memory of a sandbox as a whole: a cgroup of its own, where one can be made.
+"""Limits the memory of a whole sandbox by a cgroup, if this process can create one.
 
-One can be made in a folder of version 2 that this process may write and in which memory is counted:
-as root of a machine, or under systemd's user manager. In most pods none can be; there the pod's
-limit holds, and the kernel kills a sandbox before it kills a step.
+That needs a writable folder of cgroup version 2 with the memory controller: as root of a machine,
+or under systemd's user manager. Most pods have none. There the pod's limit applies, and the kernel
+kills a sandbox before it kills a step.
 """
 
 import os
@@ -16,7 +16,7 @@ _SELF = Path("/proc/self")
 
 
 def confine(pid: int, num_bytes: int, proc: Path = _SELF) -> Path | None:
-    """Bounds a process and all that it will start; returns the folder of its group, or null."""
+    """Limits the memory of a process and its children; returns the cgroup's folder, or null."""
     for parent in _folders(proc):
         _sweep(parent)
         group = parent / f"agentworld-{os.getpid()}-{secrets.token_hex(4)}"
@@ -25,7 +25,7 @@ def confine(pid: int, num_bytes: int, proc: Path = _SELF) -> Path | None:
                 continue
             group.mkdir()
             (group / "memory.max").write_text(str(num_bytes))
-            with suppress(OSError):  # a kernel that does not count what is swapped
+            with suppress(OSError):  # a kernel without swap accounting
                 (group / "memory.swap.max").write_text("0")
             (group / "memory.oom.group").write_text("1")
             (group / "cgroup.procs").write_text(str(pid))
@@ -41,7 +41,7 @@ def remove(group: Path) -> None:
 
 
 def _folders(proc: Path) -> Iterator[Path]:
-    """The group of this process, and its parent: only a root group has processes and children."""
+    """The cgroup of this process, then its parent; only a root has both processes and children."""
     with suppress(OSError, StopIteration):
         own = next(
             line.removeprefix("0::")
@@ -60,7 +60,7 @@ def _folders(proc: Path) -> Iterator[Path]:
 
 
 def _sweep(parent: Path) -> None:
-    """Removes the groups of processes that were killed and so removed none."""
+    """Removes the groups of killed processes, which could not remove them."""
     for group in parent.glob("agentworld-*-*"):
         pid = group.name.split("-")[1]
         if not Path("/proc", pid).exists():

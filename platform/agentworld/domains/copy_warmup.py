@@ -1,7 +1,7 @@
-"""Lists of a few words over and over: from these a new model learns to copy.
+"""Lists that repeat a few words. A new model learns to copy from them.
 
-A model that was pre-trained on language knows how; one that starts from nothing learns it
-in seconds on lists of thirty tokens and in many minutes on episodes of three hundred.
+A pre-trained model can copy already. A model with random weights learns it in seconds on lists of
+thirty tokens, and in many minutes on episodes of three hundred tokens.
 """
 
 import random

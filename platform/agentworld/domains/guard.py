@@ -1,7 +1,7 @@
-"""The proof that a training in a simulator saw no environment: while it runs, none can be opened.
+"""Forbids live environments while an agent trains in a simulator, as proof that it used none.
 
-`domains.live` asks here before it opens one. Python also reports every program that this process
-starts: those that run commands, browse, or serve tools are refused, whoever starts them.
+`domains.live` calls `check` before it opens an environment. Python's audit hook also reports every
+program that this process starts; programs that run commands, browse or serve tools are refused.
 """
 
 import os
@@ -20,7 +20,7 @@ _PROGRAMS = frozenset(
     " env sudo timeout node npm npx deno bun uv uvx pipx".split()
 )
 _WRAPPERS = frozenset("setpriv prlimit setsid nice ionice taskset numactl stdbuf nohup".split())
-"""They start what the rest of their command names."""
+"""Programs that start the program named in the rest of their command line."""
 _OWN_MODULES = ("agentworld", "torch", "vllm", "multiprocessing")
 _EVENTS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system")
 
@@ -30,7 +30,7 @@ class LiveEnvironmentRefused(RuntimeError):
 
 
 class Guard:
-    """Counts the attempts to open an environment; each of them fails."""
+    """Refuses every attempt to open an environment, and counts the attempts."""
 
     def __init__(self, programs: frozenset[str]) -> None:
         self.num_refused = 0
@@ -55,7 +55,7 @@ def check() -> None:
 
 @contextmanager
 def refuse_environments(launchers: frozenset[str]) -> Iterator[Guard]:
-    """While the block runs, no environment opens in this process, and no program of these."""
+    """Forbids this process environments and the programs `launchers` while the block runs."""
     _add_hook()
     guard = Guard(_PROGRAMS | launchers)
     _guards.append(guard)
@@ -74,14 +74,14 @@ _hooks: list[str] = []
 
 
 def _add_hook() -> None:
-    """Once for a process: a hook cannot be taken away."""
+    """Adds the hook once for each process, because a hook cannot be removed."""
     if not _hooks:
         sys.addaudithook(_on_audit_event)
         _hooks.append("added")
 
 
 def _refusal_of(event: str, arguments: tuple[object, ...]) -> str | None:
-    """The program that may not be started; null where it may."""
+    """The name of a program that may not be started; null for an allowed program."""
     if event == "os.system":
         return "a shell"
     program, command = arguments[1:3] if event == "os.spawn" else arguments[:2]
@@ -97,12 +97,12 @@ def _refused_command(parts: list[str]) -> str | None:
         return _refused_command(parts[first:]) if first else None
     if name.startswith("python") and not _is_own(parts[1:]):
         return " ".join([name, *parts[1:3]])
-    # Servers of tools are often programs of their own, and called so.
+    # Servers of tools are often separate programs with a name such as mcp-server-git.
     return name if name in _guards[-1].programs or name.startswith("mcp") else None
 
 
 def _is_own(arguments: list[str]) -> bool:
-    """Whether Python runs a module of ours, of the engine's, or code that a library compiles."""
+    """Whether Python runs a module of `_OWN_MODULES`, or code of torch or multiprocessing."""
     rest = [
         argument
         for argument in arguments

@@ -1,7 +1,8 @@
-"""The environments of domains: for collecting data and for live evaluation, and for nothing else.
+"""The live environments of domains. Only data collection and live evaluation use them.
 
-`open_environment` is the only way to one, and `domains.guard` closes it while an agent trains in a
-simulator. A domain of another package is an entry point of the group `agentworld.live_domains`.
+`open_environment` is the only function that opens one, and `domains.guard` forbids it while an
+agent trains in a simulator. Another package adds its environments by an entry point of the group
+`agentworld.live_domains`.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -33,12 +34,12 @@ class LiveSettings(NamedTuple):
     """What an environment is opened with."""
 
     step_seconds: float = 5.0
-    """After so long without an answer a step has failed."""
+    """A step without an answer fails after this time."""
     options: Mapping[str, JsonValue] = MappingProxyType({})
-    """What the domain lets choose of its environments."""
+    """Options of the domain's environments, from the recipe's `collect.options`."""
 
     def check_no_options(self, domain: str) -> None:
-        """Raises InputError for options, in a domain that has none."""
+        """For a domain that has no options; raises InputError if any is set."""
         if self.options:
             names = ", ".join(self.options)
             raise InputError(
@@ -54,26 +55,29 @@ class Environment(Protocol):
 
     @property
     def num_steps(self) -> int:
-        """The actions that were tried."""
+        """The number of actions so far, failed ones included."""
 
     async def reset(self, task: Task) -> Start:
-        """Begins an episode; raises EnvironmentBroken where that fails."""
+        """Begins an episode; raises EnvironmentBroken if that fails."""
 
     async def step(self, action: str) -> Observation:
-        """Raises EnvironmentBroken where the action ended the episode without an observation."""
+        """Takes an action; raises EnvironmentBroken if the episode ends without an observation."""
 
     async def state(self) -> str:
-        """The true state as a start says it; it is no step."""
+        """The true state in the form of `Start.text`; does not count as a step."""
 
     async def check(self, task: Task) -> bool | None:
-        """Whether the state, out of the agent's reach, shows success; null where it cannot."""
+        """Whether the state shows that the task succeeded; null if the state cannot show it.
+
+        The agent cannot change how the state is read.
+        """
 
 
 class Explorer(Protocol):
-    """A policy that collects data."""
+    """A policy that acts in an environment to collect data."""
 
     def act(self, observation: Observation | None) -> str | None:
-        """The next action after an observation, null at the start; null where it has finished."""
+        """The next action; null after the last one. `observation` is null before the first one."""
 
 
 class LiveDomain(Protocol):
@@ -81,15 +85,15 @@ class LiveDomain(Protocol):
 
     @property
     def launchers(self) -> frozenset[str]:
-        """Names of the programs that its environments start with."""
+        """Names of the programs that start its environments."""
 
     def check_available(self) -> None:
-        """Raises EnvironmentUnavailable where no environment can be opened on this machine."""
+        """Raises EnvironmentUnavailable if this machine cannot open an environment."""
 
     def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
-        """The task of a seed: always the same. Held-out ones use what no training episode may.
+        """The task of a seed, always the same. Held-out tasks use words that training never uses.
 
-        Without a goal it is a start to explore from, which no action closes.
+        Without a goal the task is only a start to explore from: no action ends it.
         """
 
     def explorer(
@@ -102,12 +106,12 @@ class LiveDomain(Protocol):
         pursues_task: bool,
         num_turns: int,
     ) -> Explorer:
-        """A policy for an episode that began with a task: it pursues the task, or explores."""
+        """A policy for an episode of this task and start; it pursues the task, or explores."""
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
-        """An environment, which ends with the block.
+        """An environment that is closed at the end of the block.
 
-        Raises InputError for an option that the domain has not.
+        Raises InputError for an unknown option.
         """
 
 
@@ -123,12 +127,12 @@ _KINDS = Kinds[LiveDomain](
 
 
 def live_domain(name: str) -> LiveDomain:
-    """The environments of a domain; raises InputError where it has none."""
+    """The environments of a domain; raises InputError if the domain has none."""
     return _KINDS.find(name)
 
 
 def live_domain_modules(names: Iterable[str]) -> list[str]:
-    """The modules of those of these domains that have environments."""
+    """The modules of the environments of these domains; a domain without environments has none."""
     return [_KINDS.module_of(name) for name in names if name in _KINDS.names]
 
 
@@ -141,11 +145,11 @@ class DomainSummary(Record):
     tools: tuple[str, ...] = ()
     """What an agent may call in an episode that names no tools."""
     problem: str = ""
-    """Why it cannot be loaded; then nothing else is known of it."""
+    """Why it cannot be loaded; then the other fields are empty."""
 
 
 def domain_summaries() -> list[DomainSummary]:
-    """Of all domains; one that cannot be loaded hides no other."""
+    """A summary of every installed domain, also of one that cannot be loaded."""
     return [_summary(name) for name in domain_names()]
 
 
@@ -163,7 +167,7 @@ def _summary(name: str) -> DomainSummary:
 
 
 def no_environment() -> AbstractContextManager[Guard]:
-    """While the block runs, this process can open no environment of any domain."""
+    """Forbids this process to open an environment of any domain while the block runs."""
     launchers = [live_domain(name).launchers for name in _KINDS.names]
     return guard.refuse_environments(frozenset[str]().union(*launchers))
 
@@ -172,7 +176,7 @@ def no_environment() -> AbstractContextManager[Guard]:
 async def open_environment(
     name: str, settings: LiveSettings = DEFAULT_SETTINGS
 ) -> AsyncIterator[Environment]:
-    """An environment of a domain; raises LiveEnvironmentRefused while a simulated training runs."""
+    """Opens an environment; raises LiveEnvironmentRefused while a simulated training runs."""
     guard.check()
     async with live_domain(name).open(settings) as environment:
         yield environment

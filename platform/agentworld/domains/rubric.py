@@ -1,8 +1,8 @@
-"""Five questions to a predicted observation, each answered with 1 to 5.
+"""The rubric: a predicted observation gets a score from 1 to 5 in each of five dimensions.
 
-The dimensions are those of Qwen-AgentWorld section 4.2. A domain says what a judge is told, and how
-rules answer without one. All that is counted by the rules here is what agrees with the truth: text
-that the truth does not hold, praise of itself included, can lower a score and never raise it.
+The dimensions are those of Qwen-AgentWorld section 4.2. A domain states the prompt of a judge, and
+the rules that score without a judge. The rules count only what agrees with the truth. Text that the
+truth does not contain, such as praise of the prediction, can lower a score and never raises it.
 """
 
 from collections import Counter
@@ -14,22 +14,22 @@ _TO_REWARD = 5
 
 
 class RubricScore(NamedTuple):
-    """1 is very poor and 5 excellent; 0 is a dimension that a judge left out."""
+    """1 is very poor and 5 excellent; 0 marks a dimension without a score."""
 
     format: int
     """The form of an observation."""
     factuality: int
     """The true lines of output, and no others."""
     consistency: int
-    """It agrees with what came before."""
+    """It agrees with the earlier turns."""
     realism: int
-    """What is silent stays silent, and nothing shown is invented."""
+    """It invents nothing, and shows nothing where the environment shows nothing."""
     quality: int
-    """As much as the truth says, and not more."""
+    """It is complete, and not longer than the truth."""
 
     @property
     def mean(self) -> float:
-        """Of the dimensions that are there."""
+        """The mean of the dimensions that have a score."""
         scores = [value for value in self if value > 0]
         return sum(scores) / len(scores)
 
@@ -53,6 +53,23 @@ def grade(share: float) -> int:
     return 1 + round((BEST - 1) * share)
 
 
+def score_lines(
+    predicted: Iterable[str], truth: Iterable[str], *, format_score: int = 0, consistency: int = 0
+) -> RubricScore:
+    """The dimensions of content by the lines and words that agree; the others as given.
+
+    A dimension of 0 is left out.
+    """
+    predicted, truth = list(predicted), list(truth)
+    return RubricScore(
+        format=format_score,
+        factuality=grade(line_agreement(predicted, truth)),
+        consistency=consistency,
+        realism=grade(word_precision(predicted, truth)),
+        quality=grade(word_coverage(predicted, truth)),
+    )
+
+
 def line_agreement(predicted: Iterable[str], truth: Iterable[str]) -> float:
     """F1 over lines, in any order; 1 where both have none."""
     predicted_counts, truth_counts = Counter(predicted), Counter(truth)
@@ -66,7 +83,7 @@ def line_agreement(predicted: Iterable[str], truth: Iterable[str]) -> float:
 
 
 def word_precision(predicted: Iterable[str], truth: Iterable[str]) -> float:
-    """Share of the words shown that are true; of none, whether none was to be shown."""
+    """Share of the predicted words that are true; if there are none, 1 if the truth has none."""
     predicted_words, truth_words = _count_words(predicted), _count_words(truth)
     if not predicted_words:
         return float(not truth_words)
@@ -74,7 +91,7 @@ def word_precision(predicted: Iterable[str], truth: Iterable[str]) -> float:
 
 
 def word_coverage(predicted: Iterable[str], truth: Iterable[str]) -> float:
-    """Share of the longer one's words that both have."""
+    """The number of words that both have, divided by the number of words of the longer one."""
     predicted_words, truth_words = _count_words(predicted), _count_words(truth)
     longer = max(predicted_words.total(), truth_words.total())
     return (predicted_words & truth_words).total() / longer if longer else 1.0

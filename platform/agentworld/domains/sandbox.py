@@ -1,9 +1,9 @@
-"""A locked room for commands that a policy or a model chose; nothing runs outside it.
+"""A sandbox for commands that a policy or a model chose; no such command runs outside it.
 
-Bubblewrap gives its own user, network, process, IPC and file-system namespaces. The user is
-a really unprivileged one even where the host's is root, because the kernel does not
-count processes against root. The room is read-only but for one small tmpfs, and has no
-/proc: a pod is not given one of its own, and the world is to be the same everywhere.
+Bubblewrap creates separate user, network, process, IPC and file-system namespaces. The sandbox's
+user is unprivileged even if this process is root, because the kernel does not count root's
+processes. The file system is read-only except for one small tmpfs. There is no /proc: a pod cannot
+have its own, and the sandbox must be the same everywhere.
 """
 
 import os
@@ -27,8 +27,9 @@ _UNPRIVILEGED_UID = 200_001  # owns nothing on the host and has no entry in its 
 _PROGRAMS = {"bwrap": "bubblewrap", "unshare": "util-linux", "mount": "mount"}
 _SECONDS_TO_END = 10.0
 
-# Bubblewrap's own tmpfs has no bound on the number of files, so the disk is mounted before it. The
-# line says that the process is in its cgroup. Out of memory, the kernel kills a sandbox first.
+# Bubblewrap's own tmpfs does not limit the number of files, so `mount` makes the disk before it
+# starts. `read` waits for the line that is sent when the process is in its cgroup. A high
+# oom_score_adj makes the kernel kill a sandbox first if memory runs out.
 _PREPARE = (
     "read -r _ && echo 1000 >/proc/self/oom_score_adj"
     ' && mount -t tmpfs -o "$1" home /mnt && shift && exec "$@"'
@@ -36,7 +37,7 @@ _PREPARE = (
 
 
 class SandboxLimits(NamedTuple):
-    """What one sandbox may take; all of them hold for everything inside together."""
+    """Limits of one sandbox; unless stated otherwise, all its processes share them."""
 
     disk_bytes: int = 8 << 20
     files: int = 2048
@@ -44,9 +45,9 @@ class SandboxLimits(NamedTuple):
     memory_bytes: int = 96 << 20
     """Address space of one process; at most `processes` of them."""
     data_bytes: int = 96 << 20
-    """Private memory that one process can write: some runtimes reserve addresses without end."""
+    """Writable private memory of one process, for runtimes that reserve far more addresses."""
     total_memory_bytes: int = 512 << 20
-    """Memory of everything, where this process may make a cgroup; see `cgroup`."""
+    """Memory of all processes, if this process can create a cgroup; see `cgroup`."""
     processes: int = 24
     open_files: int = 64
     """Of one process."""
@@ -56,13 +57,13 @@ class SandboxLimits(NamedTuple):
 
 
 class SandboxAccess(NamedTuple):
-    """What a command reaches beside what every sandbox has."""
+    """What a command can use in addition to what every sandbox has."""
 
     folders: tuple[Path, ...] = ()
-    """Folders of the machine, to read, under their own paths."""
+    """Folders of the machine, read-only and under the same paths."""
     exemptions: frozenset[Exemption] = frozenset()
     error_file: int = subprocess.STDOUT
-    """The open file for its error output; else it is merged into the output."""
+    """The open file for the error output; by default it is merged into the output."""
 
 
 class Sandbox:
@@ -84,7 +85,7 @@ class Sandbox:
         finally:
             os.close(info)
         self._group = confine(self.process.pid, limits.total_memory_bytes)
-        with suppress(BrokenPipeError):  # it ended already; its output says why
+        with suppress(BrokenPipeError):  # the process ended already; its output has the reason
             self.stdin.write(b"\n")
 
     @property
@@ -138,9 +139,9 @@ def open_sandbox(
     files: tuple[int, ...] = (),
     access: SandboxAccess = SandboxAccess(),
 ) -> Sandbox:
-    """Starts a command in a new sandbox; it inherits the open files under the same numbers.
+    """Starts a command in a new sandbox; the command inherits the open files `files`.
 
-    Raises EnvironmentUnavailable where bubblewrap or user namespaces are missing.
+    Raises EnvironmentUnavailable if bubblewrap or user namespaces are missing.
     """
     check_sandbox()
     return Sandbox(command, limits, files, access)
@@ -150,7 +151,7 @@ def open_sandbox(
 def check_sandbox() -> None:
     """Runs one command in a sandbox, once per process.
 
-    Raises EnvironmentUnavailable where that fails.
+    Raises EnvironmentUnavailable if that fails.
     """
     for program, package in _PROGRAMS.items():
         if shutil.which(program) is None:
@@ -202,7 +203,7 @@ def _start(
 
 @contextmanager
 def _filter(exemptions: Collection[Exemption]) -> Iterator[int]:
-    """A file of what may not be asked of the kernel, which bubblewrap reads to its end."""
+    """The descriptor of a file with the seccomp filter, which bubblewrap reads."""
     descriptor = os.memfd_create("filter")
     try:
         os.pwrite(descriptor, filter_of(exemptions=exemptions), 0)
@@ -220,8 +221,8 @@ def _unshare(limits: SandboxLimits) -> list[str]:
 
 
 def _bubblewrap(filter_file: int, info: int, folders: tuple[Path, ...]) -> list[str]:
-    # /dev and / are tmpfs of the sandbox's own user: left writable they would be memory
-    # without a limit, hence they are remounted. Terminals are few on a machine, so there are none.
+    # /dev and / are tmpfs. If they stayed writable, they would be memory without a limit, so they
+    # are remounted read-only. A machine has few terminals, so the sandbox has none.
     return [
         *"bwrap --unshare-all --unshare-user --as-pid-1 --cap-drop ALL".split(),
         *["--seccomp", str(filter_file), "--info-fd", str(info)],

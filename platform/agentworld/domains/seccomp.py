@@ -1,9 +1,9 @@
 """The system calls that a sandboxed command may not make.
 
-They are those that no limit of the sandbox covers: memory outside of files and address spaces,
-what the whole machine shares, and namespaces, for in a user namespace of its own a command would be
-root again. Calls that need a capability are not listed: a sandbox has none. The filter is a
-classic BPF program (seccomp(2)), as bubblewrap takes it.
+No limit of the sandbox covers these calls: they use memory outside of files and address spaces,
+reach what the whole machine shares, or create namespaces. In its own user namespace a command would
+be root again. Calls that need a capability are not listed, because a sandbox has no capability. The
+filter is a classic BPF program (seccomp(2)), the form that bubblewrap takes.
 """
 
 import platform
@@ -17,22 +17,22 @@ _AUDIT_NUMBERS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE = (56, 220)
 _FCNTL = (72, 25)
 
-# Numbers on x86-64 and on arm64; null where that machine has no such call.
+# Numbers on x86-64 and on arm64; null if that machine has no such call.
 _DENIED: dict[str, tuple[int, int | None]] = {
-    # Memory of no process and no file: it outlives its maker.
+    # Memory that belongs to no process and no file, and outlives the process that created it.
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195),
     "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
     "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
     "mq_open": (240, 180), "mq_unlink": (241, 181),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-    # Memory that counts in no address space.
+    # Memory that no address space counts.
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
     "socket": (41, 198), "socketpair": (53, 199),
     "io_setup": (206, 0), "bpf": (321, 280), "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
-    # A way round this filter.
+    # Calls that bypass this filter.
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    # The machine: its log, its disks, locks on its files, and who opens them.
+    # The machine's log and disks, locks on its files, and notifications about them.
     "syslog": (103, 116), "sync": (162, 81), "syncfs": (306, 267), "flock": (73, 32),
     "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
     "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
@@ -52,16 +52,16 @@ _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031
 _FIRST_FAMILY_WITH_ADDRESSES = 2  # before it is AF_UNIX alone
 
 Exemption = Literal["locks", "socketpair"]
-"""What a profile may allow: locks on files, and pairs of connected sockets, which reach nobody."""
+"""What a profile may allow: locks on files, and pairs of sockets connected only to each other."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-# Where the kernel's record of a call has these.
+# Offsets in the kernel's record of a call.
 _NUMBER, _MACHINE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _NOT_PERMITTED, _NOT_THERE = 0x00050000 | 1, 0x00050000 | 38
 
 _Line = tuple[int, int, int, int]
-"""An operation, how many lines it passes over where it holds and where it does not, a value."""
+"""An operation, the number of lines to skip if it is true and if it is false, and a value."""
 
 
 def filter_of(machine: str = platform.machine(), exemptions: Collection[Exemption] = ()) -> bytes:
@@ -109,7 +109,7 @@ def _refuse_call(operation: int, number: int, answer: int) -> Iterator[_Line]:
 
 
 def _refuse_call_with(number: int, argument: int, tests: list[tuple[int, int]]) -> Iterator[_Line]:
-    """One call, where any of these holds for the lower half of an argument."""
+    """Refuses a call if any of these tests is true for the lower half of an argument."""
     inner = [line for test in tests for line in _refuse_call(*test, _NOT_PERMITTED)]
     yield _EQUAL, 0, len(inner) + 2, number
     yield _LOAD, 0, 0, argument

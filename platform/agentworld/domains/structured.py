@@ -1,8 +1,9 @@
-"""The structured content of a tool's result, in and out of the text that is its observation.
+"""Converts between the structured content of a tool's result and the text of its observation.
 
-Most servers repeat it as text, and what the text says already is not said twice: recorded logs hold
-the text alone. So a text is read as JSON, or as the value of the schema's only field, as servers
-wrap what is no object. Content that no text holds is added as a last line.
+Recorded logs contain only the text of a result, in which most servers repeat the content. So the
+content is read from the text: as JSON, or as the value of the schema's only field, because servers
+wrap a value that is not an object in a field. Content that the text does not repeat is added to the
+observation as a last line.
 """
 
 import json
@@ -10,18 +11,17 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
+from agentworld.domains.json_text import encode_json
 from agentworld.domains.tool_schema import Schema, compare
 from agentworld.errors import InputError
 
-_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
-
 
 class _NoContent(Exception):
-    """An observation holds none that its tool's schema allows."""
+    """An observation contains no structured content that its tool's schema allows."""
 
 
 def structured_content(observation: str, schema: Schema) -> JsonValue:
-    """What a client reads beside the text; raises InputError where that does not fit the schema."""
+    """The structured content in an observation; raises InputError if none fits the schema."""
     try:
         return _first_fit(observation, schema)
     except _NoContent as error:
@@ -31,13 +31,13 @@ def structured_content(observation: str, schema: Schema) -> JsonValue:
 
 
 def with_structured_content(text: str, content: JsonValue, schema: Schema) -> str:
-    """The observation of a result: its text, and the content where the text does not say it."""
+    """The observation of a result: its text, and its content if the text does not contain it."""
     try:
-        if _encode(_first_fit(text, schema)) == _encode(content):
+        if encode_json(_first_fit(text, schema)) == encode_json(content):
             return text
     except _NoContent:
         pass
-    return f"{text}\n{_encode(content)}" if text else _encode(content)
+    return f"{text}\n{encode_json(content)}" if text else encode_json(content)
 
 
 def _first_fit(observation: str, schema: Schema) -> JsonValue:

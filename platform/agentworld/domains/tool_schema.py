@@ -1,7 +1,7 @@
-"""Calls compared with somebody's JSON schemas.
+"""Checks values against JSON schemas that users wrote.
 
-None of these may reach out of this process, or hold up whoever else is answered: a reference leads
-into its own schema, and a comparison ends with its time.
+A schema cannot make this process load anything, because references must stay inside the schema. It
+cannot delay other requests, because each check has a time limit.
 """
 
 import json
@@ -22,7 +22,7 @@ from agentworld.errors import InputError
 
 Schema = Mapping[str, JsonValue]
 
-_SECONDS = 0.25  # of the processor, so that a busy machine refuses nothing that an idle one takes
+_SECONDS = 0.25  # processor time, so a busy machine and an idle one give the same result
 _MOST_REFERRED = 2**15
 _ROOT_ONLY = "$schema", "$id"
 _UNKNOWN = "$dynamicRef", "patternProperties", "unevaluatedItems", "unevaluatedProperties"
@@ -30,7 +30,7 @@ _until: ContextVar[float] = ContextVar("until")
 
 
 def check_schema(schema: Schema) -> None:
-    """Raises InputError for what is no schema (2020-12), or one that is not compared here."""
+    """Raises InputError for an invalid schema (2020-12), or one with an unsupported keyword."""
     try:
         _check(_without_root_keys(schema))
     except SchemaError as error:
@@ -40,7 +40,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def compare(value: JsonValue, schema: Schema) -> None:
-    """Raises InputError where a value is not as a checked schema says."""
+    """Raises InputError if a value does not fit a schema that `check_schema` accepted."""
     until = _until.set(time.thread_time() + _SECONDS)
     try:
         wrong = next(
@@ -57,12 +57,12 @@ def compare(value: JsonValue, schema: Schema) -> None:
 
 
 def _without_root_keys(schema: Schema) -> dict[str, JsonValue]:
-    """Without the words for which JSON schema it is, and where it is from."""
+    """The schema without the keywords for its dialect and its address."""
     return {key: value for key, value in schema.items() if key not in _ROOT_ONLY}
 
 
 def _check(schema: dict[str, JsonValue]) -> None:
-    """What a reference leads to may be any part, so that every part is looked at as a schema."""
+    """Checks every part as a schema, because a reference can lead to any part."""
     resolver = Registry[JsonValue]().resolver_with_root(DRAFT202012.create_resource(schema))
     checked, budget = {"#"}, _MOST_REFERRED
     Draft202012Validator.check_schema(schema, format_checker=None)
@@ -76,7 +76,7 @@ def _check(schema: dict[str, JsonValue]) -> None:
                 checked.add(value)
                 target = resolver.lookup(value).contents
                 budget -= len(json.dumps(target))
-                if budget < 0:  # each is checked anew, also where they lie in each other
+                if budget < 0:  # each target is checked, also one inside another
                     raise ValueError(f"its references lead to more than {_MOST_REFERRED} bytes")
                 Draft202012Validator.check_schema(target, format_checker=None)
 
@@ -116,13 +116,13 @@ def _pattern(_: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Vali
 def _unique_items(
     _: Any, is_unique: bool, instance: Any, _schema: Any
 ) -> Iterator[ValidationError]:
-    """At once, where the package compares each with each."""
+    """In linear time; the package compares each pair of elements."""
     if is_unique and isinstance(instance, list) and len(set(map(_key, instance))) < len(instance):
         yield ValidationError(f"{instance!r:.80} has equal elements")
 
 
 def _key(value: JsonValue) -> Hashable:
-    """Equal for equal values, as JSON schema means it: 1 is 1.0 and is not true."""
+    """A key that is equal for values that JSON schema calls equal: 1 equals 1.0, but not true."""
     match value:
         case bool():
             return "bool", value

@@ -1,4 +1,4 @@
-"""An episode's tools: which there are, and the action that a call of one is."""
+"""The tools of an episode, and how a call of a tool becomes an action."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -17,24 +17,24 @@ _MOST_BYTES = 2**18
 
 
 class Toolbox(NamedTuple):
-    """What may be called in an episode, and how its world reads a call."""
+    """The tools that an agent may call in an episode, and the domain that renders the calls."""
 
     domain: Domain
     tools: tuple[Tool, ...]
 
     @classmethod
     def of(cls, domain: Domain, opening: EpisodeOpening) -> "Toolbox":
-        """The episode's own tools, else those that its domain has."""
+        """The tools of the episode's opening; without any, those of its domain."""
         return cls(domain, opening.tools or domain.tools)
 
     def output_schema_of(self, name: str) -> JsonObject | None:
-        """The schema of a tool's structured content; null where it has none."""
+        """The schema of a tool's structured content; null if the tool has none."""
         return next((tool.output_schema for tool in self.tools if tool.name == name), None)
 
     def action_of(self, name: str, arguments: Mapping[str, JsonValue]) -> str:
-        """A call as the world reads it.
+        """The action of a call.
 
-        Raises ActionError for an unknown tool, and for arguments that are not as its schema says.
+        Raises ActionError for an unknown tool, and for arguments that do not fit its schema.
         """
         by_name = {tool.name: tool for tool in self.tools}
         if name not in by_name:
@@ -55,7 +55,7 @@ class Toolbox(NamedTuple):
 
 
 def check_tools(tools: Iterable[Tool]) -> None:
-    """Raises InputError naming the first tool whose calls could not be compared with its schema."""
+    """Raises InputError naming the first tool with a schema that cannot be checked."""
     num_bytes = 0
     for tool in tools:
         for kind, schema in (("input", tool.input_schema), ("output", tool.output_schema)):

@@ -1,16 +1,16 @@
-"""The closing action of a task, which its rule finds in the transcript."""
+"""Finds the action that closes a task, by the closing pattern of its success rule."""
 
 import regex
 
 from agentworld.errors import InputError
 from agentworld.records.task import SuccessRule
 
-# A pattern is somebody's; none may hold up whoever else is answered.
+# Users write the patterns; a slow one must not delay other requests.
 _MATCH_SECONDS = 0.1
 
 
 def closes(rule: SuccessRule, action: str) -> bool:
-    """Whether an action ends the task; raises InputError for a pattern that takes too long."""
+    """Whether an action closes the task; raises InputError for a pattern that takes too long."""
     try:
         return regex.fullmatch(rule.closing, action, timeout=_MATCH_SECONDS) is not None
     except TimeoutError as error:
@@ -21,7 +21,7 @@ def closes(rule: SuccessRule, action: str) -> bool:
 
 
 def check_rule(rule: SuccessRule) -> None:
-    """Raises InputError where the closing pattern is no regular expression."""
+    """Raises InputError if the closing pattern is not a regular expression."""
     try:
         regex.compile(rule.closing)
     except regex.error as error:

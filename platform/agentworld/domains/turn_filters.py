@@ -1,4 +1,4 @@
-"""Which turns of an episode teach nothing: what the domains' `keep` is made of."""
+"""Filters for turns that teach a model nothing. The domains' method `keep` uses them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -7,14 +7,14 @@ from agentworld.records.trajectory import Turn
 
 
 def without_retries(turns: Iterable[Turn], is_failure: Callable[[str], bool]) -> list[bool]:
-    """False for a failing turn that an earlier one of the same run of failures equals.
+    """False for a failing turn that equals an earlier turn of the same run of failures.
 
-    Nothing changed since, or the states differ, so that the later turns keep a true history
-    (Qwen-AgentWorld section 3.1.2).
+    Turns are equal if action, observation and state are. So nothing changed between them, and the
+    history of the later turns stays true (Qwen-AgentWorld section 3.1.2).
     """
     keys = [(turn.action, turn.observation, turn.state) for turn in turns]
     if len(set(keys)) == len(keys):
-        return [True] * len(keys)  # most episodes, whose observations need no look
+        return [True] * len(keys)  # the common case: no observation has to be examined
     results, failures = [], set[tuple[str, str, str | None]]()
     for key in keys:
         results.append(key not in failures)
@@ -26,9 +26,9 @@ def without_retries(turns: Iterable[Turn], is_failure: Callable[[str], bool]) ->
 
 
 def without_unchanged(turns: Sequence[Turn], screen: Callable[[str], str]) -> list[bool]:
-    """False for a turn whose screen is the one before it: from such a turn a model learns to copy.
+    """False for a turn that did not change the screen: it would teach a model to copy.
 
-    `screen` is what two observations of one screen have in common (section 3.1.2).
+    `screen` maps an observation to a text that is equal for equal screens (section 3.1.2).
     """
     screens = [screen(turn.observation) for turn in turns]
     changes = [after != before for before, after in pairwise(screens)]

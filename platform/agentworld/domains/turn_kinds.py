@@ -1,11 +1,11 @@
-"""What an action does to its world, as far as its words say it: a general rule for any tool.
+"""Derives from an action's words whether it reads, writes or computes, for any tool.
 
-The first verb in a tool's name that is listed here decides. Of several calls, or commands of a
-line, one that writes makes the turn a write; where nothing is listed, the kind is unknown.
+The first listed verb in a tool's name decides. If an action has several calls, or a line several
+commands, one write makes the turn a write. If no word is listed, the kind is unknown.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agentworld.domains.base import Call, TurnKind
 from agentworld.domains.calls import parse_calls
@@ -32,6 +32,13 @@ _VERBS: dict[str, TurnKind] = {
     **dict.fromkeys(_WRITE.split(), "write"),
     **dict.fromkeys(_COMPUTATION.split(), "computation"),
 }
+KIND_TAGS: dict[TurnKind, str] = {
+    "read": "annotated read",
+    "write": "annotated write",
+    "computation": "annotated computation",
+}
+"""Tags of a turn whose tools' annotations say what it does."""
+
 _WORDS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _FIRST_NAME = re.compile(r"\s*([A-Za-z_][\w.-]*)")
 _PIECES = re.compile(r"&&|\|\||[;|\n]")
@@ -39,11 +46,17 @@ _INTO_FILE = re.compile(r"(?<![&=<-])>>?\s*(?![&>=\s]|/dev/null)")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _COMMAND_ARGUMENTS = ("command", "cmd")
 _NO_EFFECT = {"cd", "sleep", "true"}
-"""Programs that decide nothing beside others of the same line."""
+"""Programs that do not count if the line has other programs."""
+
+
+def kind_of_turn(action: str, tags: Collection[str]) -> TurnKind | None:
+    """By the turn's tag of a kind; without one, by the words of its action."""
+    annotated = (kind for kind, tag in KIND_TAGS.items() if tag in tags)
+    return next(annotated, None) or kind_of_action(action)
 
 
 def kind_of_action(action: str) -> TurnKind | None:
-    """Of calls of tools, of a call such as `search[word]`, or of a command."""
+    """The kind of calls of tools, of a call such as `search[word]`, or of a command."""
     calls = parse_calls(action)
     if calls:
         return strongest_kind([_kind_of_call(call) for call in calls])
@@ -51,13 +64,13 @@ def kind_of_action(action: str) -> TurnKind | None:
 
 
 def kind_of_name(name: str) -> TurnKind | None:
-    """Of a tool, by the first verb in its name."""
+    """The kind of a tool, by the first listed verb in its name."""
     words = (word.lower() for word in _WORDS_OF_NAME.findall(name))
     return next((_VERBS[word] for word in words if word in _VERBS), None)
 
 
 def kind_of_command(line: str) -> TurnKind | None:
-    """Of a line of commands, by their programs and by what it writes into."""
+    """The kind of a line of commands, by its programs and its redirections."""
     line = _QUOTED.sub("''", line)
     if _INTO_FILE.search(line):
         return "write"
@@ -67,7 +80,7 @@ def kind_of_command(line: str) -> TurnKind | None:
 
 
 def _kind_of_call(call: Call) -> TurnKind | None:
-    """A tool that runs commands is as the command that it is given."""
+    """The kind of a call; a tool that runs a command has the kind of the command."""
     for name in _COMMAND_ARGUMENTS:
         if isinstance(command := call.arguments.get(name), str):
             return kind_of_command(command)
@@ -87,7 +100,7 @@ def _program(piece: str) -> str:
 
 
 def strongest_kind(kinds: Sequence[TurnKind | None]) -> TurnKind | None:
-    """A write, whatever else there is; else nothing where one is unknown."""
+    """`write` if any kind is a write; otherwise null if any is unknown or there is none."""
     if "write" in kinds:
         return "write"
     if None in kinds or not kinds:

@@ -1,4 +1,4 @@
-"""What of an observation differs from run to run; a fixed word stands for it in comparisons."""
+"""Replaces parts of an observation that differ in every run by a fixed word, for comparisons."""
 
 import re
 
@@ -12,10 +12,10 @@ _WORD = "<time>"
 
 
 def mask_times(text: str) -> str:
-    """Dates with a time of day, as ISO 8601 has them; a date alone is data and stays."""
+    """Masks dates with a time of day in the form of ISO 8601; a date alone is data and stays."""
     return _TIME.sub(_WORD, text)
 
 
 def mask_clocks(text: str) -> str:
-    """The same as `ls -l` and `date` write them."""
+    """Masks dates with a time of day in the form of `ls -l` and `date`."""
     return _CLOCK.sub(_WORD, text)

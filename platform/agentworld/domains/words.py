@@ -1,8 +1,7 @@
-"""The words that name files, folders and contents: many, made of two syllables, so that
-none is learned by heart.
+"""The invented words of generated tasks: 2,000 words of two syllables, too many to memorise.
 
-A twentieth of them is kept for held-out episodes alone. A world that predicts an episode with
-such a word has copied it from the history and not from memory.
+A twentieth of the words occurs in held-out episodes only. A world model that predicts such a word
+must have copied it from the history, because no training episode has it.
 """
 
 import random
@@ -11,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 NUM_WORDS = 2_000
-_HELD_OUT_SHARE = 20  # one word in so many
+_HELD_OUT_SHARE = 20  # one word in twenty
 _NUM_NAMES = 6
 _NUM_CONTENTS = 40
 _UNSEEN_IN = 6
@@ -32,19 +31,19 @@ def all_words() -> tuple[str, ...]:
 
 @cache
 def held_out_words() -> tuple[str, ...]:
-    """The words that no training episode may use."""
+    """The words that are reserved for held-out episodes."""
     return all_words()[::_HELD_OUT_SHARE]
 
 
 @cache
 def training_words() -> tuple[str, ...]:
-    """The words of every training episode."""
+    """The words that training episodes may use."""
     exclusions = set(held_out_words())
     return tuple(word for word in all_words() if word not in exclusions)
 
 
 def has_unseen_word(text: str) -> bool:
-    """Whether a text holds a word that no training episode may use."""
+    """Whether a text has a word that is reserved for held-out episodes."""
     return not _unseen().isdisjoint(_WORD.findall(text))
 
 
@@ -57,15 +56,15 @@ class EpisodeWords(NamedTuple):
     """The words of one episode."""
 
     names: list[str]
-    """Of files and folders; few, so that they meet again."""
+    """Names of files and folders: few, so that an episode uses the same name again."""
     contents: list[str]
-    """Of what is written into files; many, so that two files seldom hold the same."""
+    """Contents of files: many, so that two files seldom have the same content."""
 
 
 def episode_words(rng: random.Random, *, held_out: bool) -> EpisodeWords:
-    """Words from the training vocabulary.
+    """Draws words from the training vocabulary.
 
-    In a held-out episode one word in six of either kind is a word kept from training.
+    In a held-out episode, one word in six of either kind is reserved for held-out episodes.
     """
     names = _draw(rng, _NUM_NAMES, held_out=held_out)
     return EpisodeWords(names, _draw(rng, _NUM_CONTENTS, held_out=held_out))

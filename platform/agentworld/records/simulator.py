@@ -1,8 +1,8 @@
-"""A simulator's manifest: everything that shapes an observation, frozen.
+"""A simulator's manifest: the frozen list of everything that shapes an observation.
 
-Equal digests are the same configuration; a different byte gives a different digest. The file
-of a manifest is its canonical JSON and nothing else, so that `sha256sum` of it is the digest.
-Decision 0051 has the second form (`schema: v2`): one simulator may hold several domains.
+Equal digests mean equal configurations; a different byte gives a different digest. The file of a
+manifest is exactly its canonical JSON, so that `sha256sum` prints its digest. One simulator may
+have several domains (`schema: v2`, decision 0051).
 """
 
 import operator
@@ -155,9 +155,10 @@ class SimulatorManifest(Record):
         return self
 
     def domain_of(self, opening_domain: str) -> str:
-        """The domain of an episode that names this one, or none; raises InputError where none fits.
+        """The domain of an episode whose opening names this domain, or none.
 
-        Without a name it is the only one that there is.
+        Without a name it is the simulator's only domain. Raises InputError for an unknown domain,
+        and if the simulator has several and the opening names none.
         """
         if opening_domain in self.domains:
             return opening_domain
@@ -169,12 +170,12 @@ class SimulatorManifest(Record):
         return next(iter(self.domains))
 
     def write(self, path: Path) -> None:
-        """Writes the very bytes that the digest is over."""
+        """Writes the bytes that the digest covers."""
         write_whole(path, self.canonical)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises InputError where the file is not the very bytes of its manifest's digest."""
+        """Reads a manifest; raises InputError if the file's digest is not that of the manifest."""
         manifest = super().read(path)
         if digest_file(path) != manifest.digest:
             raise InputError(f"{path} was written anew, in another form; restore it or pin again")

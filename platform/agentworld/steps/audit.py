@@ -1,4 +1,4 @@
-"""The chain from the agent back to its data, whole or the job stops."""
+"""Writes the chain from the agent back to its data; a broken chain ends the job with an error."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ _OF_A_SERVICE = ("ledger_url", "objects_url", "mirror_url")
 
 
 def plan(task: Task) -> Plan:
-    """Writes the chain of the version."""
+    """Plans the audit of the registered version."""
     version = TrainedAgent.read(task.folders["registered"] / AGENT).version
 
     def work(out: Path, _: OnProgress) -> Digest:
         chain = audit_agent(version, open_sources(task.store), verify=True)
         if problems := (*chain.breaks, *chain.incomplete):
-            problem = f"the chain of {version} is not whole: {'; '.join(problems)}"
+            problem = f"the chain of {version} is broken or incomplete: {'; '.join(problems)}"
             raise StoreError(problem, retryable=False)
         chain.write(out / CHAIN)
         return chain.digest
@@ -32,14 +32,14 @@ def plan(task: Task) -> Plan:
 
 
 def _check_stores() -> None:
-    """Raises InputError where a service has the run, and nobody says where it keeps it.
+    """Raises InputError if a service has the run, and the addresses of its stores are not set.
 
-    Its protocols tell an agent of a run, and nobody of what was signed of it.
+    The service's protocols do not serve the signed records of a run, so the audit reads the stores.
     """
     url, addresses = ClientSettings().service_url, Stores.from_environment()
     missing = [f"AGENTWORLD_{name.upper()}" for name in _OF_A_SERVICE if name not in addresses]
     if url and missing:
         raise InputError(
-            f"the run's record is where the service at {redact(url)} keeps it, and an audit reads"
-            f" it there; set {', '.join(missing)} to what the service has"
+            f"the audit reads the run's record from the stores of the service at {redact(url)};"
+            f" set {', '.join(missing)} to the service's values"
         )

@@ -1,4 +1,4 @@
-"""RL of an agent in a pinned simulator; no environment runs beside it."""
+"""RL of an agent in a pinned simulator, without a live environment."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ _SEEDS_PER_RUN = 1_000_000  # far from the seeds of validation's tasks
 
 
 class Practice(NamedTuple):
-    """Where an agent learns, and what."""
+    """The simulator and the tasks that an agent learns from."""
 
     world: World
     simulator: Digest
@@ -76,7 +76,7 @@ def run(
 
 
 def _tasks(recipe: AgentRlRecipe, task_of: Callable[[int], Task]) -> dict[str, Task]:
-    """Tasks by their words, which are all that a prompt holds."""
+    """Tasks by their instructions, because a prompt has nothing else."""
     first = (recipe.seed + 1) * _SEEDS_PER_RUN
     num_tasks = recipe.num_steps * recipe.prompts_per_step
     candidates = (task_of(first + number) for number in range(2 * num_tasks))
@@ -110,12 +110,12 @@ def _reward(
     log_metric: Callable[[str, float], None],
     **_: object,
 ) -> list[float | None]:
-    """What the simulator gave at the end of each episode; null is a hole."""
+    """The simulator's reward at the end of each episode; null for a hole."""
     log_metric(_MASKED, sum(num_masked))
     return list(episode_reward)
 
 
 def _metrics(trainer: GRPOTrainer) -> dict[str, float]:
-    """Rewards, and the steps of all episodes whose observations the simulator is not sure of."""
+    """Rewards, and the number of steps with observations of low confidence."""
     num_masked = sum(float(entry.get(_MASKED, 0)) for entry in trainer.state.log_history)
     return {**mean_reward(trainer), _MASKED: num_masked}

@@ -1,4 +1,4 @@
-"""Whether the loss can count what the assistant wrote, and nothing else, with a chat template."""
+"""Checks that a chat template shows where the assistant's texts are: the loss counts only them."""
 
 import re
 from contextlib import suppress
@@ -26,11 +26,11 @@ _CLOSING = re.compile(r"({%-?\s*)endgeneration(\s*-?%})")
 
 
 def mark_answers(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Makes sure that the loss can count the answers alone; raises InputError where it cannot.
+    """Prepares a tokenizer's template so that the loss counts only answers, or raises InputError.
 
-    A template of a family that TRL knows is exchanged for TRL's, which writes the history as it
-    writes the last answer. Marks that cover more than an answer and its end are taken out, where
-    the rendering itself says where the answers are.
+    If TRL knows the template's family, TRL's template replaces it: that one writes earlier answers
+    in the same form as the last. Marks that cover more than an answer and its end are removed if
+    the rendering alone shows where the answers are.
     """
     if not tokenizer.chat_template:
         raise InputError(
@@ -38,7 +38,7 @@ def mark_answers(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
             " model.chat_template in the recipe"
         )
     if not has_generation_markers(tokenizer.chat_template):
-        with suppress(ValueError):  # of no family that TRL knows
+        with suppress(ValueError):  # TRL does not know its family
             tokenizer.chat_template = get_training_chat_template(tokenizer)
     with refuse_failures(folder):
         _check_distinct(tokenizer)
@@ -53,11 +53,11 @@ def mark_answers(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
 
 
 def _check_distinct(tokenizer: PreTrainedTokenizerFast) -> None:
-    """Raises InputError where nothing tells an answer from a question."""
+    """Raises InputError if the template writes answers and questions in the same form."""
     texts = []
     for role in ("assistant", "user"):
         last: list[Message] = [{"role": role, "content": _ANSWERS[0]}]
-        with suppress(Exception):  # one that refuses two questions in a row does tell them apart
+        with suppress(Exception):  # a template that refuses two questions in a row is distinct
             conversation = [*_CONVERSATION[:2], *last]
             texts.append(tokenizer.apply_chat_template(conversation, tokenize=False))
     if len(texts) == 2 and texts[0] == texts[1]:
@@ -82,6 +82,6 @@ def _take_out_loose_marks(tokenizer: PreTrainedTokenizerFast) -> None:
 
 
 def _second_answer(tokenizer: PreTrainedTokenizerFast) -> str:
-    """What is marked of the conversation's last answer."""
+    """The marked text of the conversation's last answer."""
     (row,) = encode(tokenizer, [Conversation(_CONVERSATION, targets=(1,))])
     return str(tokenizer.decode(row.input_ids[row.is_target]))

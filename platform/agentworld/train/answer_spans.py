@@ -1,8 +1,8 @@
-"""Where the assistant's answers stand in a conversation.
+"""Finds the assistant's answers in a rendered conversation.
 
-A template with marks of its own says so. Any other is asked to render what comes before an answer,
-with the prompt for one, as an engine does; in the whole conversation the answer stands right after
-that, and ends with what ends one.
+A template with generation marks states the places. For any other template, the messages before an
+answer are rendered with the generation prompt, as an engine does. In the whole conversation the
+answer follows this prompt directly, and ends with the template's end of an answer.
 """
 
 import re
@@ -17,7 +17,7 @@ from agentworld.errors import InputError
 from agentworld.records.message import Message
 
 MARKS = "{% generation %} and {% endgeneration %}"
-"""What a template has around answers that says where they are."""
+"""The marks that a template can have around answers."""
 
 _THOUGHT_END = "</think>"
 
@@ -27,17 +27,17 @@ class RenderedConversation(NamedTuple):
 
     text: str
     answers: tuple[tuple[int, int], ...]
-    """The first character of each answer that was asked for, and the one after its end token."""
+    """For each target answer, its first character and the character after its end token."""
 
 
 def render(
     tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], targets: Sequence[int]
 ) -> Iterator[RenderedConversation]:
-    """Of a conversation, with the answers at these places among the assistant's.
+    """Renders a conversation and finds the target answers, numbered among the assistant's.
 
-    Templates that leave out of the history what they write around the last answer, as a thought,
-    are rendered once for each target, up to it: so an engine will see it. Raises InputError where
-    an answer is not where its prompt ends.
+    Some templates write the last answer otherwise than earlier ones, for example with its thought.
+    With them the conversation is rendered once for each target, up to the target, as an engine
+    sees it. Raises InputError if an answer does not directly follow its prompt.
     """
     if has_generation_markers(tokenizer.chat_template):
         yield _render_marked(tokenizer, messages, targets)
@@ -65,7 +65,7 @@ def render(
 def _render_marked(
     tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], targets: Sequence[int]
 ) -> RenderedConversation:
-    """Marks without anything between them are of one answer, such as a thought and its end."""
+    """Joins marked spans that touch, because they are one answer, such as a thought and its end."""
     (text,), (marks,) = render_jinja_template(
         [list(messages)],
         chat_template=tokenizer.get_chat_template(),
@@ -82,7 +82,7 @@ def _render_marked(
 
 
 def end_of_answer(tokenizer: PreTrainedTokenizerFast) -> str:
-    """What a template writes after an answer, to the first special token."""
+    """The text that a template writes after an answer, up to the first special token."""
     system, user = Message(role="system", content="system"), Message(role="user", content="user")
     answer = Message(role="assistant", content="answer")
     end = _render(tokenizer, [system, user, answer]).rpartition("answer")[2]
@@ -98,7 +98,7 @@ def _span(
     text: str,
     end: str,
 ) -> tuple[int, int] | None:
-    """Null where the answer at a place does not stand right after its prompt."""
+    """The span of the answer at a place; null if it does not directly follow its prompt."""
     content = messages[place]["content"]
     # As an engine is told: templates of models that think end the prompt with an empty thought.
     prompt = _render(
@@ -115,7 +115,7 @@ def _span(
 
 
 def _forms(content: str) -> Iterator[str]:
-    """A text as templates write it: as it is, without blanks around it, or a thought set apart."""
+    """The forms in which templates write a text: unchanged, stripped, or with its thought apart."""
     yield content
     yield content.lstrip("\n")
     yield content.lstrip()

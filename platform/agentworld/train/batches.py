@@ -1,4 +1,4 @@
-"""Batches of rows of nearly equal length, so that little of a batch is padding."""
+"""Batches of rows of similar length, so that little of a batch is padding."""
 
 import math
 import random
@@ -13,7 +13,7 @@ from agentworld.train.encode import Row
 _SORTED_TOGETHER = 512
 _ROUND_TO = 8  # whole vectors of a processor; a tenth of a batch is padding with 32
 NO_ROW = Row(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.bool_))
-"""What a process computes that gets no row of a batch."""
+"""The row for a process that gets no row of a batch."""
 
 
 class Rows(Dataset[Row]):
@@ -30,15 +30,15 @@ class Rows(Dataset[Row]):
 
 
 def width(length: int) -> int:
-    """The tokens that a row of this length takes in a batch."""
+    """The number of tokens that a row of this length takes in a batch."""
     return -(-length // _ROUND_TO) * _ROUND_TO
 
 
 class TokenBatches(Sampler[list[int]]):
-    """Batches of at most so many tokens, for all epochs one after the other.
+    """Batches with a limit of tokens, for all epochs in order.
 
-    Padded rows lie beside others of nearly their length; packed ones fill a batch with what fits.
-    The order is the seed's alone, so that a resumed run skips what it has seen.
+    Padded rows are grouped with rows of similar length; packed rows fill a batch by best fit. The
+    order depends only on the seed, so that a resumed run can skip finished batches.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class TokenBatches(Sampler[list[int]]):
         return batches
 
     def _fill(self, ascending: list[int]) -> list[list[int]]:
-        """From the longest row to the shortest, each into the fullest batch that has room."""
+        """Puts rows, from the longest to the shortest, into the fullest batch with enough room."""
         batches: list[list[int]] = []
         num_free: list[int] = []
         for index in reversed(ascending):
@@ -104,7 +104,7 @@ class TokenBatches(Sampler[list[int]]):
 
 
 class ShareOfBatches(Sampler[list[int]]):
-    """Of each batch the rows that one of several processes takes, which may be none."""
+    """The rows of each batch for one of several processes; there may be none."""
 
     def __init__(self, batches: TokenBatches, rank: int, num_ranks: int) -> None:
         self._batches = batches
@@ -120,7 +120,7 @@ class ShareOfBatches(Sampler[list[int]]):
 
 
 def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
-    """Right-padded `input_ids` (B, T) and `is_target` (B, T); of no rows, one without targets."""
+    """Right-padded `input_ids` (B, T) and `is_target` (B, T); for no rows, one without targets."""
     rows = rows or [NO_ROW]
     shape = len(rows), width(max(len(row.input_ids) for row in rows))
     input_ids = torch.zeros(shape, dtype=torch.long)

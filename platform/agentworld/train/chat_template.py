@@ -1,5 +1,6 @@
-"""Whether a chat template from elsewhere makes a prompt, in the way that engines render it: by the
-tokenizer beside it, in transformers' sandbox of Jinja.
+"""Checks that a foreign chat template renders a prompt, in the same way as engines do it.
+
+The tokenizer in its folder renders it, in transformers' sandbox of Jinja.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ _CONVERSATION = [
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model's folder; raises InputError."""
+    """The tokenizer of a model's folder; raises InputError if it cannot be loaded."""
     with refuse_failures(folder):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             folder, local_files_only=True
@@ -27,8 +28,10 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def check_renders(folder: Path, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raises InputError where its template makes none of a system's and a user's message, which is
-    what a world is asked with: where it reaches for Python, or knows no system.
+    """Raises InputError if the template cannot render a system's and a user's message.
+
+    A world model's prompt consists of these. A template fails if it has no system role, or if it
+    accesses Python objects.
     """
     with refuse_failures(folder):
         tokenizer.apply_chat_template(_CONVERSATION, tokenize=False, add_generation_prompt=True)
@@ -36,7 +39,7 @@ def check_renders(folder: Path, tokenizer: PreTrainedTokenizerBase) -> None:
 
 @contextmanager
 def refuse_failures(folder: Path) -> Iterator[None]:
-    """Raises InputError for whatever a tokenizer or its template raises; MemoryError as it is."""
+    """Turns every error of a tokenizer or its template into InputError, except MemoryError."""
     try:
         yield
     except MemoryError:

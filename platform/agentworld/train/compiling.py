@@ -11,9 +11,9 @@ from agentworld.errors import InputError
 
 
 def compile_layers(model: PreTrainedModel) -> None:
-    """Compiles in place, when each layer is first called; weights and their names stay.
+    """Compiles each layer in place on its first call; weights and their names do not change.
 
-    Raises InputError where a CPU has nothing to compile with.
+    Raises InputError on a CPU without a compiler.
     """
     if not torch.cuda.is_available():
         _check_compiler()

@@ -1,6 +1,6 @@
-"""Several processes that train one model: how they meet, and what the first does for all of them.
+"""Several processes that train one model: their process group, and work that only rank 0 does.
 
-One process alone meets nobody, and does everything itself.
+A single process has no process group and does everything itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ _Value = TypeVar("_Value")
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Meets the other processes of this step, where its launcher says that there are some."""
+    """Joins the process group of this step, if its launcher started several processes."""
     ranks = from_environment(Ranks)
     has_gpu = torch.cuda.is_available()
     if ranks.world_size > 1:
@@ -30,24 +30,25 @@ def process_group() -> Iterator[None]:
         dist.init_process_group(
             "nccl" if has_gpu else "gloo", rank=ranks.rank, world_size=ranks.world_size
         )
-    # No `finally`: to part takes all of them, and after a failure the others may wait elsewhere.
+    # No `finally`: all ranks must leave the group together, and after a failure others may wait
+    # elsewhere.
     yield
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
 def rank() -> int:
-    """This process's place among those that train together, from 0."""
+    """The rank of this process, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def num_ranks() -> int:
-    """How many processes train together."""
+    """The number of processes that train together."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def any_rank(holds: bool) -> bool:
-    """Whether it holds for any of those who train together."""
+    """Whether the value is true on any rank."""
     if num_ranks() == 1:
         return holds
     flag = torch.tensor(int(holds), device="cuda" if torch.cuda.is_available() else "cpu")
@@ -56,10 +57,10 @@ def any_rank(holds: bool) -> bool:
 
 
 def on_rank_zero(make: Callable[[], _Value]) -> _Value:
-    """What the first process makes once all have come here; all return it."""
+    """Waits for all processes, runs the work on rank 0, and returns its result on all."""
     if num_ranks() == 1:
         return make()
-    # A group of its own, over CPUs: what is made may take hours, a gradient never does.
+    # A separate group over CPUs with a long timeout, because the work may take hours.
     waiting = dist.new_group(backend="gloo", timeout=_PATIENCE)
     dist.barrier(waiting)
     values = [make() if rank() == 0 else None]

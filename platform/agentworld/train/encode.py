@@ -1,4 +1,4 @@
-"""From samples to token rows: which tokens a model reads, and which it must predict."""
+"""Encodes samples as token rows: the tokens that a model reads, and those that it must predict."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
@@ -18,7 +18,7 @@ _ROWS_AT_ONCE = 1_000
 
 
 class Row(NamedTuple):
-    """One sequence: its tokens, and which of them the loss counts."""
+    """One sequence: its tokens, and a mask of those that the loss counts."""
 
     input_ids: npt.NDArray[np.int32]
     is_target: npt.NDArray[np.bool_]
@@ -50,7 +50,7 @@ def split_turns(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversatio
 
 
 def fit(rows: Iterable[Row], most_tokens: int | None) -> list[Row]:
-    """Rows cut to a length; one that keeps no target is left out."""
+    """Truncates rows to a length; leaves out rows without a remaining target."""
     cut = [Row(row.input_ids[:most_tokens], row.is_target[:most_tokens]) for row in rows]
     return [row for row in cut if most_tokens is None or row.is_target.any()]
 
@@ -66,7 +66,7 @@ def encode(
 ) -> Iterator[Row]:
     """Rows for training; the assistant's end token belongs to its turn.
 
-    Raises InputError where the tokenizer's template neither marks answers nor shows where they are.
+    Raises InputError if the template has no marks and its rendering does not show the answers.
     """
     remaining = chain.from_iterable(
         render(tokenizer, conversation.messages, conversation.targets)
@@ -83,7 +83,7 @@ def encode(
 def _row(
     tokenizer: PreTrainedTokenizerFast, rendered: RenderedConversation, encoding: Encoding
 ) -> Row:
-    """A token that is not wholly within an answer is no target, for an engine never writes it."""
+    """A token that is only partly in an answer is no target, because an engine never writes it."""
     offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     is_target = np.zeros(len(offsets), dtype=np.bool_)
     is_cut = False

@@ -1,4 +1,4 @@
-"""What both kinds of RL share: TRL's GRPO trainer, set up from a recipe."""
+"""The code that both kinds of RL share: TRL's GRPO trainer, configured from a recipe."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A policy from a world model's weights: it learns to act as explorers with a task did."""
+"""Imitation: a policy with a world model's weights learns to act like explorers with a task."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -39,7 +39,7 @@ def run(
 
 
 def _conversations(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
-    """Episodes with a task, good or bad, that a policy for training may see."""
+    """The training episodes with a task, successful or not."""
     task_trajectories = (
         trajectory
         for trajectory in trajectories

@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 _MOST_LOGITS = 2**28
-"""Of one part: a gigabyte in float32."""
+"""The limit of one part: a gigabyte in float32."""
 
 
 def loss_sum(
@@ -16,7 +16,7 @@ def loss_sum(
 ) -> torch.Tensor:
     """The summed loss of hidden states (N, D) against token ids (N,).
 
-    Where there are more logits they are computed in parts, and again in the backward pass.
+    More logits are computed in parts, and again in the backward pass.
     """
     num_tokens = max(1, most_logits // output_layer.out_features)
     if len(hidden) <= num_tokens:

@@ -1,7 +1,7 @@
-"""torch's Muon with the matrices of one shape orthogonalized together.
+"""torch's Muon that orthogonalizes all matrices of one shape together.
 
-A small model has many small matrices, and each iteration on one of them alone leaves most of a
-processor idle: together they take half the time.
+A small model has many small matrices. One matrix at a time leaves most of a processor idle;
+together they take half the time.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Packing: rows one after another in a single sequence, in which each attends to itself alone.
+"""Packing: a batch is one sequence of rows, and each row attends only to itself.
 
-Nothing of a batch is padding. Only layers that look at other tokens by attention alone can be told
-where a row ends: a recurrent or a convolving layer carries what it read into the next row.
+A packed batch has no padding. It needs a model in which only attention mixes tokens: a recurrent or
+convolutional layer would carry one row's content into the next row.
 """
 
 from collections.abc import Sequence

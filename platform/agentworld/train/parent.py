@@ -1,4 +1,4 @@
-"""What a training starts from."""
+"""The model that a training starts from."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -11,13 +11,13 @@ class Parent(NamedTuple):
 
     folder: Path
     address: str | None = None
-    """Where a base model was fetched from; null for a folder and for a stage of ours."""
+    """The address of a fetched base model; null for a folder, and for a stage of this project."""
     chat_template: str | None = None
-    """Takes the place of the model's own."""
+    """Replaces the model's own template."""
     checkpoint: Checkpoint | None = None
     """The record of the training of this project that made it; null for any other base."""
 
     @property
     def from_scratch(self) -> bool:
-        """Whether its first stage is known to have begun with random weights."""
+        """Whether its first stage is known to have started from random weights."""
         return self.checkpoint is not None and self.checkpoint.from_scratch

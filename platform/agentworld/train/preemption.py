@@ -1,9 +1,9 @@
-"""A training on a machine that may be taken away.
+"""Ends a training with a checkpoint when its machine is preempted.
 
-SIGTERM is the notice, and SIGUSR1, which `mpirun` hands on: the optimizer step that runs is ended,
-its checkpoint written, and the process fails so that whoever started it begins it again. One that
-comes after the last step is let pass: all that is left is to save. A second one, or a kill, ends it
-at once, and the newest whole checkpoint is what is left.
+SIGTERM is the notice; SIGUSR1 too, because `mpirun` forwards it. The current optimizer step is
+finished and its checkpoint written. Then the process fails, so that its launcher starts it again. A
+notice after the last step is ignored, because only saving remains. A second notice, or a kill, ends
+the process at once; a new start continues from the newest complete checkpoint.
 """
 
 import shutil
@@ -25,11 +25,11 @@ _NOTICES = (signal.SIGTERM, signal.SIGUSR1)
 
 
 def train_to_end(trainer: Trainer) -> None:
-    """Trains from the newest whole checkpoint in its folder, if there is one; raises Preempted."""
+    """Trains from the newest complete checkpoint in its folder, if any; raises Preempted."""
     notice, folder = _Notice(), Path(trainer.args.output_dir)
     trainer.add_callback(_ManifestCallback())
     trainer.add_callback(notice)
-    # By its name: working copies of a bucket may lie elsewhere on each machine.
+    # By name, because each machine may have its working copy of a bucket at another path.
     name = on_rank_zero(lambda: newest_checkpoint(folder))
     newest = name and str(folder / name)
     check_parts(trainer, newest)
@@ -47,7 +47,7 @@ class _ManifestCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Takes away what is not whole: it would be kept in the place of one that is."""
+        """Removes incomplete checkpoints; they would count towards the number that is kept."""
         if state.is_world_process_zero:
             for broken in newer_checkpoints(Path(args.output_dir), state.global_step):
                 shutil.rmtree(broken)
@@ -55,23 +55,23 @@ class _ManifestCallback(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Waits for what other processes write into it."""
+        """Writes the manifest when all processes have written their part."""
         args.distributed_state.wait_for_everyone()
         if state.is_world_process_zero:
             seal(Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
 
 
 class _Notice(TrainerCallback):
-    """Whether the processes of a training end after the step that was last, as all agreed."""
+    """Receives the signal, and ends all processes of the training after the same step."""
 
     def __init__(self) -> None:
         self.is_preempted = False
         self._is_signalled = False
-        """By this process; a signal may come while the others are asked."""
+        """Whether this process got a signal; it may come while the ranks exchange the flag."""
 
     @contextmanager
     def listen(self) -> Iterator[None]:
-        """Listens while the block runs; signals come to the main thread alone."""
+        """Handles the signals while the block runs; only the main thread gets signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -90,7 +90,7 @@ class _Notice(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """After each optimizer step; whichever process was told, all of them end after the same."""
+        """After each optimizer step; if any process got a signal, all end after this step."""
         self.is_preempted = any_rank(self._is_signalled)
         if self.is_preempted:
             control.should_save = control.should_training_stop = True

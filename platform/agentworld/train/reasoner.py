@@ -1,4 +1,4 @@
-"""Where the thoughts before an observation come from: the recorded state, or an endpoint."""
+"""Makes the thoughts before observations, from the recorded state or by an endpoint."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing

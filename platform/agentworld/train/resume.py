@@ -1,7 +1,7 @@
-"""Which checkpoint a training goes on from: the newest whose files are all as they were written.
+"""Selects the checkpoint to resume from: the newest whose files agree with its manifest.
 
-A manifest of every file is written last, and durably; a checkpoint without one is what a killed
-process was writing.
+A checkpoint's manifest of all files is written last, and durably. A checkpoint without a manifest
+is incomplete, because its process was killed.
 """
 
 import logging
@@ -13,13 +13,13 @@ from agentworld.records.file import read_regular, sync
 from agentworld.storage.disk import Disk
 
 CHECKPOINTS = "checkpoints"
-"""The folder of a training's checkpoints, in what it makes."""
+"""The folder of a training's checkpoints, in its output folder."""
 _MANIFEST = "manifest.json"
 _log = logging.getLogger(__name__)
 
 
 def seal(checkpoint: Path) -> None:
-    """Says for good what a checkpoint's files are, once a power cut can take none of them away."""
+    """Writes a checkpoint's manifest, after all its files are durable."""
     for path in (checkpoint, *checkpoint.rglob("*")):
         sync(path)
     Disk(checkpoint).write(_MANIFEST, _manifest(checkpoint).canonical)
@@ -27,12 +27,12 @@ def seal(checkpoint: Path) -> None:
 
 
 def sealed_checkpoints(folder: Path) -> list[Path]:
-    """Those that were written to their end."""
+    """The checkpoints with a manifest."""
     return [manifest.parent for manifest in folder.glob(f"checkpoint-*/{_MANIFEST}")]
 
 
 def newest_checkpoint(folder: Path) -> str | None:
-    """The name of the newest that agrees with its manifest; null where there is none."""
+    """The name of the newest checkpoint that agrees with its manifest; null if there is none."""
     for checkpoint in sorted(folder.glob("checkpoint-*"), key=_step, reverse=True):
         if _is_whole(checkpoint):
             return checkpoint.name
@@ -41,7 +41,7 @@ def newest_checkpoint(folder: Path) -> str | None:
 
 
 def newer_checkpoints(folder: Path, step: int) -> list[Path]:
-    """Those of later steps than the one that a training goes on from."""
+    """The checkpoints of later steps than the one that a training resumes from."""
     return [checkpoint for checkpoint in folder.glob("checkpoint-*") if _step(checkpoint) > step]
 
 
@@ -57,6 +57,6 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def _manifest(checkpoint: Path) -> ArtifactManifest:
-    """Of what is there now, but for the manifest itself."""
+    """The digests of the files that are there now, without the manifest."""
     files = ArtifactManifest.of(checkpoint).files
     return ArtifactManifest(files={name: files[name] for name in files if name != _MANIFEST})

@@ -1,11 +1,11 @@
-"""Many episodes at once: the policy acts in a batch, the simulator answers each by itself.
+"""Plays many episodes at once: the policy acts in batches, and the simulator answers each episode.
 
-An episode becomes one token row: the policy's own tokens carry the loss, the observations'
-do not. An episode that the simulator fails is a hole: it has no reward, and never 0.
+An episode becomes one token row. The loss counts the policy's tokens and not the observations'. If
+the simulator fails, the episode is a hole: it has no reward, and never the reward 0.
 
-An action whose observation the world is not sure of carries no loss either, for nobody knows what
-it led to; the actions around it do. A reward that comes with such an observation is none, so that
-the whole episode is a hole.
+The loss also leaves out an action whose observation has low confidence, because its effect is
+unknown; it counts the other actions. A reward with such an observation is discarded, so the whole
+episode is a hole.
 """
 
 import asyncio
@@ -36,36 +36,36 @@ class Rollout:
     prompt_ids: list[int] = field(default_factory=list)
     completion_ids: list[int] = field(default_factory=list)
     is_target: list[int] = field(default_factory=list)
-    """1 for each completion token that carries loss."""
+    """1 for each completion token that the loss counts."""
     num_masked: int = 0
-    """Steps whose observations the world is not sure of."""
+    """The number of steps with observations of low confidence."""
     reward: float | None = None
     done: bool = False
 
     @property
     def token_ids(self) -> list[int]:
-        """Everything so far."""
+        """The tokens of the episode so far."""
         return self.prompt_ids + self.completion_ids
 
     def add(self, token_ids: Sequence[int], *, is_target: bool) -> None:
-        """Appends what the policy or the world wrote."""
+        """Appends tokens of the policy or of the world."""
         self.completion_ids += token_ids
         self.is_target += [int(is_target)] * len(token_ids)
 
     def mask_last(self, num_tokens: int) -> None:
-        """Takes the loss from the step whose action is the last so many tokens."""
+        """Removes the last `num_tokens` tokens, an action, from the loss."""
         self.num_masked += 1
         self.is_target[len(self.is_target) - num_tokens :] = [0] * num_tokens
 
 
 class PolicyAction(NamedTuple):
-    """What a policy does next."""
+    """The next action of a policy."""
 
     action: str
     sampled: Sampled
-    """All that it wrote, its end token among it."""
+    """The text that the policy wrote, with its end token, and the weights that wrote it."""
     num_tokens: int
-    """Of all that it wrote."""
+    """The number of tokens that the policy wrote."""
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,17 @@ class Policy:
     temperature: float
     max_tokens: int
     weights: Digest | None = None
-    """What it started from."""
+    """The digest of the weights that it started from."""
     step: int | None = None
-    """Optimizer steps since then."""
+    """The number of optimizer steps since then."""
 
     def begin(self, attempt: Rollout) -> None:
-        """The prompt of an episode: the task's words."""
+        """Starts an episode with its prompt, the task's instruction."""
         text = self._text(agent_messages(attempt.task.instruction, ()), prompted=True)
         attempt.prompt_ids = self.tokenizer.encode(text, add_special_tokens=False)
 
     def act(self, attempts: Sequence[Rollout]) -> list[PolicyAction]:
-        """Samples an action for each; its tokens are appended, the end token among them."""
+        """Samples an action for each episode and appends its tokens, including the end token."""
         batch = self.tokenizer.pad(
             {"input_ids": [attempt.token_ids for attempt in attempts]},
             padding_side="left",
@@ -108,7 +108,7 @@ class Policy:
     def append_observation(self, attempt: Rollout) -> None:
         """Appends the last observation as the chat template renders it.
 
-        Only what is new is tokenized: the policy's own tokens stay those that it sampled.
+        Only the new text is tokenized, so that the policy's tokens stay those that it sampled.
         """
         messages = agent_messages(attempt.task.instruction, attempt.turns)
         new = self._text(messages, prompted=True).removeprefix(self._text(messages[:-1]))
@@ -131,7 +131,7 @@ class Policy:
 
 
 async def rollout_all(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Rollout]:
-    """Plays every task to its end; raises SimulatorError when half of them are holes."""
+    """Plays every task to its end; raises SimulatorError if half of the episodes are holes."""
     attempts = [Rollout(task) for task in tasks]
     await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))
     while open_attempts := [attempt for attempt in attempts if not attempt.done]:

@@ -1,4 +1,4 @@
-"""The end of every stage: a model's folder, and the record that says how it came to be."""
+"""Saves the result of a stage: the model's folder, and the record of how it was trained."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def save_checkpoint(
     reward_model: str | None = None,
     metrics: dict[str, float],
 ) -> Checkpoint:
-    """Writes `out/model` and then `out/checkpoint.json`; what a killed run needed is removed.
+    """Writes `out/model` and then `out/checkpoint.json`; removes the checkpoints for resuming.
 
     Raises InputError for a training that diverged.
     """
@@ -64,7 +64,7 @@ def save_checkpoint(
 
 
 def _domains(parent: Parent | None, dataset: DataSet | None) -> tuple[str, ...]:
-    """Of the data, and of the checkpoint that training started from, where it is one of ours."""
+    """The domains of the data, and of the parent if this project trained it."""
     names = set(dataset.domains) if dataset else set()
     if parent and parent.checkpoint:
         names |= set(parent.checkpoint.domains)

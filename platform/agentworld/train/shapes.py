@@ -1,7 +1,7 @@
-"""Whether a model's weights are those of its class, by names and shapes; no value is read.
+"""Checks that a model's weights have the names and shapes of its class, without reading values.
 
-transformers loads tensors without memory by the rules by which it loads a model: it renames, joins
-and ties weights, each class in its own way.
+transformers loads the tensors on the meta device, by the same rules as a model: it renames, joins
+and ties weights, and each class has its own rules.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ from agentworld.errors import InputError
 from agentworld.storage.weights import WEIGHTS, read_tensors
 
 _NUM_EXAMPLES = 3
-"""So many of those that are wrong are named."""
+"""The number of wrong weights that an error names."""
 
 
 def check_shapes(folder: Path) -> None:
-    """Raises InputError where weights are missing, or have another shape than their class has.
+    """Raises InputError if weights are missing, or have another shape than their class requires.
 
-    A class that transformers does not have, or cannot make here, is not looked at, and neither are
-    quantised weights.
+    It does not check quantised weights, nor a class that transformers does not have or cannot
+    construct here.
     """
     config = _config(folder)
     kind = _class_of(config) if config else None
@@ -42,7 +42,7 @@ def check_shapes(folder: Path) -> None:
 
 
 def _config(folder: Path) -> PreTrainedConfig | None:
-    """Null for one of an unknown class."""
+    """The configuration; null for an unknown class."""
     try:
         fields, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
         if fields.get("model_type") not in CONFIG_MAPPING:
@@ -66,7 +66,7 @@ def _class_of(config: PreTrainedConfig) -> type[PreTrainedModel] | None:
 def _load(
     kind: type[PreTrainedModel], config: PreTrainedConfig, folder: Path
 ) -> tuple[list[str], list[str]]:
-    """The names of weights that are missing, and of those that have another shape."""
+    """The names of missing weights, and of weights with another shape."""
     tensors = {
         name: torch.empty(tensor.shape, device="meta")
         for path in _files(folder)
@@ -91,7 +91,7 @@ def _load(
 
 
 def _files(folder: Path) -> Iterable[Path]:
-    """Those that transformers reads; of several parts all that are there."""
+    """The files of weights that transformers reads."""
     whole = folder / f"model{WEIGHTS}"
     return [whole] if whole.is_file() else sorted(folder.glob(f"*{WEIGHTS}"))
 

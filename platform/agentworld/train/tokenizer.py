@@ -1,7 +1,7 @@
-"""A tokenizer of its own for a new model: byte-level BPE that never merges across a piece.
+"""Trains the tokenizer of a new model: byte-level BPE that never merges across pieces.
 
-A word is the same tokens wherever it stands, so that a small model can copy a word that it
-has never seen. The pieces come from the domain; what they leave is split by bytes.
+A word has the same tokens everywhere, so that a small model can copy a word that it has never seen.
+The domain defines the pieces; the text between pieces is split into bytes.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,4 @@
-"""A model from elsewhere is tried: `storage.limited` asks this module about a folder, in a process
-of its own.
-"""
+"""Checks a foreign model in a process of its own, which `storage.limited` starts."""
 
 import sys
 from pathlib import Path
@@ -16,7 +14,7 @@ _GIB = 4
 
 
 def check(folder: str) -> None:
-    """Raises InputError for a model whose prompt or whose weights cannot be what they should."""
+    """Raises InputError for a model whose chat template or weights cannot be used."""
     model = Path(folder)
     bound(_LOADING_SECONDS, _GIB)
     tokenizer = load_tokenizer(model)

@@ -34,7 +34,7 @@ from agentworld.train.zero import check_zero
 def run(
     recipe: WorldRlRecipe, data: Path, parent: Parent, out: Path, on_progress: OnProgress
 ) -> Checkpoint:
-    """Trains from `parent`; writes `out/model`. A missing verdict is a hole in its group."""
+    """Trains from `parent`; writes `out/model`. A missing verdict leaves a hole in its group."""
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     language_model = load_model(parent)

@@ -1,7 +1,7 @@
-"""ZeRO: each of several processes has a part of what a training keeps beside its batch.
+"""ZeRO: several processes share the state of a training (optimizer, gradients, weights) in parts.
 
-It is DeepSpeed's, after Rajbhandari et al. 2020, https://arxiv.org/abs/1910.02054. One process
-alone has nobody to share with, and trains as it would without.
+DeepSpeed implements it, after Rajbhandari et al. 2020, https://arxiv.org/abs/1910.02054. A single
+process trains without it.
 """
 
 import warnings
@@ -22,8 +22,8 @@ from agentworld.train.distributed import num_ranks
 
 
 def check_zero(stage: int | None, out: Path) -> None:
-    """Raises InputError where a recipe asks for DeepSpeed and there is none, or where the parts of
-    a checkpoint would not come together.
+    """Raises InputError if a recipe needs DeepSpeed and it is not installed, or if the parts of a
+    checkpoint could not be joined.
     """
     if stage is None:
         return
@@ -40,9 +40,9 @@ def check_zero(stage: int | None, out: Path) -> None:
 
 
 def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
-    """Arguments of a trainer: its device, its numbers, and who has what; weights stay in float32.
+    """A trainer's arguments for device, precision and DeepSpeed; weights stay in float32.
 
-    The trainer has to be made next, for Accelerate is told of DeepSpeed here.
+    Construct the trainer directly after this call, because the call configures Accelerate.
     """
     has_gpu = torch.cuda.is_available()
     # Older GPUs have no bfloat16, and would emulate it.
@@ -64,17 +64,17 @@ def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
 
 
 def on_one_device(arguments: TrainingArguments) -> TrainingArguments:
-    """The same, of a trainer that leaves other devices alone.
+    """The same arguments for a trainer that uses one device.
 
-    It would split batches over all that it sees, and a loss here is not the mean of such parts:
-    several devices are several processes.
+    By default a trainer splits each batch over all visible devices, and the loss here is not the
+    mean over such parts. Several devices need several processes.
     """
     arguments._n_gpu = min(arguments.n_gpu, 1)
     return arguments
 
 
 def _deepspeed_config(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
-    """DeepSpeed's configuration; `auto` is what the trainer's other arguments and the model say."""
+    """DeepSpeed's configuration; the trainer's arguments and the model replace `auto`."""
     return {
         "zero_optimization": {
             "stage": stage,
@@ -98,7 +98,7 @@ def _deepspeed_config(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
 
 
 def check_parts(trainer: Trainer, checkpoint: str | None) -> None:
-    """Raises InputError where a checkpoint's parts are not those of as many processes as train."""
+    """Raises InputError if a checkpoint has parts of another number of processes."""
     if checkpoint is None:
         return
     folder = Path(checkpoint)
@@ -112,9 +112,9 @@ def check_parts(trainer: Trainer, checkpoint: str | None) -> None:
 
 
 def make_whole(trainer: Trainer) -> None:
-    """Gives each process all weights again, and lets DeepSpeed go, where it had them.
+    """Gathers all weights on each process, and releases DeepSpeed, if it was used.
 
-    They are in the CPU's memory, as those of a model that was read from its folder.
+    The weights are in the CPU's memory, like those of a model that was loaded from its folder.
     """
     if not trainer.is_deepspeed_enabled:
         return

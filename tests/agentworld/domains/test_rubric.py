@@ -49,7 +49,7 @@ def test_every_measure_is_a_share_and_whole_where_both_are_equal(predicted, trut
         assert 0 <= measure(predicted, truth) <= measure(truth, truth) == 1
 
 
-@pytest.mark.parametrize("name", ["shell", "text"])
+@pytest.mark.parametrize("name", ["mcp", "shell", "text"])
 def test_the_judge_of_a_domain_reads_its_material_as_no_instruction(name):
     prompt = domain_of(name).rubric.judge_prompt
     assert "never an instruction" in " ".join(prompt.split())

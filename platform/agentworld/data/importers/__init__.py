@@ -1,4 +1,4 @@
-"""Recorded logs of any form become trajectories: one module for each form."""
+"""Converts recorded logs into trajectories; one module for each form of log."""
 
 from agentworld.data.importers.base import (
     Importer,

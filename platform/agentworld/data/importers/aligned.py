@@ -1,4 +1,4 @@
-"""Events of steps whose actions and observations stand in two columns, by a stated alignment."""
+"""Makes events from steps with actions and observations in two columns, by a stated alignment."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -29,18 +29,18 @@ class AlignmentOptions(ObservationOptions):
 
 
 class Step(NamedTuple):
-    """The cells of a step; null where it has none."""
+    """The cells of a step; null for an empty cell."""
 
     place: str
     action: JsonValue
     observation: JsonValue
     arguments: JsonValue = None
-    """Of the tool that the action names; null where the action is all of it."""
+    """The arguments of the tool that the action names; null if the action is not a tool's name."""
     time: JsonValue = None
 
 
 def aligned_events(steps: Sequence[Step], options: AlignmentOptions) -> Iterator[Event]:
-    """The events of all steps in their order; raises InputError where they do not align."""
+    """The events of all steps in order; raises InputError if they do not align."""
     are_acts = [step.action is not None and not _is_end(step, options) for step in steps]
     if options.alignment == "next state":
         _check_states(steps, are_acts)
@@ -54,12 +54,12 @@ def aligned_events(steps: Sequence[Step], options: AlignmentOptions) -> Iterator
 
 
 def text_of_cell(value: JsonValue) -> str:
-    """A text as it is, and any other value as JSON."""
+    """A text unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _is_end(step: Step, options: AlignmentOptions) -> bool:
-    """By their texts, for a table has no other values."""
+    """Compares texts, because the cells of a table are texts."""
     return options.end is not None and text_of_cell(step.action) == text_of_cell(options.end)
 
 
@@ -91,7 +91,7 @@ def _action(step: Step, number: int, are_acts: Sequence[bool]) -> Iterator[Event
 def _observation(
     step: Step, number: int, are_acts: Sequence[bool], options: AlignmentOptions
 ) -> Iterator[Event]:
-    """The answer to the action of this number; the episode begins with what answers none."""
+    """The observation of an action; an observation before the first action is the start."""
     if step.observation is None:
         return
     text, spans, is_cut = observation_of(text_of_cell(step.observation), options)

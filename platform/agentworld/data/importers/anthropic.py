@@ -28,7 +28,7 @@ _REFUSALS = (
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
 )
-"""How Claude Code answers in place of a tool."""
+"""How Claude Code's answers begin if the tool did not run."""
 _MARKS = {
     "reminder": re.compile(
         r"<system-reminder>(?:(?!<system-reminder>).)*?</system-reminder>", re.DOTALL
@@ -74,7 +74,7 @@ class Anthropic:
     options = MessagesOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where a message has a block that calls a tool, or a result of one."""
+        """Whether a message has a block with a tool's call or result."""
         try:
             messages = _messages(value, "").values()
         except (ValidationError, InputError):
@@ -155,13 +155,13 @@ def _observation(result: _Result, place: str, time: str) -> Iterator[Event]:
 
 
 def blocks(message: Message) -> list[JsonValue]:
-    """The blocks of a message; a text is one."""
+    """The blocks of a message; a text is one block."""
     content = message.content
     return content if isinstance(content, list) else [] if content is None else [content]
 
 
 def kind_of(block: JsonValue) -> str:
-    """The type of a block; one without a type is a text, if it is one."""
+    """The type of a block; `text` for a string without a type."""
     if isinstance(block, str):
         return "text"
     kind = block.get("type") if isinstance(block, dict) else None

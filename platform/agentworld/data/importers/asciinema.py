@@ -22,7 +22,7 @@ from agentworld.storage.source import SourceFile
 _RELATIVE = 3
 _MOST_OF_ROW = 80
 _ENDS = ("\r", "\n", "\x03", "\x04", "\x1a")
-"""What sends a line, or interrupts, ends or stops a program."""
+"""Keys that send a line, or interrupt, end or stop a program."""
 
 
 class AsciinemaOptions(ImportOptions):
@@ -53,12 +53,12 @@ class Asciinema:
     options = AsciinemaOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where the row is the header of a recording, of any version."""
+        """Whether the row is the header of a recording, of any version."""
         fields = value if isinstance(value, dict) else {}
         return fields.get("version") in (1, 2, 3) and not {"width", "term"}.isdisjoint(fields)
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
-        """A header begins a recording; what cannot be read in one is a problem beside it."""
+        """A header begins a recording; a line that cannot be read is a problem of its own."""
         settings = AsciinemaOptions.model_validate(options.model_dump())
         place, header, rows = "", None, list[tuple[str, JsonValue]]()
         for row in rows_of(file):
@@ -100,7 +100,7 @@ def _episode(
 
 
 def _parts(header: _Header, rows: Sequence[tuple[str, JsonValue]]) -> Iterator[_Part]:
-    """The lines with the seconds since the recording began, or since the epoch."""
+    """The lines, with times in seconds since the start of the recording, or since the epoch."""
     begin = elapsed = header.timestamp or 0.0
     for place, row in rows:
         match row:
@@ -115,10 +115,10 @@ def _parts(header: _Header, rows: Sequence[tuple[str, JsonValue]]) -> Iterator[_
 
 
 def _events(parts: Sequence[_Part]) -> Iterator[Event]:
-    """What is typed up to a line's end is an action.
+    """Makes an action from the input up to the end of a line.
 
-    What is shown from its first key until the first key of the next one is its observation: the
-    terminal echoes keys.
+    Its observation is the output from its first key to the first key of the next action, because
+    the terminal echoes keys.
     """
     keys, output = list[_Part](), list[_Part]()
     is_typing = has_acted = False

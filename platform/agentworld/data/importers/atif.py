@@ -42,16 +42,16 @@ class Atif:
     options = AtifOptions
 
     def claims_name(self, file: SourceFile) -> bool:
-        """A folder of Harbor's holds other JSON too."""
+        """By Harbor's names of files, because its folders have other JSON files too."""
         return is_trajectory(file)
 
     def claims(self, value: JsonValue) -> bool:
-        """Whatever its version, so that one that is refused is named."""
+        """Whether a row is a trajectory of any version, so that an unsupported one is reported."""
         version = value.get("schema_version") if isinstance(value, dict) else None
         return isinstance(version, str) and version.startswith("ATIF-")
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
-        """A row is a trajectory; what else Harbor writes into its folders is passed over."""
+        """A row is a trajectory; other files of Harbor are skipped."""
         settings = AtifOptions.model_validate(options.model_dump())
         is_other = is_other_record(file)
         if (is_other and file.suffix not in _FORMS) or _is_continuation(file):
@@ -89,7 +89,7 @@ def _definitions(document: Document) -> list[JsonValue]:
 
 
 def _read_continuations(document: Document, file: SourceFile) -> Iterator[Event]:
-    """The events of the files that go on with a document, one after another."""
+    """The events of the files that continue a document, in order."""
     read = {_name_of(file)}
     while name := document.continued_trajectory_ref:
         following = None if "/" in name or name in read else _document_in(file.sibling(name))
@@ -103,7 +103,7 @@ def _read_continuations(document: Document, file: SourceFile) -> Iterator[Event]
 
 
 def _is_continuation(file: SourceFile) -> bool:
-    """Whether the file before it, which says that it goes on here, is read with it."""
+    """Whether an earlier file names this file as its continuation and is read with it."""
     match = _CONTINUATION.fullmatch(_name_of(file))
     if not match:
         return False

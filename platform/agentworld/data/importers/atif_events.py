@@ -1,7 +1,7 @@
 """The events of an ATIF trajectory.
 
-All agents of a trajectory act in one world. So what a sub-agent did stands in place of the call
-that set it to work, and of what it reported.
+All agents of a trajectory act in one world. So the events of a sub-agent replace the call that
+started it and the result that it reported.
 """
 
 import re
@@ -37,9 +37,9 @@ _MARKS = {
 def events_of_document(
     document: Document, place: str = "", *, has_start: bool = False
 ) -> Iterator[Event]:
-    """In their order. `has_start`: the first message of the user is what the episode begins with.
+    """The events in order. With `has_start`, the first message of the user is the start.
 
-    `place` says where the document is, if it is not the whole record.
+    `place` is the document's place in the record, if it is not the whole record.
     """
     subagents = _Subagents(document, place)
     for number, step in enumerate(document.steps):
@@ -68,7 +68,7 @@ class _Subagents:
         self._places = dict.fromkeys(places)
 
     def read(self, refs: Sequence[SubagentRef], place: str) -> Iterator[Event]:
-        """What they did whom a result names."""
+        """The events of the sub-agents that a result names."""
         yield Event(place, "left out", reason="report of a sub-agent")
         for ref in refs:
             path, document = self._documents.get(ref.trajectory_id or "", ("", None))
@@ -79,7 +79,7 @@ class _Subagents:
                 yield from events_of_document(document, path)
 
     def rest(self) -> Iterator[Event]:
-        """Those that no result names: nobody knows when they acted."""
+        """The sub-agents that no result names; the time of their actions is unknown."""
         for place in self._places:
             yield Event(place.rstrip("."), "left out", reason="sub-agent that no step names")
 
@@ -134,7 +134,7 @@ def _actions(step: Step, place: str) -> Iterator[Event]:
 
 
 def _join_calls(step: Step, delegated: Container[str | None]) -> list[ToolCall]:
-    """Several calls of which one result shows what all of them led to: they are one action."""
+    """Joins calls that share one result into one action."""
     calls = [call for call in step.tool_calls or [] if call.tool_call_id not in delegated]
     ids = {call.tool_call_id for call in calls}
     result_ids = [result.source_call_id for result in step.results if result.is_of_world]

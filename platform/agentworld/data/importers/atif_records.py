@@ -26,10 +26,10 @@ class ToolCall(BaseModel):
 
 
 class SubagentRef(BaseModel):
-    """The trajectory of an agent that a step set to work."""
+    """A reference to the trajectory of an agent that a step started."""
 
     trajectory_id: str | None = None
-    """Of one that is embedded; without it, the trajectory is in a file of its own."""
+    """The id of an embedded trajectory; without it, the trajectory is in its own file."""
 
 
 class Result(BaseModel):
@@ -41,18 +41,18 @@ class Result(BaseModel):
 
     @property
     def is_of_world(self) -> bool:
-        """It shows something, if only that nothing was shown, and reports of no other agent."""
+        """Whether it is an observation, possibly an empty one, and not another agent's report."""
         return self.content is not None and not self.subagent_trajectory_ref
 
 
 class Observation(BaseModel):
-    """What a step led to."""
+    """The results of a step."""
 
     results: list[Result] = []
 
 
 class Step(BaseModel):
-    """A message, and what an agent did with it."""
+    """A message, with the agent's calls and their results."""
 
     source: Literal["system", "user", "agent"]
     message: JsonValue = ""
@@ -61,16 +61,16 @@ class Step(BaseModel):
     observation: Observation | None = None
     timestamp: str | None = None
     is_copied_context: bool | None = None
-    """It is of an earlier trajectory."""
+    """Whether the step is copied from an earlier trajectory."""
 
     @property
     def results(self) -> list[Result]:
-        """Of its observation."""
+        """The results of its observation."""
         return self.observation.results if self.observation else []
 
 
 class Agent(BaseModel):
-    """Who acted."""
+    """The agent."""
 
     name: str
     model_name: str | None = None
@@ -85,5 +85,5 @@ class Document(BaseModel):
     agent: Agent
     steps: list[Step]
     continued_trajectory_ref: str | None = None
-    """The file that goes on with it."""
+    """The file that continues this trajectory."""
     subagent_trajectories: list["Document"] | None = None

@@ -1,6 +1,6 @@
-"""What an importer offers, and which there are.
+"""The protocol of importers, and the table of importers.
 
-An importer of another package is an entry point of the group `agentworld.importers`.
+Another package adds an importer by an entry point of the group `agentworld.importers`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,23 +21,23 @@ from agentworld.storage.source import SourceFile
 
 
 class ImportResult(NamedTuple):
-    """What became of one record."""
+    """The result of importing one record: a trajectory or a problem."""
 
     place: str
-    """Where it stands in its file, such as `line 3`."""
+    """The place of the record in its file, such as `line 3`."""
     trajectory: Trajectory | None = None
     problem: str = ""
-    """Why there is no trajectory: field, what is wrong with it, its value."""
+    """Why there is no trajectory: the field, its problem, its value."""
     notes: Mapping[str, int] = {}
-    """How many of its parts became no turn, by reason."""
+    """The number of parts that became no turn, by reason."""
     events: Sequence[Event] = ()
-    """Its parts in their order, for who asks what became of them."""
+    """The parts of the record in order, for `data import --explain`."""
     pairs: Sequence[Pair] = ()
     """One for each turn."""
 
 
 class ImportOptions(Record):
-    """What every form can be told of its records."""
+    """The options of every form."""
 
     source: str = ""
     """Name of the agent. Default: the one in a record."""
@@ -50,21 +50,21 @@ class Importer(Protocol):
 
     @property
     def options(self) -> type[ImportOptions]:
-        """What it can be told of the records."""
+        """The class of the form's options."""
 
     def claims(self, value: JsonValue) -> bool:
-        """Whether a file's first row is plainly of this form."""
+        """Whether a file's first row is clearly of this form."""
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
-        """What becomes of one record after another; one that is none has a problem."""
+        """The result of each record, in order; a record that is not an episode has a problem."""
 
 
 @runtime_checkable
 class NamedImporter(Importer, Protocol):
-    """An importer whose files are known by their names, so that nobody looks into them first."""
+    """An importer that recognises its files by their names, without reading them."""
 
     def claims_name(self, file: SourceFile) -> bool:
-        """Whether a file of this name is plainly of this form."""
+        """Whether a file with this name is clearly of this form."""
 
 
 _KINDS = Kinds[Importer](
@@ -92,12 +92,12 @@ _KINDS = Kinds[Importer](
 
 
 def importer_of(name: str) -> Importer:
-    """The importer of a form; raises InputError where there is none."""
+    """The importer of a form; raises InputError for an unknown form."""
     return _KINDS.find(name)
 
 
 def module_of(name: str) -> str:
-    """The module of a form's importer; raises InputError where there is none."""
+    """The module of a form's importer; raises InputError for an unknown form."""
     return _KINDS.module_of(name)
 
 
@@ -107,9 +107,9 @@ def own_forms() -> list[str]:
 
 
 def form_of(files: Sequence[SourceFile]) -> str:
-    """The form of a source by the names of its files, or else by the first row that can be read.
+    """Recognises the form of a source by its files' names, or by the first readable row.
 
-    Raises InputError where no importer claims it, or several do.
+    Raises InputError if no importer claims it, or if several do.
     """
     claims = _claims_by_name(files) or _claims_by_row(files)
     if len(claims) == 1:
@@ -137,19 +137,19 @@ def _claims_by_row(files: Sequence[SourceFile]) -> list[str]:
 def read_rows(
     file: SourceFile, domain: str, convert: Callable[[JsonValue], Episode]
 ) -> Iterator[ImportResult]:
-    """For forms of which a row is one episode: each row is converted by itself."""
+    """Converts each row of a file, for forms in which a row is one episode."""
     return (read_row(row, domain, convert) for row in rows_of(file))
 
 
 def read_row(row: Row, domain: str, convert: Callable[[JsonValue], Episode]) -> ImportResult:
-    """What becomes of a row that is one episode."""
+    """Converts a row that is one episode."""
     if row.problem:
         return ImportResult(row.place, problem=row.problem)
     return convert_record(row.place, partial(convert, row.value), domain)
 
 
 def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> ImportResult:
-    """What becomes of one record; what cannot be converted is a problem of it alone."""
+    """Converts one record; a failure is a problem of this record only."""
     try:
         return import_episode(place, convert(), domain)
     except ValidationError as error:
@@ -161,7 +161,7 @@ def convert_record(place: str, convert: Callable[[], Episode], domain: str) -> I
 
 
 def import_episode(place: str, episode: Episode, domain: str) -> ImportResult:
-    """An episode as a trajectory of its domain."""
+    """Assembles an episode into a trajectory of its domain."""
     whole = assemble(episode, domain)
     if problem := problem_of(whole.trajectory):
         return ImportResult(place, problem=problem)
@@ -171,7 +171,7 @@ def import_episode(place: str, episode: Episode, domain: str) -> ImportResult:
 
 
 def problem_of(trajectory: Trajectory) -> str:
-    """Where there is half a character, which JSON can escape and no text can hold."""
+    """Names a place with a lone surrogate, which JSON can escape and Unicode text cannot hold."""
     if _is_unicode(trajectory):
         return ""
     bad = (number for number, turn in enumerate(trajectory.turns) if not _is_unicode(turn))

@@ -33,7 +33,7 @@ _NO_ANSWER = "answer to a reply without an action"
 
 
 class ChatOptions(ReplyOptions):
-    """Where a record has what, and which words are the world's."""
+    """The places of fields in a record, and the marks of actions and observations."""
 
     messages: str = ""
     """Path of the list of messages, such as `state.history`."""
@@ -74,7 +74,7 @@ class Chat:
     options = ChatOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where a user's message is called an observation, or replies hold Terminus's commands."""
+        """Whether a user's message is named an observation, or replies have Terminus's commands."""
         if isinstance(value, dict) and "trajectory" in value:
             return False
         try:
@@ -144,7 +144,7 @@ def _messages(values: Sequence[JsonValue], options: ChatOptions) -> list[Message
 
 
 def _events(path: str, messages: Sequence[Message], options: ChatOptions) -> Iterator[Event]:
-    """An observation answers the reply before it, and no other."""
+    """Pairs each observation with the reply directly before it."""
     is_started, call, reason = not options.starts_after, "", ""
     for number, message in enumerate(messages):
         place = f"{path}[{number}]"

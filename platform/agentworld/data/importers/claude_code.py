@@ -1,9 +1,9 @@
-"""Sessions of Claude Code: a file of many lines is a session.
+"""Sessions of Claude Code; a file is a session.
 
-Each sub-agent of a session is an episode of its own and shares the session's task. A message may
-take several lines, one for each of its blocks. Lines and blocks that come again, as after a session
-is resumed, are copies and are left out. Where a user went back to an earlier message, what the
-agent did after it had reached the world, so all lines are read in their order.
+Each sub-agent of a session is a separate episode and has the session's task. A message may take
+several lines, one for each of its blocks. Repeated lines and blocks, for example in a resumed
+session, are copies and are left out. If a user went back to an earlier message, the actions after
+that message had already changed the world, so all lines are read in order.
 
 The lines that `claude --output-format stream-json` writes are read too.
 """
@@ -24,10 +24,10 @@ from agentworld.data.secret_search import redacted_problem
 from agentworld.storage.source import SourceFile
 
 _OF_SESSIONS = frozenset({"sessionId", "session_id", "leafUuid", "isSnapshotUpdate"})
-"""Each line has one of them."""
+"""Each line of a session has one of these fields."""
 _MESSAGES = ("user", "assistant")
 _HARNESS = "<synthetic>"
-"""The model of what Claude Code itself writes in the agent's place."""
+"""The model's name in messages that Claude Code itself writes."""
 
 
 class _Line(BaseModel):
@@ -49,13 +49,13 @@ class ClaudeCode:
     options = ImportOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where the line is of a session."""
+        """Whether the line is of a session."""
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             return False
         return not _OF_SESSIONS.isdisjoint(value)
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
-        """The lines that cannot be read, then the session, then its sub-agents."""
+        """First the lines that cannot be read, then the session, then its sub-agents."""
         session = _Session()
         for row in rows_of(file):
             problem = row.problem or session.add(row)
@@ -73,20 +73,20 @@ IMPORTER: Importer = ClaudeCode()
 
 @dataclass
 class _Session:
-    """What was read of a file."""
+    """The parts of a session that were read so far."""
 
     agents: dict[str, list[Event]] = field(default_factory=dict)
-    """The events of each sub-agent by its name, and of the agent itself, which has none."""
+    """The events of each sub-agent by name; the agent itself has the empty name."""
     _models: dict[str, str] = field(default_factory=dict)
     _task: str = ""
     _agent: str = ""
     _roots: dict[str, str] = field(default_factory=dict)
-    """Of each line of a sub-agent without a name: the first line that it goes back to."""
+    """For each line of an unnamed sub-agent, the first line of its chain of parents."""
     _uuids: set[str] = field(default_factory=set)
     _blocks: set[bytes] = field(default_factory=set)
 
     def add(self, row: Row) -> str:
-        """Adds a line; returns what is wrong with it."""
+        """Adds a line; returns its problem, if it has one."""
         try:
             line = _Line.model_validate(row.value)
             events = list(self._events(line, row.place))
@@ -159,7 +159,7 @@ class _Session:
 
 
 def _text_of(event: Event) -> str:
-    """What a turn would hold of it."""
+    """The text that a turn would have."""
     if event.role == "left out":
         return ""
     calls = event.action.calls if event.action else ()

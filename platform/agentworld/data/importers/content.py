@@ -11,7 +11,7 @@ from agentworld.records.trajectory import Span
 
 
 def text_of(content: JsonValue, place: str) -> tuple[str, Sequence[Event]]:
-    """The text, and the parts that are none, such as images."""
+    """The text, and the parts that are not text, such as images."""
     match content:
         case None:
             return "", []
@@ -29,7 +29,7 @@ def text_of(content: JsonValue, place: str) -> tuple[str, Sequence[Event]]:
 
 
 def spans_of(text: str, marks: Mapping[str, re.Pattern[str]]) -> tuple[Span, ...]:
-    """The parts of a text that match a mark, in their order; each is called as its mark is."""
+    """The parts of a text that match a mark, in order, each with the name of its mark."""
     spans = [
         Span(start=match.start(), end=match.end(), what=name)
         for name, mark in marks.items()

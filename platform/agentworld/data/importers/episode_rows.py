@@ -1,4 +1,4 @@
-"""The rows of one episode after another, of a table in which a row is one step."""
+"""Groups the rows of a table by episode; a row is one step."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _MOST_OF_NAME = 80
 
 
 class EpisodeRows(NamedTuple):
-    """The rows of an episode, or one that belongs to none."""
+    """The rows of an episode, or one row that belongs to none."""
 
     place: str
     name: str
@@ -22,10 +22,10 @@ class EpisodeRows(NamedTuple):
 
 
 def episode_rows(rows: Iterable[Row], path: str) -> Iterator[EpisodeRows]:
-    """Rows that follow each other and have the same name at the path.
+    """Groups consecutive rows with the same name at the path.
 
-    A row that cannot be read may be of the episode before it or of the one after it: neither is
-    known to be whole, and both have a problem.
+    A row that cannot be read may belong to the episode before it or after it. Either may be
+    incomplete, so both have a problem.
     """
     group, damage, earlier = EpisodeRows("", "", []), "", Contents()
     for row in rows:
@@ -53,7 +53,7 @@ def _name(row: Row, path: str) -> tuple[str, str]:
 
 
 def _repetition(name: str, path: str, earlier: Contents) -> str:
-    """What is wrong where the name stood before: 8 bytes of each name are in memory."""
+    """The problem of a name that an earlier episode had; 8 bytes of each name are in memory."""
     if not earlier.add_text(name):
         start = redact_start(name, _MOST_OF_NAME)
         return f"{path}: rows of {start!r} stand apart; sort the table by {path}"

@@ -1,7 +1,7 @@
-"""From the events of an episode, in any form of log, to its trajectory.
+"""Assembles the events of an episode, from any form of log, into a trajectory.
 
-An importer translates a record into events in the order in which it has them. Here actions and
-observations become turns, by one rule for all forms, and what does not is counted by its reason.
+An importer translates a record into events, in the record's order. This module pairs actions and
+observations into turns, by one rule for all forms, and counts the other events by reason.
 """
 
 from collections import Counter
@@ -22,36 +22,36 @@ Role = Literal["action", "observation", "start", "left out"]
 
 
 class Event(NamedTuple):
-    """One thing that a record holds."""
+    """One part of a record."""
 
     place: str
-    """Where the record has it, such as `messages[6]`."""
+    """Its place in the record, such as `messages[6]`."""
     role: Role
-    """What it is to a world: an agent's action, the observation, the start, or nothing."""
+    """An agent's action, an observation, the start, or left out."""
     text: str = ""
     action: Action | None = None
-    """Of an action."""
+    """The action, if it is more than the text."""
     call: str = ""
-    """The id of a call and of its result, where the record has one."""
+    """The id of a call and of its result, if the record has one."""
     time: str = ""
-    """When it happened, as the record has it."""
+    """The time, in the record's form."""
     spans: tuple[Span, ...] = ()
-    """Parts of the text that another than the world wrote."""
+    """Parts of the text that the harness wrote, and not the world."""
     is_cut: bool = False
-    """The text ends before its end."""
+    """The text is truncated."""
     reason: str = ""
-    """Why it is left out."""
+    """Why the event is left out."""
 
 
 class Episode(NamedTuple):
-    """What a record holds of one episode."""
+    """The events and labels of one episode."""
 
     source: str
-    """The agent or the log that made it."""
+    """The name of the agent or log."""
     events: Sequence[Event]
     tools: Tools = ()
     task_id: str = ""
-    """What several trials of one task share."""
+    """The id that all trials of a task share."""
     licence: str = ""
 
 
@@ -69,11 +69,11 @@ class AssembledEpisode(NamedTuple):
     pairs: Sequence[Pair]
     """One for each turn."""
     notes: Counter[str]
-    """How many events became no turn, by reason."""
+    """The number of events that became no turn, by reason."""
 
 
 def assemble(episode: Episode, domain: str) -> AssembledEpisode:
-    """The trajectory of an episode; a call that its domain cannot render is left out."""
+    """Makes the trajectory of an episode; a call that its domain cannot render is left out."""
     notes = Counter(event.reason for event in episode.events if event.role == "left out")
     pairs, turns = [], []
     for pair in _pairs(episode.events, notes):
@@ -108,7 +108,7 @@ def _turn(events: Sequence[Event], pair: Pair, domain: str) -> Turn:
 
 
 def _pairs(events: Sequence[Event], notes: Counter[str]) -> list[Pair]:
-    """The turns in the order of their actions."""
+    """The pairs of actions and observations, in the order of the actions."""
     pairs, open_calls = list[Pair](), list[int]()
     for actions, observations in _exchanges(events):
         open_calls += actions
@@ -141,10 +141,11 @@ def _pairs_of(
     observations: Sequence[int],
     notes: Counter[str],
 ) -> Iterator[Pair]:
-    """Pairs each observation with an open call, which it closes.
+    """Pairs each observation with an open call, and closes the call.
 
-    By id, for an id that names two calls with the one of this exchange. Ids that name no open call
-    are no ids: where as many calls as results of the exchange are left, they are paired by order.
+    Ids decide; if two open calls have the same id, the call of this exchange is taken. Ids without
+    an open call are ignored: if equal numbers of calls and results of the exchange remain, they are
+    paired in order.
     """
     rest = []
     for observation in observations:

@@ -1,6 +1,6 @@
-"""Where Harbor puts what: `JOB/TRIAL/agent/trajectory.json`, and beside it what is none.
+"""The folders of Harbor: a trajectory is `JOB/TRIAL/agent/trajectory.json`.
 
-Of a trial with several steps, it is `JOB/TRIAL/steps/STEP/agent/trajectory.json`.
+In a trial with several steps it is `JOB/TRIAL/steps/STEP/agent/trajectory.json`.
 """
 
 from pydantic import JsonValue
@@ -20,12 +20,12 @@ _TASKS = (
 
 
 def is_trajectory(file: SourceFile) -> bool:
-    """Whether the file lies where Harbor's agents write."""
+    """Whether the file's path is one that Harbor's agents write trajectories to."""
     return file.name.split("/")[-2:] == ["agent", "trajectory.json"]
 
 
 def is_other_record(file: SourceFile) -> bool:
-    """Whether the file's name is of what Harbor or an agent of it writes beside trajectories."""
+    """Whether the file is one that Harbor or its agents write beside trajectories."""
     *folders, name = file.name.split("/")
     if name.startswith("trajectory"):
         return False
@@ -33,7 +33,7 @@ def is_other_record(file: SourceFile) -> bool:
 
 
 def task_of(file: SourceFile) -> str:
-    """The task of the trial in which a trajectory lies; empty where it lies in none."""
+    """The task of a trajectory's trial; empty if the trajectory is in no trial."""
     folders = file.address.split("/")[:-1]
     if folders[-1:] != ["agent"]:
         return ""
@@ -45,7 +45,7 @@ def task_of(file: SourceFile) -> str:
 
 
 def content_of(file: SourceFile) -> JsonValue:
-    """What a file holds; null where it cannot be read."""
+    """The JSON in a file; null if it cannot be read."""
     try:
         with file.open() as stream:
             return document_of(stream).value

@@ -1,8 +1,8 @@
 """Logs of Inspect AI.
 
-A sample is one episode. It has each exchange three times: in its messages, in what its models were
-sent, and in its tool events. Its messages are what the agent saw at the end; its tool events are
-all that was called, by sub-agents too.
+A sample is one episode. It has each exchange three times: in its messages, in the inputs of its
+models, and in its tool events. The messages are what the agent saw at the end. The tool events are
+all calls, including those of sub-agents.
 """
 
 import re
@@ -36,12 +36,12 @@ _CUT_HEAD = re.compile(
 )
 _CUT_TAIL = re.compile(r"\n<END_TOOL_OUTPUT>\s*\Z")
 _HARNESS_ERRORS = ("approval", "cancelled", "limit", "parsing")
-"""What keeps a call from the world."""
+"""Types of errors for calls that did not reach the world."""
 _ALONE = "tool event that no message repeats"
 
 
 class InspectOptions(ImportOptions):
-    """What counts of a sample."""
+    """Which parts of a sample are read."""
 
     calls: Literal["messages", "events"] = "messages"
     """Where the import reads calls and results: the messages of a sample, or its tool events, which
@@ -57,17 +57,17 @@ class Inspect:
     options = InspectOptions
 
     def claims_name(self, file: SourceFile) -> bool:
-        """No other tool writes files of this name."""
+        """By the suffix of Inspect's logs."""
         return file.suffix == SUFFIX
 
     def claims(self, value: JsonValue) -> bool:
-        """Where it says of an evaluation how it ended."""
+        """Whether the row has the status of an evaluation."""
         fields = value if isinstance(value, dict) else {}
         evaluation = fields.get("eval")
         return "status" in fields and isinstance(evaluation, dict) and "task" in evaluation
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
-        """A log may have many samples."""
+        """Each sample of a log is a record."""
         settings = InspectOptions.model_validate(options.model_dump())
         for evaluation, row in samples_of(file):
             convert = partial(_episode, evaluation=evaluation, options=settings)
@@ -132,7 +132,7 @@ def _of_tool_events(events: Sequence[ToolEvent | None]) -> Iterator[Event]:
 
 
 def _content(result: JsonValue) -> JsonValue:
-    """A tool's result as Inspect makes a message of it."""
+    """The content of the message that Inspect makes from a tool's result."""
     match result:
         case dict():
             return [result]
@@ -142,7 +142,7 @@ def _content(result: JsonValue) -> JsonValue:
 
 
 def _mark_event(event: Event, error: ToolError | None, tool_event: ToolEvent | None) -> Event:
-    """The observation as the agent was sent it, with what Inspect wrote into it."""
+    """The observation that the agent got, with Inspect's own text marked as spans."""
     text = error.message if error and error.message else event.text
     head, tail = _CUT_HEAD.match(text), _CUT_TAIL.search(text)
     spans = []

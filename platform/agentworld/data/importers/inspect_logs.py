@@ -1,4 +1,4 @@
-"""The samples of a log of Inspect AI: of JSON, or of an `.eval` file, which is a zip of JSON."""
+"""Reads the samples of a log of Inspect AI: JSON, or an `.eval` file, which is a zip of JSON."""
 
 import io
 import re
@@ -16,20 +16,20 @@ from agentworld.storage.source import SourceFile
 
 SUFFIX = ".eval"
 _HEADERS = ("header.json", "_journal/start.json")
-"""Of a log that ended, and of one that did not."""
+"""The header's file in a finished log, and in an unfinished one."""
 _SAMPLE = re.compile(r"samples/.+_epoch_\d+(?P<chunks>/sample)?\.json", re.DOTALL)
 _ATTACHMENT = re.compile(r"attachment://([0-9a-f]{32})")
 
 
 class Evaluation(BaseModel):
-    """What a log says of all its samples."""
+    """The fields of a log that hold for all its samples."""
 
     task: str
     model: str = ""
 
 
 class ToolError(BaseModel):
-    """In place of a result."""
+    """An error in place of a result."""
 
     type: str = ""
     message: str = ""
@@ -42,7 +42,7 @@ class LoggedMessage(Message):
 
 
 class ToolEvent(BaseModel):
-    """A call as it was carried out."""
+    """An executed call."""
 
     id: str
     function: str
@@ -50,22 +50,22 @@ class ToolEvent(BaseModel):
     result: JsonValue = None
     error: ToolError | None = None
     truncated: JsonValue = None
-    """How much there was, and how much is left."""
+    """The length before and after the truncation."""
     pending: bool | None = None
     timestamp: str = ""
     completed: str | None = None
 
 
 class Exchanges(BaseModel):
-    """What was called and what came of it, twice."""
+    """The calls and results of a sample, as messages and as events."""
 
     messages: list[LoggedMessage]
     events: list[ToolEvent | None]
-    """Null in place of an event of another kind."""
+    """Tool events; null for an event of another kind."""
 
 
 class Sample(BaseModel):
-    """One episode, without its target, scores, metadata and store: they tell the solution."""
+    """One episode, without its target, scores, metadata and store, which contain the solution."""
 
     id: int | str
     messages: list[Any] = []
@@ -76,14 +76,14 @@ class Sample(BaseModel):
 
     @property
     def exchanges(self) -> Exchanges:
-        """Raises ValidationError, and InputError where an attachment is not there."""
+        """The calls and results; raises ValidationError, or InputError for a missing attachment."""
         tool_events = [event if _is(event, "tool") else None for event in self.events]
         fields = {"messages": self.messages, "events": tool_events}
         return Exchanges.model_validate(_resolve(fields, self.attachments))
 
     @property
     def tools(self) -> list[JsonValue]:
-        """That its models were offered, each once."""
+        """The tools that its models were offered, without repetitions."""
         offers = [event.get("tools") for event in self.events if _is(event, "model")]
         tools = [tool for offer in offers if isinstance(offer, list) for tool in offer]
         distinct = list({repr(tool): tool for tool in tools}.values())
@@ -95,7 +95,7 @@ def _is(event: object, kind: str) -> bool:
 
 
 def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
-    """A value with the texts that it names; raises InputError where one is not there."""
+    """Replaces references to attachments by their texts; raises InputError if one is missing."""
     match value:
         case dict():
             return {key: _resolve(item, attachments) for key, item in value.items()}
@@ -109,7 +109,7 @@ def _resolve(value: Any, attachments: Mapping[str, str]) -> Any:
 
 
 class LoggedSample(NamedTuple):
-    """A sample, or in its place what is wrong with it or with its log."""
+    """A sample, or the problem of the sample or of its log."""
 
     evaluation: Evaluation
     row: Row
@@ -124,7 +124,7 @@ _UNKNOWN = Evaluation(task="")
 
 
 def samples_of(file: SourceFile) -> Iterator[LoggedSample]:
-    """Of a zip, none is inflated before it is asked for."""
+    """The samples of a log; a member of a zip is decompressed when its turn comes."""
     return _of_zip(file) if file.suffix == SUFFIX else _of_json(file)
 
 

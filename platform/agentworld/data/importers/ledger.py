@@ -27,21 +27,21 @@ _COLUMNS = ("run", "simulator", "episode")
 
 
 class LedgerLine(Record):
-    """One row of a store: a live episode, or a run whose episodes are none."""
+    """One row of a store: a live episode, or a run of a simulator."""
 
     kind: Literal["ledger"] = "ledger"
     place: str
-    """Such as `run R`, or `validation V trained-live.jsonl line 3`."""
+    """The place of the row, such as `run R` or `validation V trained-live.jsonl line 3`."""
     trajectory: Trajectory | None = None
     """A live episode."""
     signed: bool = False
-    """The step that saw it signed its digest."""
+    """Whether the step that recorded the episode signed its digest."""
     simulator: Digest | None = None
-    """Who answered the episodes of a run."""
+    """The simulator that answered the episodes of a run."""
     num_episodes: int = 0
-    """Of a run."""
+    """The number of episodes of a run."""
     problem: str = ""
-    """Why there is no live episode, where there should be one."""
+    """Why a live episode is missing."""
 
 
 class Ledger:
@@ -50,11 +50,11 @@ class Ledger:
     options = ImportOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where the row is one of a store."""
+        """Whether the row is one of a store."""
         return isinstance(value, dict) and value.get("kind") == "ledger"
 
     def claims_name(self, file: SourceFile) -> bool:
-        """Where the file is one of an exported run."""
+        """Whether the file is one of an exported run."""
         return file.name.rpartition("/")[2] in _EXPORTS
 
     def read(
@@ -63,7 +63,7 @@ class Ledger:
         options: ImportOptions,  # noqa: ARG002  a store says all of it
         domain: str,  # noqa: ARG002
     ) -> Iterator[ImportResult]:
-        """A row is a live episode or a run; of an exported run, an episode is one."""
+        """A record is a live episode or a run; in an exported run, each episode is a record."""
         if self.claims_name(file):
             yield from _read_export(file)
             return
@@ -91,7 +91,7 @@ def _import_row(row: Row) -> ImportResult:
 
 
 def _read_export(file: SourceFile) -> Iterator[ImportResult]:
-    """One problem for each episode; its steps stand together."""
+    """One problem for each episode; the steps of an episode follow each other."""
     for (episode, run, simulator, damage), _ in groupby(table_rows(file, _COLUMNS), _episode):
         if damage:
             yield ImportResult("", problem=damage)

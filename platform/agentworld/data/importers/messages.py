@@ -28,7 +28,7 @@ _AS_IT_IS = ObservationOptions()
 
 
 class MessagesOptions(ObservationOptions):
-    """Where a record has what, if it is not where most records have it."""
+    """The places of fields in a record, if they are unusual."""
 
     messages: str = ""
     """Path of the list of messages, such as `state.history`."""
@@ -41,19 +41,19 @@ class MessagesOptions(ObservationOptions):
 
 
 class Function(BaseModel):
-    """What is called."""
+    """A called function."""
 
     name: str
     arguments: JsonValue = None
 
 
 class ToolCall(BaseModel):
-    """A call, as OpenAI and as Inspect write it."""
+    """A call in the form of OpenAI or Inspect."""
 
     id: str | None = None
     function: Function | str
     arguments: JsonValue = None
-    """Of a call whose function is only a name."""
+    """The arguments of a call whose function is only a name."""
 
 
 class Message(BaseModel):
@@ -77,7 +77,7 @@ class Messages:
     options = MessagesOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where a message calls a tool, and the record names no format of its own."""
+        """Whether a message calls a tool, and the record does not name another format."""
         if isinstance(value, dict) and "trajectory_format" in value:
             return False
         try:
@@ -118,7 +118,7 @@ def _messages(value: JsonValue, path: str) -> list[Message]:
 def events_of(
     messages: Sequence[Message], start: str = "nothing", options: ObservationOptions = _AS_IT_IS
 ) -> Iterator[Event]:
-    """The events of messages in their order; `start` is as in the options."""
+    """The events of messages in order; `start` is the option of that name."""
     is_start = start == "user"
     for number, message in enumerate(messages):
         place = f"messages[{number}]"
@@ -155,7 +155,7 @@ def _actions(message: Message, place: str, time: str) -> Iterator[Event]:
 
 
 def action_of(call: ToolCall) -> Action:
-    """The action of a call; arguments that are no object stay as the agent wrote them."""
+    """The action of a call; arguments that are not an object stay as the agent wrote them."""
     function = call.function
     if isinstance(function, str):
         function = Function(name=function, arguments=call.arguments)

@@ -39,11 +39,11 @@ _MARKS = {
         r"|\.\.\. \[\d+ characters elided\] \.\.\."
     ),
 }
-"""What its templates write around and into an output."""
+"""Text that the harness's templates write around and into an output."""
 
 
 class MiniSweAgentOptions(ImportOptions):
-    """Where a record has what, if it is not where most records have it."""
+    """The places of fields in a record, if they are unusual."""
 
     messages: str = ""
     """Path of the list of messages. Default: `messages`."""
@@ -75,12 +75,12 @@ class _Message(BaseModel):
 
     @property
     def speaker(self) -> str:
-        """Its role; what the API for responses returns has none and is the agent's."""
+        """The role; an item of the Responses API has no role and is the agent's."""
         return self.role or self.type or "assistant"
 
     @property
     def time(self) -> str:
-        """As the log has it."""
+        """The time in the log's form."""
         time = self.extra.timestamp if self.extra else None
         return "" if time is None else str(time)
 
@@ -94,7 +94,7 @@ class MiniSweAgent:
     options = MiniSweAgentOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where the record names its format."""
+        """Whether the record names this format."""
         form = value.get("trajectory_format") if isinstance(value, dict) else None
         return isinstance(form, str) and form.startswith(_FORMAT)
 
@@ -146,7 +146,7 @@ def _events(messages: dict[str, _Message], submission: str) -> Iterator[Event]:
 
 
 def _actions(message: _Message, text: str, place: str) -> Iterator[Event]:
-    """Its calls, or else the commands that it lists, or else the only one in its text."""
+    """The message's calls; without any, its listed commands, or the only command in its text."""
     for number, call in enumerate(message.tool_calls or []):
         location = f"{place}.tool_calls[{number}]"
         yield Event(location, "action", "", action_of(call), call.id or "", message.time)

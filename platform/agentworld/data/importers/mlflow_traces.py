@@ -1,6 +1,6 @@
-"""Traces of MLflow, a row for each: of an experiment (`mlflow:NAME?filter=...`), or of a file.
+"""Traces of MLflow, one for each row, from an experiment (`mlflow:NAME?filter=...`) or a file.
 
-Such a file has what `Trace.to_json` of MLflow's client writes.
+A file has traces in the form that `Trace.to_json` of MLflow's client writes.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class MlflowTraces:
     options = SpanOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where information and data of a trace are."""
+        """Whether the row has the info and data of a trace."""
         try:
             _TraceOfAnySpans.model_validate(value)
         except ValidationError:

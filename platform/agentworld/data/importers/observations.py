@@ -1,6 +1,6 @@
-"""What a harness made of an observation: a repr around it, a cut, lines at its end.
+"""Undoes what a harness did to an observation: a repr around it, a truncation, lines at its end.
 
-The forms whose records may hold such observations share it.
+Several forms have such observations and share these options.
 """
 
 import ast
@@ -35,7 +35,7 @@ def _is_pattern(text: str) -> str:
 
 
 class ObservationOptions(ImportOptions):
-    """What a harness made of observations."""
+    """The changes that a harness made to observations."""
 
     unwrap: Literal["", "textcontent"] = ""
     """`textcontent` unwraps the repr of a Python list of MCP's `TextContent` objects, or of a
@@ -51,7 +51,7 @@ class ObservationOptions(ImportOptions):
 
 
 def observation_of(text: str, options: ObservationOptions) -> tuple[str, tuple[Span, ...], bool]:
-    """What the world showed, what the harness wrote in it, and whether it is cut."""
+    """The text of the observation, the spans of the harness in it, and whether it is truncated."""
     is_cut = bool(options.cut_at) and len(text) == options.cut_at
     whole = _unwrap(text) if options.unwrap else text
     return whole, _spans(whole, options.harness_lines), is_cut
@@ -67,7 +67,7 @@ def _unwrap(text: str) -> str:
 
 
 def _spans(text: str, patterns: Sequence[str]) -> tuple[Span, ...]:
-    """The lines at the end that match; white space between and after them is the harness's too."""
+    """The spans of matching lines at the end, with the white space between and after them."""
     if not patterns:
         return ()
     position, start = len(text), len(text)

@@ -38,7 +38,7 @@ _MODEL = "metadata.llm_config.model"
 
 
 class OpenHandsOptions(ImportOptions):
-    """Where a record has what, if it is not where most records have it."""
+    """The places of fields in a record, if they are unusual."""
 
     events: str = ""
     """Path of the list of events, such as `result.history`. Default: `history`, else `trajectory`
@@ -58,14 +58,14 @@ class OpenHands:
     options = OpenHandsOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where there are only events of kinds that OpenHands has."""
+        """Whether all events are of OpenHands' kinds."""
         if isinstance(value, dict):
             value = next((value[name] for name in _LISTS if value.get(name)), value)
         events = _flat(value if isinstance(value, list) else [value])
         return bool(events) and all(map(_is_of_openhands, events))
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
-        """A row is an episode; rows that are single events are together one."""
+        """A row is an episode; rows of single events form one episode together."""
         settings = OpenHandsOptions.model_validate(options.model_dump())
         convert, parts = partial(_episode, options=settings), list[JsonValue]()
         for row in chain.from_iterable(map(rows_of, _of_one_episode(file))):
@@ -81,7 +81,7 @@ IMPORTER: Importer = OpenHands()
 
 
 def _of_one_episode(file: SourceFile) -> list[SourceFile]:
-    """The files of its folder of events for the first of them, none for the others."""
+    """For the first file of a folder of events, all its files; for the others none."""
     if not _EVENT_FILE.fullmatch(file.name):
         return [file]
     folder = file.address.rpartition("/")[0]
@@ -111,7 +111,7 @@ def _is_of_openhands(value: JsonValue) -> bool:
 
 
 def _is_part(row: Row) -> bool:
-    """Whether the row is no episode, but an event of one, or an action with its observation."""
+    """Whether the row is only an event of an episode, or an action with its observation."""
     if isinstance(row.value, list) and row.place.startswith("element"):
         return len(row.value) == 2 and all(map(_is_event, row.value))
     return _is_event(row.value)

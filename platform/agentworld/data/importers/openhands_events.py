@@ -1,6 +1,6 @@
-"""What the events of OpenHands are to a world.
+"""Converts the events of OpenHands.
 
-In the layout of 2024 an action's arguments lie beside its name, and there are no ids.
+In the layout of 2024 an action's arguments are beside its name, and there are no ids.
 """
 
 import re
@@ -19,7 +19,7 @@ HARNESS = frozenset(
     " finish loop_detection loop_recovery message null pause recall reject resume start stop system"
     " task_tracking think user_rejected".split()
 )
-"""Kinds of events between the agent, its user and the harness: no world answers in them."""
+"""Kinds of events between the agent, its user and the harness, without the environment."""
 WORLD = frozenset(
     "browse browse_interactive call_tool_mcp edit error mcp read run run_ipython success"
     " write".split()
@@ -29,7 +29,7 @@ _NO_ARGUMENTS = frozenset(
     " keep_prompt kernel_init_code llm_metrics message security_risk thought timeout"
     " translated_ipython_code".split()
 )
-"""What the harness writes between the arguments of an action."""
+"""Fields that the harness adds to the arguments of an action."""
 _MARKS = {
     "cut": re.compile(r"\[\.\.\. Observation truncated[^\]\n]{0,99}\]|<response clipped>[^\n]*"),
     "harness": re.compile(
@@ -60,12 +60,12 @@ class OpenHandsEvent(BaseModel):
 
     @property
     def time(self) -> str:
-        """As the log has it."""
+        """The time in the log's form."""
         return "" if self.timestamp is None else str(self.timestamp)
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
-        """Of an action, as the harness has them."""
+        """The arguments of an action, in the harness's form."""
         if self.args is not None:
             return self.args
         content = {"content": self.content} if "content" in self.model_fields_set else {}
@@ -73,7 +73,7 @@ class OpenHandsEvent(BaseModel):
 
 
 def events_of(events: Mapping[str, OpenHandsEvent]) -> Iterator[Event]:
-    """The events of an episode by their places."""
+    """The events of an episode, from its records with their places."""
     actions = {
         event.id for event in events.values() if event.action and event.action not in HARNESS
     }
@@ -100,7 +100,7 @@ def _action(event: OpenHandsEvent, place: str) -> Iterator[Event]:
 
 
 def _call(event: OpenHandsEvent) -> Action:
-    """The call as the agent wrote it, where the log has that, or the harness's event."""
+    """The agent's call if the log has it; otherwise the harness's event as a call."""
     metadata = event.tool_call_metadata
     match metadata and metadata.model_response:
         case {"choices": [{"message": {"tool_calls": list(calls)}}, *_]}:

@@ -1,7 +1,7 @@
-"""Events of OpenHands' SDK (V1): each names its kind, an action holds the call of a tool.
+"""Events of OpenHands' SDK (V1): each names its kind, and an action has the call of a tool.
 
-What a tool showed answers the call by its id. What the user or the scaffold said in place of a tool
-is no observation: the call has no result then.
+An observation has the id of its call. If the user or the scaffold answered in place of the tool,
+that is not an observation, and the call has no result.
 """
 
 import re
@@ -28,7 +28,7 @@ class _Call(BaseModel):
 
 
 class SdkEvent(BaseModel):
-    """One event; fields of other kinds are passed over."""
+    """One event; fields of other kinds are ignored."""
 
     kind: str
     id: str | None = None
@@ -43,26 +43,26 @@ class SdkEvent(BaseModel):
 
     @property
     def time(self) -> str:
-        """As the log has it."""
+        """The time in the log's form."""
         return "" if self.timestamp is None else str(self.timestamp)
 
 
 def is_of_sdk(value: JsonValue) -> bool:
-    """Whether it is one such event."""
+    """Whether the value is an event of the SDK."""
     fields = value if isinstance(value, dict) else {}
     kind = fields.get("kind")
     return isinstance(kind, str) and "role" not in fields and bool(_KIND.fullmatch(kind))
 
 
 def tools_of_system(events: Mapping[str, SdkEvent]) -> JsonValue:
-    """Those of the first system prompt, by the names that the agent calls them."""
+    """The tools of the first system prompt, under the names that the agent uses."""
     system = next((event for event in events.values() if event.kind == _SYSTEM), None)
     tools = system.tools if system and system.tools else []
     return [{**tool, "name": tool.get("name") or tool.get("title")} for tool in tools]
 
 
 def sdk_events_of(events: Mapping[str, SdkEvent]) -> Iterator[Event]:
-    """The events of an episode by their places."""
+    """The events of an episode, from its records with their places."""
     for place, event in events.items():
         if event.kind == _ACTION:
             yield from _action(event, place)

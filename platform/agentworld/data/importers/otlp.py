@@ -17,14 +17,14 @@ class _Resource(BaseModel):
 
 
 class Export(BaseModel):
-    """What an exporter sends at a time: spans of any traces."""
+    """One message of an exporter, with spans of any traces."""
 
     resources: list[_Resource] = Field(
         validation_alias=AliasChoices("resourceSpans", "resource_spans")
     )
 
     def spans(self) -> Iterator[tuple[str, JsonValue]]:
-        """Each span, as it is, with its place."""
+        """Each span unchanged, with its place."""
         for number, resource in enumerate(self.resources):
             for inner, scope in enumerate(resource.scopes):
                 location = f"resourceSpans[{number}].scopeSpans[{inner}]"
@@ -33,7 +33,7 @@ class Export(BaseModel):
 
 
 def attributes_of(value: object) -> object:
-    """Attributes by their keys, for pydantic to validate, whether they are OTLP's or an object."""
+    """Attributes by key, from OTLP's list or from an object; pydantic validates them."""
     return dict(map(_pair, value)) if isinstance(value, list) else value or {}
 
 

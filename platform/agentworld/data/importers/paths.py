@@ -13,14 +13,14 @@ EVERY = "*"
 
 
 def value_at(value: JsonValue, path: str) -> JsonValue:
-    """The value at a path; the empty path is the whole. Raises InputError where there is none."""
+    """The value at a path; the empty path is the whole. Raises InputError if it is missing."""
     if isinstance(value, dict) and path in value:  # a column's name may have a dot
         return value[path]
     return value_of(value, path.split(".") if path else ())
 
 
 def value_of(value: JsonValue, keys: Sequence[str]) -> JsonValue:
-    """The value under keys, one in the other; raises InputError where there is none."""
+    """The value under nested keys; raises InputError if it is missing."""
     for key in keys:
         if isinstance(value, dict) and key in value:
             value = value[key]
@@ -34,7 +34,7 @@ def value_of(value: JsonValue, keys: Sequence[str]) -> JsonValue:
 def keys_at(value: JsonValue, path: str) -> Iterator[tuple[str, ...]]:
     """The keys of every value at a path of many.
 
-    Where a `*` stands for nothing, since there is no object and no list, it stays.
+    A `*` stays in the path if there is neither an object nor a list in its place.
     """
     head, star, rest = _at_first_star(path)
     if not star:
@@ -68,13 +68,13 @@ def fill(path: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def names_in(path: str, keys: Sequence[str]) -> tuple[str, ...]:
-    """What the `*` of a path are in these keys."""
+    """The keys that stand in place of each `*` of a path."""
     parts = zip(path.split("."), keys, strict=False)
     return tuple(key for part, key in parts if part == EVERY)
 
 
 def text_at(value: JsonValue, path: str) -> str:
-    """The text or number at a path; raises InputError where there is none."""
+    """The text or number at a path; raises InputError if there is none."""
     match value_at(value, path):
         case str(text):
             return text
@@ -85,7 +85,7 @@ def text_at(value: JsonValue, path: str) -> str:
 
 
 def first_text(value: JsonValue, paths: Iterable[str]) -> str:
-    """The first text or number at one of these paths; empty where there is none."""
+    """The first text or number at one of these paths; empty if there is none."""
     for path in paths:
         try:
             return text_at(value, path)
@@ -97,10 +97,10 @@ def first_text(value: JsonValue, paths: Iterable[str]) -> str:
 def list_in(
     value: JsonValue, path: str, names: Sequence[str], noun: str
 ) -> tuple[str, list[JsonValue]]:
-    """The list at a path, or else under the first name that has one; a list is its own.
+    """The list at a path, or under the first of some names that has a list, with its path.
 
-    With the path at which it is. Raises InputError where there is none; `noun` is the option that
-    names the path, such as `messages`.
+    A value that is a list is returned itself. Raises InputError if there is no list; `noun` is the
+    option for the path, such as `messages`.
     """
     fields = value if isinstance(value, dict) else {}
     path = path or next((name for name in names if isinstance(fields.get(name), list)), "")
@@ -113,9 +113,9 @@ def list_in(
 
 
 def task_of(value: JsonValue, path: str, paths: Iterable[str], name: str) -> str:
-    """What several trials of one task share.
+    """The task's id, which all trials of a task share.
 
-    It is at `path`, or else at the first of `paths`, or else in a file's `name` before `.traj`.
+    It is at `path`; without a path at the first of `paths`, or in a file's `name` before `.traj`.
     """
     if path:
         return text_at(value, path)

@@ -1,4 +1,4 @@
-"""The action in what an agent wrote, by a rule that options state."""
+"""Extracts the action from an agent's reply, by the options."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _json = json.JSONDecoder()
 
 
 class ReplyOptions(ObservationOptions):
-    """Where an action stands in a reply of the agent; without any of these it is all of it."""
+    """The place of the action in a reply; without any option the whole reply is the action."""
 
     action_after: str = ""
     """The mark before an action, such as `<execute>` or `Action:`."""
@@ -35,7 +35,7 @@ class ReplyOptions(ObservationOptions):
 
 
 def action_in(reply: str, options: ReplyOptions) -> str:
-    """The action, without white space around it; empty where there is none."""
+    """The action without white space around it; empty if there is none."""
     if options.no_action and options.no_action in reply:
         return ""
     if options.action_json:
@@ -64,7 +64,7 @@ def _in_json(reply: str, path: str) -> str:
 
 
 def _objects(reply: str) -> Iterator[JsonValue]:
-    """The JSON objects in a text, after anything that is none."""
+    """The JSON objects in a text; other text between them is skipped."""
     position = reply.find("{")
     for _ in range(_MOST_TRIES):
         if position < 0:

@@ -1,6 +1,6 @@
-"""The rows of a file: JSON lines, the elements of a JSON array, or one JSON document.
+"""Reads the rows of a file: JSON lines, the elements of a JSON array, or one JSON document.
 
-A row that cannot be read has a problem in place of its value, and the rows after it are read.
+A row that cannot be read has a problem in place of its value; the rows after it are still read.
 """
 
 import codecs
@@ -27,14 +27,14 @@ class Row(NamedTuple):
     """One value of a file."""
 
     place: str
-    """Where it stands, such as `line 3`; empty for a whole file."""
+    """The place of the row, such as `line 3`; empty for a whole file."""
     value: JsonValue = None
     problem: str = ""
-    """Why it has no value."""
+    """Why the row has no value."""
 
 
 def rows_of(file: SourceFile) -> Iterator[Row]:
-    """One row after another; memory is bounded by the longest row."""
+    """Yields the rows in order; memory is bounded by the longest row."""
     try:
         with file.open() as stream:
             head = _head(stream)
@@ -45,7 +45,7 @@ def rows_of(file: SourceFile) -> Iterator[Row]:
 
 
 def _head(stream: BufferedIOBase) -> bytes:
-    """The start of a file, and of a damaged one what can be read of it."""
+    """The start of a file; of a damaged file, the part that can be read."""
     head = b""
     with suppress(*UNREADABLE):
         while len(head) < _HEAD_BYTES and (piece := stream.read1(_HEAD_BYTES)):
@@ -66,7 +66,7 @@ def _rows(stream: BufferedIOBase, head: bytes, suffix: str) -> Iterator[Row]:
 
 
 def _begins_with_lines(head: bytes) -> bool:
-    """Whether the first line is a whole value, and another follows."""
+    """Whether the first line is a complete value, and another value follows."""
     line, _, rest = head.partition(b"\n")
     try:
         json.loads(line)
@@ -92,7 +92,7 @@ def _lines(stream: BufferedIOBase) -> Iterator[Row]:
 
 
 def _values(place: str, line: bytes) -> Iterator[Row]:
-    """The values of a line: harnesses that write side by side put several on one."""
+    """The values of a line; concurrent writers of a harness may put several on one line."""
     try:
         text, position, number = line.decode().strip(), 0, 0
         while position < len(text):
@@ -106,7 +106,7 @@ def _values(place: str, line: bytes) -> Iterator[Row]:
 
 
 def _elements(stream: BufferedIOBase) -> Iterator[Row]:
-    """The elements of an array, each decoded when all of it has been read."""
+    """The elements of an array, each decoded when it has been read completely."""
     text, number = _Text(stream), 0
     try:
         text.skip("[")
@@ -124,7 +124,7 @@ def _elements(stream: BufferedIOBase) -> Iterator[Row]:
 
 
 class _Text:
-    """A stream's text, of which no more is held than one value needs."""
+    """A stream's text; it keeps only as much in memory as one value needs."""
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
@@ -135,7 +135,7 @@ class _Text:
         self._is_whole = False
 
     def skip(self, mark: str) -> bool:
-        """Goes past blanks and the mark; false where something else comes first."""
+        """Skips blanks and the mark; false if something else comes first."""
         while (start := self._after_blanks()) == len(self._text) and not self._is_whole:
             self._read(_HEAD_BYTES)
         self._position = start
@@ -145,12 +145,12 @@ class _Text:
         return True
 
     def is_at_end(self) -> bool:
-        """Whether blanks alone are left."""
+        """Whether only blanks are left."""
         self.skip("")
         return self._position == len(self._text)
 
     def value(self) -> JsonValue:
-        """The next value; raises ValueError where there is none."""
+        """The next value; raises ValueError if there is none."""
         self.skip("")
         size = _HEAD_BYTES
         while True:
@@ -180,7 +180,7 @@ class _Text:
 
 
 def document_of(stream: BufferedIOBase) -> Row:
-    """The one value of a stream."""
+    """The only value of a stream."""
     data = stream.read(MOST_DOCUMENT_BYTES + 1)
     if len(data) > MOST_DOCUMENT_BYTES:
         return Row(

@@ -1,4 +1,4 @@
-"""A span, as OpenTelemetry's exporters, its Python SDK, any-agent and MLflow write it."""
+"""A span in the forms of OpenTelemetry's exporters, its Python SDK, any-agent and MLflow."""
 
 import re
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ def _nanoseconds(value: object) -> object:
 
 
 def _of_iso(text: str) -> int:
-    """To the nanosecond, of which a `datetime` has only each thousandth."""
+    """Nanoseconds since the epoch; a `datetime` has only microseconds."""
     try:
         moment = datetime.fromisoformat(text)
         whole = moment.replace(microsecond=0, tzinfo=moment.tzinfo or UTC)
@@ -41,12 +41,12 @@ def _of_iso(text: str) -> int:
 
 
 Id = StrictInt | StrictStr
-"""A number of any size, hexadecimal digits, or base64: compared as it is written."""
+"""A number of any size, hexadecimal digits, or base64; compared in its written form."""
 Nanoseconds = Annotated[StrictInt, BeforeValidator(_nanoseconds)]
 
 
 class TraceId(BaseModel):
-    """Of a span that may have nothing else."""
+    """The trace id of a span, which may have no other valid field."""
 
     trace_id: Id | None = Field(
         None, validation_alias=AliasChoices(AliasPath("context", "trace_id"), "trace_id", "traceId")
@@ -76,8 +76,8 @@ class Span(TraceId):
 
 
 class PlacedSpan(NamedTuple):
-    """A span of a record."""
+    """A span and its place in a record."""
 
     place: str
-    """Where the record has it, such as `spans[3]`."""
+    """Its place in the record, such as `spans[3]`."""
     span: Span

@@ -1,6 +1,6 @@
-"""Which attributes of a span hold a tool's call: one entry for each convention of names.
+"""The attributes of a span that have a tool's call, one entry for each naming convention.
 
-A span may follow several of them. The first that has a value is taken.
+A span may follow several conventions. The first one with a value counts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,18 +14,18 @@ Attributes = Mapping[str, JsonValue]
 
 
 class Convention(NamedTuple):
-    """How one family of tracers names attributes."""
+    """The attribute names of one family of tracers."""
 
     kind: str
-    """The attribute that says what a span is."""
+    """The attribute with the kind of the span."""
     tool: str
-    """Its value for the call of a tool, in small letters."""
+    """Its value for the call of a tool, in lower case."""
     arguments: tuple[str, ...]
     results: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """Where the tool's name is; else it is the span's own."""
+    """The attributes with the tool's name; without a value, the span's name is the tool's name."""
     is_json: bool = False
-    """Results are always JSON: a text stands in quotation marks."""
+    """Results are always JSON, so a text has quotation marks."""
 
 
 _CONVENTIONS = (
@@ -98,17 +98,17 @@ SESSIONS = ("gen_ai.conversation.id", "session.id", "mlflow.trace.session")
 
 
 class ToolCall(NamedTuple):
-    """What a span says of the call of a tool."""
+    """The call of a tool in a span."""
 
     name: str
     arguments: JsonValue
-    """An object or a text; null where the span has none."""
+    """An object or a text; null if the span has none."""
     result: str | None
     description: str
 
 
 def tool_call_of(name: str, attributes: Attributes) -> ToolCall | None:
-    """The call that a span of this name is, if it is one."""
+    """The tool call of a span with this name; null for a span that is not a tool call."""
     conventions = [
         convention
         for convention in _CONVENTIONS
@@ -134,14 +134,14 @@ def tool_call_of(name: str, attributes: Attributes) -> ToolCall | None:
 
 
 def kind_of(attributes: Attributes) -> str:
-    """What a span says that it is, such as `chat`."""
+    """The kind that a span states, such as `chat`."""
     return next(
         (kind for convention in _CONVENTIONS if (kind := _kind(convention, attributes))), "other"
     )
 
 
 def tool_definitions(attributes: Attributes) -> Iterator[JsonValue]:
-    """The tools that a span says an agent could call."""
+    """The tools that a span lists as available to the agent."""
     for key in _DEFINITIONS:
         tools = decode_json(attributes.get(key))
         yield from map(decode_json, tools if isinstance(tools, list) else ())
@@ -151,12 +151,12 @@ def tool_definitions(attributes: Attributes) -> Iterator[JsonValue]:
 
 
 def first_value(attributes: Attributes, keys: Iterable[str]) -> JsonValue:
-    """The first of these attributes that a span has; null where it has none."""
+    """The value of the first of these attributes that a span has; null if it has none."""
     return next((value for key in keys if (value := attributes.get(key)) is not None), None)
 
 
 def first_word(attributes: Attributes, keys: Iterable[str]) -> str:
-    """The first of these attributes that is a text; empty where none is."""
+    """The first of these attributes that is a text; empty if none is."""
     values = (attributes.get(key) for key in keys)
     return next((value for value in values if isinstance(value, str) and value), "")
 

@@ -1,8 +1,8 @@
 """Traces of agents as OpenTelemetry's spans, in files.
 
-A row is a document of spans, a single span, or an export of OTLP: the spans of a trace may stand in
-many rows, between those of others. A trace is whole at the last row that has a span of it, which a
-first reading of the file finds.
+A row is a document of spans, a single span, or an export of OTLP. The spans of a trace may be in
+many rows, between those of other traces. A trace is complete at the last row with one of its spans;
+a first pass over the file finds that row.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _FORM = "spans"
 
 class _RawSpan(NamedTuple):
     trace: str
-    """Its trace, as an import names it."""
+    """The name of its trace in an import."""
     place: str
     value: JsonValue
 
@@ -37,7 +37,7 @@ class Spans:
     options = SpanOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where its first span is one, and belongs to a trace."""
+        """Whether the row's first span is valid and belongs to a trace."""
         try:
             first = Span.model_validate(_raw_spans(Row("", value))[0].value)
         except (ValidationError, InputError, RecursionError):
@@ -45,7 +45,7 @@ class Spans:
         return first.trace_id is not None and first.span_id is not None
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
-        """An episode for each trace; one of its spans that is none is the trace's problem."""
+        """An episode for each trace; an invalid span is a problem of its whole trace."""
         settings = SpanOptions.model_validate(options.model_dump())
         last_rows = _last_rows(file)
         traces: dict[str, list[_RawSpan]] = {}
@@ -67,7 +67,7 @@ IMPORTER: Importer = Spans()
 
 
 def _last_rows(file: SourceFile) -> dict[str, int]:
-    """For each trace the number of the last row that has a span of it."""
+    """For each trace, the number of the last row with one of its spans."""
     last_rows: dict[str, int] = {}
     for number, row in enumerate(rows_of(file)):
         spans = _spans_or_problem(row)
@@ -88,7 +88,7 @@ def _spans_or_problem(row: Row) -> list[_RawSpan] | str:
 
 
 def _raw_spans(row: Row) -> list[_RawSpan]:
-    """The spans of a row; raises ValidationError and InputError where it has none."""
+    """The spans of a row; raises ValidationError or InputError if it has none."""
     match row.value:
         case {"resourceSpans": _} | {"resource_spans": _}:
             spans = list(Export.model_validate(row.value).spans())

@@ -66,13 +66,13 @@ class StepsOptions(AlignmentOptions):
 
     @property
     def paths(self) -> list[str]:
-        """All of them."""
+        """All paths of the options."""
         of_rows = (self.steps, self.episode, self.start, self.task, *_TASKS, *_MODELS)
         return [*self.cells, *of_rows]
 
     @property
     def cells(self) -> list[str]:
-        """Those of the cells of a step, in their order there."""
+        """The paths of the cells of a step, in the order of `Step`."""
         return [self.action, self.observation, self.arguments, self.time]
 
 
@@ -82,7 +82,7 @@ class Steps:
     options = StepsOptions
 
     def claims(self, value: JsonValue) -> bool:  # noqa: ARG002
-        """Never: no two tables agree."""
+        """False: tables have no common form."""
         return False
 
     def read(self, file: SourceFile, options: ImportOptions, domain: str) -> Iterator[ImportResult]:
@@ -128,7 +128,7 @@ def _of_list(keys: Sequence[str], options: StepsOptions, row: JsonValue) -> Epis
 
 
 def _of_lists(options: StepsOptions, row: JsonValue) -> Episode:
-    """Of lists side by side: their values of one place are a step."""
+    """Makes steps from parallel lists; the values at one index are a step."""
     lists = {path: _as_list(value_at(row, path), path) for path in options.cells if path}
     num_actions = len(lists[options.action])
     num_states = num_actions + (options.alignment == "next state")
@@ -161,7 +161,7 @@ def _steps(places: Sequence[str], values: Sequence[JsonValue], options: StepsOpt
 
 
 def _column(values: Sequence[JsonValue], path: str) -> list[JsonValue]:
-    """The cells of the steps; raises InputError where none of several has one."""
+    """The cells of the steps; raises InputError if there are several steps and none has one."""
     cells, problems = [], []
     for value in values:
         try:

@@ -30,7 +30,7 @@ _MARKS = {
 
 
 class SweAgentOptions(ImportOptions):
-    """Where a record has what, if it is not where most records have it."""
+    """The places of fields in a record, if they are unusual."""
 
     steps: str = ""
     """Path of the list of steps. Default: `trajectory`."""
@@ -54,7 +54,7 @@ class SweAgent:
     options = SweAgentOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where each step has an action, an observation and what the model said."""
+        """Whether each step has an action, an observation and the model's response."""
         steps = value.get("trajectory") if isinstance(value, dict) else None
         if not isinstance(value, dict) or not isinstance(steps, list) or not steps:
             return False
@@ -92,7 +92,7 @@ def _episode(value: JsonValue, name: str, options: SweAgentOptions) -> Episode:
 
 
 def _with_settings(value: JsonValue) -> JsonValue:
-    """The record with its settings, which may be JSON in a text."""
+    """The record with its settings decoded, which may be JSON in a text."""
     settings = value.get("replay_config") if isinstance(value, dict) else None
     if isinstance(value, dict) and isinstance(settings, str):
         with suppress(ValueError, RecursionError):

@@ -15,7 +15,7 @@ _BATCH = 256
 
 
 def table_rows(file: SourceFile, paths: Sequence[str]) -> Iterator[Row]:
-    """One row after another, an object of its columns; of parquet those that the paths name."""
+    """Yields each row as an object of its columns; of parquet only the columns in the paths."""
     if file.suffix in _DELIMITERS:
         yield from _until_damage(file, _csv_rows(file, _DELIMITERS[file.suffix]))
     elif file.suffix == ".parquet":
@@ -59,7 +59,7 @@ def _csv_rows(file: SourceFile, delimiter: str) -> Iterator[Row]:
 
 
 def _lines(stream: BufferedIOBase) -> Iterator[str]:
-    """A wrong byte becomes what no text of a record may hold, so that one row is refused."""
+    """Decodes lines; an invalid byte becomes a lone surrogate, so that only its row is refused."""
     encoding = "utf-8-sig"
     while line := stream.readline(MOST_ROW_BYTES + 1):
         if len(line) > MOST_ROW_BYTES:

@@ -1,4 +1,4 @@
-"""Arguments and results of tools without what tracers and LangChain write around them."""
+"""Removes what tracers and LangChain write around the arguments and results of tools."""
 
 import json
 from contextlib import suppress
@@ -21,7 +21,7 @@ def plain_arguments(value: JsonValue) -> JsonValue:
 
 
 def result_text(value: JsonValue, *, is_json: bool = False) -> str:
-    """A result as the tool gave it, without what LangChain writes around it."""
+    """The tool's own result, without what LangChain writes around it."""
     whole = decode_json(value)
     if isinstance(whole, str):
         return whole if is_json or not isinstance(value, str) else value
@@ -34,13 +34,13 @@ def result_text(value: JsonValue, *, is_json: bool = False) -> str:
 
 
 def unquote(value: JsonValue) -> JsonValue:
-    """A text that stands in quotation marks as JSON, without them; else the value itself."""
+    """The text of a JSON string; any other value unchanged."""
     whole = decode_json(value)
     return whole if isinstance(whole, str) else value
 
 
 def decode_json(value: JsonValue) -> JsonValue:
-    """The JSON that a text holds; a value that is none as it is."""
+    """The value of a text that is JSON; any other value unchanged."""
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):
             inner: JsonValue = json.loads(value)

@@ -1,4 +1,4 @@
-"""The tools that a record says the agent could call."""
+"""Reads the tools that a record lists as available to the agent."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from agentworld.rendering.tools import effect_of
 
 
 def tools_of(value: JsonValue) -> tuple[tuple[Tool, ...], Sequence[Event]]:
-    """Tools as OpenAI, Anthropic and MCP write them; what is no tool is left out."""
+    """Tools in the forms of OpenAI, Anthropic and MCP; anything else is left out."""
     tools: dict[str, Tool] = {}
     events = []
     for number, definition in enumerate(value if isinstance(value, list) else []):

@@ -1,7 +1,7 @@
-"""A trace of spans as an episode: a span that calls a tool is an action and its observation.
+"""Makes an episode from a trace: a span that calls a tool is an action and its observation.
 
-Traces of all sources come here as `PlacedSpan`s, in any order: they are put into that of their
-start. Other spans are no part of the world that answers the calls, and are left out.
+All sources pass traces as `PlacedSpan`s in any order, and the spans are sorted by their start.
+Other spans are not part of the environment that answers the calls, and are left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _OF_MLFLOW = "mlflow."
 
 
 class SpanOptions(ImportOptions):
-    """What traces of every source can be told."""
+    """The options of traces from every source."""
 
     harness_tools: tuple[str, ...] = ()
     """Tools of the harness, such as `final_answer`. The import drops their calls."""
@@ -61,7 +61,7 @@ def episode_of(
 
 
 class _Trace:
-    """The spans of a trace in the order of their start, and the calls that they are."""
+    """The spans of a trace in the order of their start, and their tool calls."""
 
     def __init__(self, spans: Iterable[PlacedSpan], options: SpanOptions) -> None:
         self._options = options
@@ -81,7 +81,7 @@ class _Trace:
         return next((word for part in attributes if (word := first_word(part, keys))), "")
 
     def tools(self) -> tuple[Tools, Sequence[Event]]:
-        """What the agent could call: as it was defined, or else as it was called."""
+        """The tools by their definitions; a tool without a definition by its calls."""
         definitions = [
             tool for _, span in self._spans for tool in tool_definitions(span.attributes)
         ]
@@ -93,7 +93,7 @@ class _Trace:
         return tuple(t for t in tools if t.name not in self._options.harness_tools), problems
 
     def events(self) -> Iterator[Event]:
-        """A span that calls a tool is two events, any other is left out."""
+        """An action and an observation for a span that calls a tool; any other is left out."""
         originals: dict[str | int, Span] = {}
         for (place, span), call in zip(self._spans, self._calls, strict=True):
             first = span if span.span_id is None else originals.setdefault(span.span_id, span)
@@ -128,7 +128,7 @@ class _Trace:
         return "inner span of the same call" if self._is_inner(span, call) else ""
 
     def _is_inner(self, span: Span, call: ToolCall) -> bool:
-        """Whether a span around this one is the same call, which two tracers wrote down."""
+        """Whether an outer span is the same call, recorded by another tracer."""
         ids = {span.span_id}
         while span.parent_id in self._by_id and span.parent_id not in ids:
             span, outer = self._by_id[span.parent_id]
@@ -139,7 +139,7 @@ class _Trace:
 
 
 def _unquote_span(placed: PlacedSpan) -> PlacedSpan:
-    """MLflow writes every attribute as JSON, so that texts stand in quotation marks."""
+    """Decodes texts that MLflow wrote as JSON, with quotation marks."""
     attributes = placed.span.attributes
     if not any(name.startswith(_OF_MLFLOW) for name in attributes):
         return placed

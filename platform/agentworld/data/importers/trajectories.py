@@ -1,4 +1,4 @@
-"""Trajectories as this project writes them: JSON lines, in a file or in a folder of files."""
+"""Trajectories in this project's own form: JSON lines, in a file or in a folder of files."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ class Trajectories:
     options = ImportOptions
 
     def claims(self, value: JsonValue) -> bool:
-        """Where the row is one whole."""
+        """Whether the row is a complete trajectory."""
         try:
             Trajectory.model_validate(value)
         except ValidationError:

@@ -1,4 +1,4 @@
-"""The members of a zip, each read whole, and no longer than a document may be.
+"""Reads the members of a zip, each as a whole, up to the size limit of a document.
 
 Newer zips are compressed by zstd (method 93), which the standard library reads from Python 3.14 on.
 """
@@ -21,7 +21,7 @@ _DAMAGE = (*UNREADABLE, ValueError, NotImplementedError, zipfile.BadZipFile, str
 
 
 class Zip:
-    """A zip that is open."""
+    """An open zip."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
@@ -30,11 +30,11 @@ class Zip:
 
     @property
     def names(self) -> list[str]:
-        """Of its members, in their order."""
+        """The names of its members, in order."""
         return list(self._members)
 
     def read(self, name: str) -> bytes:
-        """The content of a member; raises InputError where it cannot be read."""
+        """The content of a member; raises InputError if it cannot be read."""
         member = self._members[name]
         if member.flag_bits & _ENCRYPTED:
             raise InputError("it is encrypted; decrypt it")
@@ -64,7 +64,7 @@ class Zip:
 
 
 def _as_stored(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
-    """A member as the standard library takes it, to read its bytes as they lie there."""
+    """A copy of a member's entry with which the standard library reads the compressed bytes."""
     stored = copy.copy(member)
     stored.compress_type = zipfile.ZIP_STORED
     stored.file_size = member.compress_size
@@ -74,7 +74,7 @@ def _as_stored(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
 
 @contextmanager
 def open_zip(file: SourceFile) -> Iterator[Zip]:
-    """Raises InputError where it is none."""
+    """Opens a zip; raises InputError if the file is not one."""
     with ExitStack() as stack:
         try:
             stream = stack.enter_context(file.open())

@@ -1,1 +1,1 @@
-"""MCP: tools of servers that speak the Model Context Protocol; a call in, its result out."""
+"""MCP: tools of servers that speak the Model Context Protocol; actions are calls of tools."""

@@ -1,16 +1,16 @@
-"""When two observations of MCP say the same: JSON by its values, and not by how it is written.
+"""Decides when two observations of MCP are the same: JSON with the same values is.
 
-What no predictor can know stands as a fixed word: times, identifiers, and folders of one run. An
-identifier that comes twice has the same word twice.
+Fixed words replace what cannot be predicted: times, identifiers, and temporary folders. Equal
+identifiers in one observation get the same word.
 """
 
 import json
 import re
-from collections.abc import Callable
 from typing import NoReturn
 
 from pydantic import JsonValue
 
+from agentworld.domains.json_text import encode_strict_json
 from agentworld.domains.volatile import mask_times
 
 _IDENTIFIER = re.compile(
@@ -18,13 +18,10 @@ _IDENTIFIER = re.compile(
     r"|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{16,64}\b"
 )
 _TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
 
 
 def canonical(observation: str) -> str:
-    """JSON in one form, as a whole or line by line; any other text without spaces at line ends."""
+    """The canonical form: JSON, whole or by line, in one form; text without spaces at line ends."""
     text = observation.strip()
     try:
         return _canonical_json(text)
@@ -33,7 +30,7 @@ def canonical(observation: str) -> str:
 
 
 def mask_volatile(observation: str) -> str:
-    """See the module."""
+    """Replaces times, identifiers and temporary folders by fixed words."""
     return _mask_identifiers(_TEMPORARY.sub("<path>", mask_times(observation)))
 
 
@@ -48,11 +45,11 @@ def _canonical_json(text: str) -> str:
     if not text.startswith(("{", "[")):
         return text if "\n" not in text else _refuse(text)
     value: JsonValue = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
-    return _encode(value)
+    return encode_strict_json(value)
 
 
 def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Raises ValueError for two equal keys: a parser drops one of them without an error."""
+    """Raises ValueError for two equal keys, of which a JSON parser silently drops one."""
     fields = dict(pairs)
     return fields if len(fields) == len(pairs) else _refuse(pairs)
 
@@ -63,7 +60,8 @@ def _refuse(value: object) -> NoReturn:
 
 def _mask_identifiers(text: str) -> str:
     words: dict[str, str] = {}
-    word_of: Callable[[re.Match[str]], str] = lambda match: words.setdefault(  # noqa: E731
-        match[0], f"<id:{len(words) + 1}>"
-    )
+
+    def word_of(match: re.Match[str]) -> str:
+        return words.setdefault(match[0], f"<id:{len(words) + 1}>")
+
     return _IDENTIFIER.sub(word_of, text)

@@ -1,7 +1,7 @@
-"""One server of an episode, as the `mcp` package's client meets it.
+"""The connection to one server of an episode, through the client of the `mcp` package.
 
-What a server answers is an observation. That it hangs, dies, floods or breaks the protocol is a
-typed fault of the environment, and never an observation.
+A server's answer is an observation. If the server hangs, dies, sends too much or breaks the
+protocol, the connection raises EnvironmentBroken; that is never an observation.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _MOST_PAGES = 100
 
 
 class ServerConnection:
-    """A server that is connected; see `connect`."""
+    """A connected server; `connect` makes it."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ServerConnection:
         self._output_schemas = {tool.name: tool.output_schema for tool in tools}
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue]) -> str:
-        """What the server shows for a call; raises EnvironmentBroken where it shows nothing."""
+        """The observation of a call; raises EnvironmentBroken if the server gives none."""
         try:
             async with asyncio.timeout(self._seconds):
                 result = await self._client.call_tool(tool, dict(arguments))
@@ -63,7 +63,7 @@ class ServerConnection:
         )
 
     async def read(self, uri: str) -> str:
-        """The text of a resource; raises EnvironmentBroken where there is none."""
+        """The text of a resource; raises EnvironmentBroken if the server does not return it."""
         try:
             async with asyncio.timeout(self._seconds):
                 result = await self._client.read_resource(uri)
@@ -82,9 +82,9 @@ class ServerConnection:
 async def connect(
     name: str, process: ServerProcess, seconds: float
 ) -> AsyncIterator[ServerConnection]:
-    """A connection, which ends with the block and in the task that opened it.
+    """Connects to a server while the block runs; one asyncio task must open and close it.
 
-    Raises what the package raises where the server does not start. `seconds` is for each call.
+    Raises the package's errors if the server does not start. `seconds` is the limit of each call.
     """
     ended = asyncio.Event()
     async with Client(pipe_streams(process, ended), cache=None) as client:
@@ -103,7 +103,7 @@ def start_failure(name: str, process: ServerProcess | None, error: BaseException
 
 
 async def _listed_tools(client: Client) -> Tools:
-    """All pages of them."""
+    """The tools of all pages of the server's list."""
     tools: list[Tool] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):

@@ -1,6 +1,6 @@
-"""Live MCP servers as an environment: each episode meets fresh processes.
+"""Live MCP servers as an environment; each episode starts new processes.
 
-It starts them by a function that it is given, and so knows nothing of the wall around them.
+The caller passes the function that starts a process, so this module does not import the sandbox.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,10 +28,10 @@ class McpEnvironment:
         state_uri: str = "",
         seconds: float = 5.0,
     ) -> None:
-        """`commands_of` are the command lines of a task's servers, by their names.
+        """`commands_of` returns the command lines of a task's servers, by name.
 
-        `own_tools` are those that an episode of the domain need not name, and `state_uri` a
-        resource of the first server that holds its state; without one the state is not known.
+        `own_tools` are the domain's own tools, which a start does not name. `state_uri` is the
+        resource of the first server that holds the state; without it the state is unknown.
         """
         self.num_steps = 0
         self._commands_of = commands_of
@@ -43,8 +43,8 @@ class McpEnvironment:
         self._servers: EpisodeServers | None = None
 
     async def reset(self, task: Task) -> Start:
-        """Starts the task's servers; the ones of the episode before have ended by then."""
-        await self.close()
+        """Ends the servers of the episode before, and starts the task's servers."""
+        await self.aclose()
         self._servers = await EpisodeServers.start(
             self._commands_of(task), self._start_process, self._seconds
         )
@@ -56,7 +56,7 @@ class McpEnvironment:
         )
 
     async def step(self, action: str) -> Observation:
-        """Calls tools, one after the other; an action that is no call is refused as MCP does."""
+        """Calls tools, one after the other; an action that is not a call gets an error of MCP."""
         self.num_steps += 1
         calls = parse_calls(action)
         if not calls or not _is_sendable(action):
@@ -65,21 +65,21 @@ class McpEnvironment:
         try:
             return Observation("\n".join([await servers.call(call) for call in calls]))
         except EnvironmentBroken:
-            await self.close()
+            await self.aclose()
             raise
 
     async def state(self) -> str:
-        """The text of the resource that holds the state; empty where there is none."""
+        """The text of the resource that holds the state; empty if the servers have none."""
         return await self._current().read(self._state_uri) if self._state_uri else ""
 
     async def check(self, task: Task) -> bool | None:
-        """Whether the state is the one that the task asks for."""
+        """Whether the state is the one that the task asks for; null if either is unknown."""
         if not (self._state_uri and task.success.state):
             return None
         return await self.state() == task.success.state
 
-    async def close(self) -> None:
-        """Ends the servers, and with them the episode."""
+    async def aclose(self) -> None:
+        """Ends the servers and the episode."""
         if self._servers:
             servers, self._servers = self._servers, None
             await servers.close()
@@ -91,7 +91,7 @@ class McpEnvironment:
 
 
 def _is_sendable(action: str) -> bool:
-    """Whether its calls are JSON in Unicode: no NaN, no lone surrogate."""
+    """Whether its calls can be sent as JSON: no NaN, no lone surrogate."""
     try:
         render_calls(parse_calls(action)).encode()
     except (ActionError, UnicodeEncodeError):

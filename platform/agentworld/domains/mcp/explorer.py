@@ -1,18 +1,19 @@
-"""An exploring policy for any server: calls whose arguments its tools' schemas allow.
+"""An explorer for any server: it makes calls with arguments that the tools' schemas allow.
 
-Texts are mostly those that the server has shown or the explorer has written, so that calls meet the
-same things again; a few are new, and a few calls lack an argument or name no tool.
+Most texts in the arguments come from the server's results or from earlier calls, so that calls
+refer to existing things. Some texts are new, and a few calls lack an argument or name no tool.
 """
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
 from agentworld.domains.base import Call
 from agentworld.domains.calls import render_calls
 from agentworld.domains.live import Observation
+from agentworld.domains.tool_schema import Schema
 from agentworld.records.tool import Tools
 
 _WORD = re.compile(r"[^\s\"'{}\[\](),:]{2,60}")
@@ -22,8 +23,6 @@ _OPTIONAL = 0.4
 _NEW = 0.3
 _MOST_DEPTH = 4
 
-Schema = Mapping[str, JsonValue]
-
 
 class SchemaExplorer:
     """See the module."""
@@ -31,7 +30,7 @@ class SchemaExplorer:
     def __init__(
         self, rng: random.Random, tools: Tools, words: Sequence[str], num_turns: int
     ) -> None:
-        """`words` are what new texts are made of."""
+        """`words` are the words of new texts."""
         self._rng = rng
         self._tools = tools
         self._words = words
@@ -39,7 +38,7 @@ class SchemaExplorer:
         self._texts: list[str] = []
 
     def act(self, observation: Observation | None) -> str | None:
-        """The next call; null after so many turns, or without a tool."""
+        """The next call; null after the last turn, or if there is no tool."""
         if observation:
             self._texts += _WORD.findall(observation.text)[: _MOST_TEXTS // 4]
             self._texts = self._texts[-_MOST_TEXTS:]
@@ -78,7 +77,7 @@ class SchemaExplorer:
         return None if kind == "null" else self._text()
 
     def _choose(self, schema: Schema, root: Schema) -> Schema:
-        """One of the alternatives that a schema has."""
+        """One of a schema's alternatives, or the schema itself if it has none."""
         for key in ("anyOf", "oneOf"):
             parts = schema.get(key)
             if isinstance(parts, list) and parts:
@@ -119,7 +118,7 @@ class SchemaExplorer:
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
-    """What a reference into the same schema leads to; anything where it leads nowhere."""
+    """The target of a schema's reference into `root`; an empty schema if there is none."""
     reference = schema.get("$ref")
     if not isinstance(reference, str):
         return schema

@@ -1,7 +1,7 @@
-"""Live MCP servers: each episode's run in sandboxes of their own."""
+"""Live MCP servers; each server of each episode runs in its own sandbox."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from random import Random
 
 from agentworld.domains.base import Start
@@ -28,12 +28,12 @@ class LiveMcp:
     launchers = frozenset({"bwrap"})
 
     def check_available(self) -> None:
-        """Raises EnvironmentUnavailable where no sandbox, or no shop in one, can be made."""
+        """Raises EnvironmentUnavailable if this machine cannot run a sandbox with the shop."""
         check_sandbox()
         shop_command("")
 
     def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
-        """See `shop.tasks`: tasks are of the shop, whatever servers a recipe names."""
+        """A task of the shop, even if a recipe names other servers; see `shop.tasks`."""
         return solved_task(seed, held_out=held_out, has_goal=has_goal).task
 
     def explorer(
@@ -46,21 +46,16 @@ class LiveMcp:
         pursues_task: bool,
         num_turns: int,
     ) -> Explorer:
-        """Of the shop's tools one that knows them, and of any others one that reads schemas."""
+        """The shop's explorer for the shop; for other servers, one that reads their schemas."""
         solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
         if start.tools:
             return SchemaExplorer(rng, start.tools, solved.words.contents, num_turns)
         return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
 
-    @asynccontextmanager
-    async def open(self, settings: LiveSettings) -> AsyncIterator[Environment]:
-        """Servers, which run from their first episode on."""
+    def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
+        """An environment whose servers start with the first episode."""
         options = read_options(settings.options)
-        environment = _others(options, settings) if options.servers else _shop(settings)
-        try:
-            yield environment
-        finally:
-            await environment.close()
+        return aclosing(_others(options, settings) if options.servers else _shop(settings))
 
 
 def _shop(settings: LiveSettings) -> McpEnvironment:
@@ -75,7 +70,7 @@ def _shop(settings: LiveSettings) -> McpEnvironment:
 
 
 def _others(options: McpOptions, settings: LiveSettings) -> McpEnvironment:
-    """The servers that a recipe names. Their state is unknown, so that they have no tasks."""
+    """The environment of a recipe's servers. They have no tasks, because their state is unknown."""
 
     def commands_of(task: Task) -> Mapping[str, Sequence[str]]:
         if task.instruction:

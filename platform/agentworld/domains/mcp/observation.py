@@ -1,7 +1,7 @@
-"""What an agent sees of MCP: the text of a result, of an error, or of a refusal.
+"""Observations of MCP: the text of a tool's result, of a tool's error, or of a refusal.
 
-The form is that of recorded logs, which hold the texts of a result and no flag, so that an error is
-known by its first words.
+They have the form of recorded logs. Logs contain the texts of a result and no error flag, so an
+error is recognised by its first words.
 """
 
 import json
@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
+from agentworld.domains.failure import reports_failure
+from agentworld.domains.json_text import encode_json
 from agentworld.domains.structured import with_structured_content
-from agentworld.domains.text.failure import reports_failure
 from agentworld.domains.tool_schema import Schema
 
 PARSE_ERROR, INVALID_PARAMETERS = -32700, -32602
@@ -31,7 +32,7 @@ def result_text(
     output_schema: Schema | None = None,
     is_error: bool = False,
 ) -> str:
-    """The observation of a result: `blocks` are its content as MCP has it in JSON."""
+    """The observation of a result; `blocks` are its content blocks in MCP's JSON."""
     text = "\n".join(map(_block_text, blocks))
     if is_error:
         return text if is_failure(text) else f"Error: {text}"
@@ -41,12 +42,12 @@ def result_text(
 
 
 def refusal(code: int, message: str) -> str:
-    """The observation where the protocol refused a call, in the words of its clients."""
+    """The observation of a call that the protocol refused, in the words of MCP's clients."""
     return f"MCP error {code}: {message}"
 
 
 def malformed_refusal(action: str) -> str:
-    """The observation of an action that is no call of a tool: JSON-RPC's own error."""
+    """The observation of an action that is not a call of a tool: an error of JSON-RPC."""
     try:
         json.loads(action)
     except (ValueError, RecursionError):
@@ -55,26 +56,22 @@ def malformed_refusal(action: str) -> str:
 
 
 def _block_text(block: JsonValue) -> str:
-    """A text as it is; of anything else what can be said of it without its bytes."""
+    """A text unchanged; any other block as JSON, without its binary data."""
     match block:
         case {"type": "text", "text": str(text)}:
             return text
         case {"type": "resource", "resource": {"text": str(text)}}:
             return text
         case {"type": "resource", "resource": dict(resource)}:
-            return _encode({"type": "resource", **_without_bytes(resource)})
+            return encode_json({"type": "resource", **_without_bytes(resource)})
         case dict(fields):
-            return _encode(_without_bytes(fields))
-    return _encode(block)
+            return encode_json(_without_bytes(fields))
+    return encode_json(block)
 
 
 def _without_bytes(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The length of data in its place."""
+    """Replaces binary data by its length."""
     return {
         name: len(value) if name in ("blob", "data") and isinstance(value, str) else value
         for name, value in fields.items()
     }
-
-
-def _encode(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

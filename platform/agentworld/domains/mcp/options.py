@@ -1,4 +1,4 @@
-"""Which servers an episode has: the shop alone, or those that a recipe names."""
+"""The options of MCP environments: which servers an episode has besides the default, the shop."""
 
 import shlex
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class ServerOptions(Record):
     command: str = Field(min_length=1)
     """The command line, with quotes as in a shell; its program is found in /usr/bin and /bin."""
     folders: tuple[Path, ...] = ()
-    """Folders of this machine that the server may read, as that of its packages."""
+    """Folders of this machine that the server may read, such as the folder of its packages."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -31,11 +31,11 @@ class McpOptions(Record):
     """Options of the domain's environments."""
 
     servers: dict[_Name, ServerOptions] = {}
-    """By name. All run in each episode; without any there is the shop, the domain's own."""
+    """Servers by name; all run in each episode. Without any, the shop runs."""
 
 
 def read_options(options: Mapping[str, JsonValue]) -> McpOptions:
-    """Raises InputError naming the first wrong option."""
+    """Reads the options of a recipe; raises InputError naming the first wrong option."""
     try:
         read = McpOptions.model_validate(dict(options))
         for server in read.servers.values():

@@ -1,4 +1,4 @@
-"""The wall of an MCP server: a sandbox in which its command line runs."""
+"""Runs the command line of an MCP server in a sandbox."""
 
 import os
 import tempfile
@@ -19,7 +19,7 @@ ANY_LIMITS = SandboxLimits(
     open_files=1024,  # Node loads a server's modules at once
     file_bytes=32 << 20,
 )
-"""What a server takes of which nothing is known."""
+"""The limits of a server that a recipe names."""
 _EXEMPTIONS: frozenset[Exemption] = frozenset({"locks", "socketpair"})
 # A server's programs expect a home and a place for temporary files.
 _PREPARE = f'mkdir -p {HOME}/tmp && cd {HOME} && export TMPDIR={HOME}/tmp && exec "$@"'
@@ -54,7 +54,7 @@ class SandboxedServer:
         return self._sandbox.stdout
 
     def last_words(self) -> str:
-        """The end of what it wrote to its error output."""
+        """The last characters of the server's error output."""
         if self._errors.closed:
             return ""
         size = self._errors.seek(0, os.SEEK_END)
@@ -62,6 +62,6 @@ class SandboxedServer:
         return text.decode(errors="replace").strip()[-_MOST_WORDS:]
 
     def close(self) -> None:
-        """Ends it and all that it started."""
+        """Ends the server and every process that it started."""
         self._sandbox.close()
         self._errors.close()

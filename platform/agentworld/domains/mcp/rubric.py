@@ -1,41 +1,24 @@
-"""The rules' answers to the rubric for MCP: a result is JSON or text, and an error is one."""
+"""The scores of the rubric for MCP by rules; an observation is JSON, text, or an error."""
 
 import json
 from contextlib import suppress
-from importlib import resources
 
 from agentworld.domains.mcp.comparison import canonical, mask_volatile
 from agentworld.domains.mcp.observation import is_failure
-from agentworld.domains.rubric import (
-    BEST,
-    Rubric,
-    RubricScore,
-    grade,
-    line_agreement,
-    word_coverage,
-    word_precision,
-)
+from agentworld.domains.package_text import read_text
+from agentworld.domains.rubric import BEST, Rubric, RubricScore, score_lines
 
 
 def score_by_rules(predicted: str, truth: str) -> RubricScore:
-    """A line is a value of JSON with its key, or a line of text.
+    """Compares lines: a value of JSON with its key, or a line of text.
 
-    The history is left out: the rules do not see it.
+    `consistency` has no score, because the rules do not see the history.
     """
-    guess_lines, true_lines = _lines(predicted), _lines(truth)
-    return RubricScore(
-        format=BEST if _form(predicted) == _form(truth) else 1,
-        factuality=grade(line_agreement(guess_lines, true_lines)),
-        consistency=0,
-        realism=grade(word_precision(guess_lines, true_lines)),
-        quality=grade(word_coverage(guess_lines, true_lines)),
-    )
+    has_form = _form(predicted) == _form(truth)
+    return score_lines(_lines(predicted), _lines(truth), format_score=BEST if has_form else 1)
 
 
-RUBRIC = Rubric(
-    judge_prompt=resources.files(__package__).joinpath("judge_prompt.txt").read_text(),
-    score_by_rules=score_by_rules,
-)
+RUBRIC = Rubric(read_text(__package__, "judge_prompt.txt"), score_by_rules)
 
 
 def _form(observation: str) -> str:

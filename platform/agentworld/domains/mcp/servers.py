@@ -1,4 +1,4 @@
-"""The servers of one episode: started and ended together, each tool called by one name."""
+"""The servers of one episode. They start and end together, and each tool has a unique name."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +16,7 @@ from agentworld.records.tool import Tools
 _SECONDS_TO_START = 30.0
 
 StartProcess = Callable[[str, Sequence[str]], ServerProcess]
-"""Starts the command line of a server of this name."""
+"""Starts a server, given its name and its command line."""
 
 
 class _Route(NamedTuple):
@@ -24,11 +24,11 @@ class _Route(NamedTuple):
 
     connection: ServerConnection
     tool: str
-    """As the server names it."""
+    """The tool's name on its server."""
 
 
 class EpisodeServers:
-    """Running servers; they live in a task of their own, for a client ends where it began."""
+    """Running servers. One asyncio task opens and closes their clients, as anyio requires."""
 
     def __init__(self) -> None:
         self.tools: Tools = ()
@@ -48,7 +48,7 @@ class EpisodeServers:
         try:
             await asyncio.shield(servers._has_started)
         except BaseException:
-            if not servers._has_started.done():  # whoever waits for it was cancelled
+            if not servers._has_started.done():  # this coroutine was cancelled
                 servers._task.cancel()
             await asyncio.wait([servers._task])
             raise
@@ -56,9 +56,9 @@ class EpisodeServers:
         return servers
 
     async def call(self, call: Call) -> str:
-        """What is shown for a call; raises EnvironmentBroken where its server broke."""
+        """The observation of a call; raises EnvironmentBroken if its server fails."""
         route = self._routes.get(call.name)
-        if route is None and len(self._connections) == 1:  # in its own words
+        if route is None and len(self._connections) == 1:  # the server words the refusal
             (connection,) = self._connections.values()
             route = _Route(connection, call.name)
         if route is None:
@@ -91,7 +91,7 @@ class EpisodeServers:
             await self._shall_end.wait()
 
     def _route_tools(self) -> None:
-        """A tool has its own name, or its server's before it where several servers have it."""
+        """Names the tools; a name that several servers have gets the server's name before it."""
         counts = Counter(
             tool.name for connection in self._connections.values() for tool in connection.tools
         )

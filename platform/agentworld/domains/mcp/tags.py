@@ -1,8 +1,8 @@
-"""What the turns of an MCP episode are: the tools that they call, and what they show.
+"""The tags of turns of an MCP episode: the tools that a turn calls, and what it shows.
 
-A turn is tagged as showing what an earlier one changed by the words alone: an earlier call that
-wrote and did not fail has an argument of the same name and value, or a text that stands in this
-turn's observation as a word.
+Words alone decide whether a turn shows an earlier change (the tag `history`). It does if an earlier
+writing call that did not fail has an argument with the same name and value, or has a text argument
+that is a word of this turn's observation.
 """
 
 import re
@@ -10,24 +10,18 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN, Call, TurnKind
+from agentworld.domains.base import Call, TurnKind
 from agentworld.domains.calls import parse_calls
+from agentworld.domains.common_tags import common_tags
 from agentworld.domains.mcp.observation import is_failure
-from agentworld.domains.turn_kinds import kind_of_name, strongest_kind
-from agentworld.domains.words import has_unseen_word
+from agentworld.domains.turn_kinds import KIND_TAGS, kind_of_name, strongest_kind
 from agentworld.records.tool import Tools
 from agentworld.records.trajectory import Turn
 
 FAILURE = "failure"
-"""Tag of a turn that the protocol refused, or whose tool answered with an error."""
+"""Tag of a turn that the protocol refused, or whose tool returned an error."""
 MALFORMED = "malformed"
-"""Tag of a turn whose action is no call of a tool."""
-KIND_TAGS: dict[TurnKind, str] = {
-    "read": "annotated read",
-    "write": "annotated write",
-    "computation": "annotated computation",
-}
-"""Tags of a turn whose tools' annotations say what it does."""
+"""Tag of a turn whose action is not a call of a tool."""
 
 _WORD = re.compile(r"\w+")
 
@@ -35,7 +29,7 @@ _Pairs = set[tuple[str, str]]
 
 
 def tags_of(tools: Tools, turns: Sequence[Turn]) -> list[frozenset[str]]:
-    """For each turn of an episode that had these tools."""
+    """The tags of each turn of an episode that had these tools."""
     effects = {tool.name: tool.effect for tool in tools}
     writes: _Pairs = set()
     results = []
@@ -54,20 +48,16 @@ def tags_of(tools: Tools, turns: Sequence[Turn]) -> list[frozenset[str]]:
 
 
 def _visible_tags(turn: Turn, calls: Sequence[Call], writes: _Pairs) -> set[str]:
-    tags = set()
-    if turn.observation.strip():
-        tags.add(OUTPUT)
-    if is_failure(turn.observation):
-        tags.add(FAILURE)
-    if _shows_any(writes, calls, turn.observation):
-        tags.add(HISTORY)
-    if has_unseen_word(f"{turn.action} {turn.observation}"):
-        tags.add(UNSEEN)
-    return tags
+    tags = common_tags(
+        turn,
+        has_output=bool(turn.observation.strip()),
+        shows_history=_shows_any(writes, calls, turn.observation),
+    )
+    return tags | {FAILURE} if is_failure(turn.observation) else tags
 
 
 def _kind(call: Call, effect: str) -> TurnKind | None:
-    """By the tool's annotation; what computes only reads, which the annotation does not tell."""
+    """By the tool's annotation. `readOnlyHint` does not separate computations; the verb does."""
     verb = kind_of_name(call.name)
     if effect == "read":
         return "computation" if verb == "computation" else "read"
@@ -81,7 +71,7 @@ def _shows_any(writes: _Pairs, calls: Sequence[Call], observation: str) -> bool:
 
 
 def _arguments(call: Call) -> Iterator[tuple[str, str]]:
-    """The arguments that can identify a thing: texts and whole numbers."""
+    """The arguments that can identify an object: texts and integers, also in lists."""
     for name, value in call.arguments.items():
         for part in value if isinstance(value, list) else [value]:
             if _is_key(part):

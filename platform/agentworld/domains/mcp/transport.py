@@ -1,4 +1,4 @@
-"""The stdio transport of MCP over the pipes of a process that somebody else started."""
+"""MCP's stdio transport over the pipes of a process that the caller started."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,11 +11,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 _MOST_BYTES = 1 << 20
-"""Of a message; a server that answers more has flooded its client."""
+"""The limit of a message; a longer one ends the connection."""
 
 
 class ServerProcess(Protocol):
-    """A running server. It knows its wall, and nothing that talks with it does."""
+    """A running server. Its client does not need to know whether it runs in a sandbox."""
 
     @property
     def stdin(self) -> IO[bytes]:
@@ -26,10 +26,10 @@ class ServerProcess(Protocol):
         """The pipe from it."""
 
     def last_words(self) -> str:
-        """The end of what it wrote to its error output."""
+        """The last characters of the server's error output."""
 
     def close(self) -> None:
-        """Ends it and all that it started."""
+        """Ends the server and every process that it started."""
 
 
 Streams = tuple[
@@ -40,7 +40,7 @@ Streams = tuple[
 
 @asynccontextmanager
 async def pipe_streams(process: ServerProcess, ended: asyncio.Event) -> AsyncIterator[Streams]:
-    """The streams to a process; `ended` is set before the client sees that its output is over."""
+    """The streams to a process; `ended` is set before the client sees the end of its output."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_MOST_BYTES)
     output, _ = await loop.connect_read_pipe(
@@ -73,14 +73,14 @@ async def _read(
     to_client: MemoryObjectSendStream[SessionMessage | Exception],
     ended: asyncio.Event,
 ) -> None:
-    """Until the output ends or floods; a line that is no message is some program's chatter."""
+    """Reads until the output ends or a line is too long; skips lines that are not messages."""
     async with to_client:
         try:
             while line := await reader.readline():
                 if message := _message_of(line):
                     await to_client.send(message)
         except (ValueError, OSError, anyio.BrokenResourceError):
-            pass  # a line that is too long, a pipe that broke, a client that has left
+            pass  # too long a line, a broken pipe, or a client that closed its stream
         finally:
             ended.set()
 
@@ -88,7 +88,7 @@ async def _read(
 async def _write(
     from_client: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter
 ) -> None:
-    """Until the client ends; what a dead server does not read is lost with it."""
+    """Writes until the client closes its stream; stops if the server has ended."""
     async with from_client:
         async for item in from_client:
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)

@@ -1,8 +1,8 @@
-"""The rule verifier of MCP: an error is an error, and every value that can be known is right.
+"""The rule verifier of MCP: errors must be errors, and every predictable value must be right.
 
-How JSON is written does not count, nor do times, identifiers and folders of one run. All else
-counts: each key and value, the order of lists, each line. The verdict is one of an error where the
-call failed, and else of what follows from the history.
+The form of JSON does not count, and neither do times, identifiers and temporary folders. Everything
+else counts: each key and value, the order of lists, each line. The verdict belongs to the axis
+`errors` if the call failed, otherwise to `consistency`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from agentworld.domains.mcp.observation import is_failure
 
 
 def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
-    """No verdict where the true observation is blank: there is nothing to be right about."""
+    """The verdict for a prediction; none if the true observation is blank."""
     if not truth.strip():
         return {}
     axis: Axis = "errors" if is_failure(truth) else "consistency"

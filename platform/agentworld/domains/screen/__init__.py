@@ -1,1 +1,1 @@
-"""Screens as text: the domain of logs of phones, browsers and desktops. Nothing opens one live."""
+"""Screens as text: the domain of logs of phones, browsers and desktops. It has no environment."""

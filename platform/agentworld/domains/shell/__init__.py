@@ -1,1 +1,1 @@
-"""The shell: a real bash in a sandbox, its grammar, its explorers and its tasks."""
+"""The shell: a bash in a sandbox, its grammar, its explorers and its tasks."""

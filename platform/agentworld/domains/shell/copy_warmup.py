@@ -1,8 +1,8 @@
-"""What a new model of a shell copies at first: words between what stands between files' names."""
+"""The copy warm-up of the shell: words between the separators that a shell's output has."""
 
 from functools import partial
 
 from agentworld.domains import copy_warmup as warmup
 
 copy_warmup = partial(warmup.copy_warmup, (" ", " ", " ", "\n", ".txt\n", ".txt: ", "/", " > "))
-"""So many texts of a seed."""
+"""From a number of texts and a seed, the texts."""

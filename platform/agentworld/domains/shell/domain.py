@@ -1,11 +1,10 @@
-"""The shell as a domain: commands in, output and a prompt line out."""
+"""The domain of the shell: an action is a command, an observation its output and a prompt line."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from agentworld.domains.base import (
     HISTORY,
     OUTPUT,
-    SERVED,
     Action,
     ActionError,
     Axis,
@@ -13,28 +12,24 @@ from agentworld.domains.base import (
     Question,
     Start,
     TinyModel,
-    TurnKind,
-    stage_variants,
 )
 from agentworld.domains.calls import render_calls
-from agentworld.domains.rubric import Rubric
+from agentworld.domains.defaults import BaseDomain
+from agentworld.domains.package_text import read_prompt_templates
 from agentworld.domains.shell.copy_warmup import copy_warmup
 from agentworld.domains.shell.grammar import is_unknown_command, read_screen
 from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
-from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.domains.shell.rubric import RUBRIC
 from agentworld.domains.shell.tags import tags_of
 from agentworld.domains.shell.tasks import NAME, outcome, solved_task
 from agentworld.domains.shell.thought import recorded_thought
 from agentworld.domains.shell.verifier import verify
 from agentworld.domains.turn_filters import without_retries
-from agentworld.domains.turn_kinds import kind_of_command
 from agentworld.domains.volatile import mask_clocks, mask_times
 from agentworld.domains.words import has_unseen_word
-from agentworld.records.sample import Pool
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
-from agentworld.records.trajectory import PromptParts, Turn
+from agentworld.records.trajectory import Turn
 
 BASH = Tool(
     name="bash",
@@ -48,23 +43,16 @@ BASH = Tool(
 )
 
 
-class Shell:
-    """See `Domain`."""
+class Shell(BaseDomain):
+    """See `Domain`. Its actions are commands, even if an episode names tools."""
 
     name = NAME
     version = "shell-v1"
-    rubric: Rubric = RUBRIC
+    rubric = RUBRIC
+    prompt_templates = read_prompt_templates(__package__)
     tiny = TinyModel(pretokenizer_pattern(), copy_warmup)
     tools = (BASH,)
-    minimum_shares: Mapping[str, float] = {OUTPUT: 1 / 2, HISTORY: 1 / 3}
-
-    def prompt(self, start: Start, variant: int = SERVED) -> PromptParts:
-        """See `prompts`; the shell reads commands whatever tools an episode names."""
-        return prompt_parts(start, variant)
-
-    def variants(self, pool: Pool) -> Sequence[int]:
-        """Ten wordings for SFT, one for everything else."""
-        return stage_variants(pool)
+    minimum_shares = {OUTPUT: 1 / 2, HISTORY: 1 / 3}
 
     def parse_action(self, text: str) -> str:
         """The first line of what the policy wrote."""
@@ -83,31 +71,27 @@ class Shell:
         return render_calls(action.calls)
 
     def normalise(self, observation: str) -> str:
-        """Empty lines at either end do not count."""
+        """The observation without empty lines at either end."""
         return observation.strip("\n")
 
     def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
-        """The class of the command beside the common tags."""
+        """The common tags and the class of the command; see `tags`."""
         return tags_of(start.text, turns)
 
-    def turn_kind(self, action: str, tags: Collection[str] = ()) -> TurnKind | None:  # noqa: ARG002
-        """By the programs of the line, and whether it writes into a file."""
-        return kind_of_command(action)
-
     def mask_volatile(self, observation: str) -> str:
-        """Times, also as `ls -l` and `date` write them."""
+        """Masks times, also in the form of `ls -l` and `date`."""
         return mask_clocks(mask_times(observation))
 
     def has_unseen(self, text: str) -> bool:
-        """Whether it holds a word that no training episode may use."""
+        """Whether a text has a word that is reserved for held-out episodes."""
         return has_unseen_word(text)
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
-        """False for an unknown command that is tried again (section 3.1.2)."""
+        """False for a repeated unknown command (Qwen-AgentWorld section 3.1.2)."""
         return without_retries(turns, is_unknown_command)
 
     def is_failure(self, observation: str) -> bool:
-        """Whether its prompt line shows an exit status other than 0."""
+        """Whether the prompt line shows an exit status other than 0."""
         return bool(read_screen(observation).status)
 
     def thought(self, state: str, action: str) -> str:
@@ -124,8 +108,7 @@ class Shell:
 
     def question(self, number: int) -> Question:
         """The first step of a held-out task."""
-        solved = solved_task(number, held_out=True)
-        return Question(Start(domain=NAME, text=solved.task.initial_state), solved.steps[0])
+        return solved_task(number, held_out=True).question
 
 
 DOMAIN: Domain = Shell()

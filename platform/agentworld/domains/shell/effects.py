@@ -1,6 +1,6 @@
-"""What the earlier turns of an episode changed, as far as their commands and results tell.
+"""Tracks what the earlier turns of an episode changed, by their commands and exit statuses.
 
-Paths are absolute. Only commands that ended well change anything here.
+Paths are absolute. Only commands that succeeded change anything here.
 """
 
 import posixpath
@@ -14,20 +14,20 @@ from agentworld.domains.shell.start import parse_files
 
 @dataclass
 class Effects:
-    """What there is, and what of it an earlier turn made, changed or removed."""
+    """The existing paths, and what earlier turns created, changed or removed."""
 
     paths: set[str]
-    """Files and folders that are there."""
+    """Existing files and folders."""
     folders: set[str]
     cwd: str = HOME
     """The current folder."""
     num_turns: int = 0
     contents: set[str] = field(default_factory=set)
-    """Files that hold something else than at the start."""
+    """Files with another content than at the start."""
     presences: set[str] = field(default_factory=set)
-    """Paths that came or went."""
+    """Paths that were created or removed."""
     listings: set[str] = field(default_factory=set)
-    """Folders in which something came or went."""
+    """Folders in which a path was created or removed."""
     variables: set[str] = field(default_factory=set)
 
     @classmethod
@@ -41,7 +41,7 @@ class Effects:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether an earlier turn entered another folder than that of the start."""
+        """Whether the current folder is not the one of the start."""
         return self.cwd != HOME
 
     def path(self, name: str) -> str:
@@ -53,11 +53,11 @@ class Effects:
         return posixpath.normpath(posixpath.join(self.cwd, name))
 
     def enter(self, folder: str) -> None:
-        """Takes the current folder from a prompt line."""
+        """Sets the current folder to that of a prompt line."""
         self.cwd = self.path(folder)
 
     def apply(self, command: Command) -> None:
-        """Adds what a command changed that ended well."""
+        """Records the changes of a command that succeeded."""
         if command.target:
             self._write(self.path(command.target))
         change = _CHANGES.get(command.words[0])

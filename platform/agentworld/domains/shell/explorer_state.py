@@ -1,6 +1,6 @@
-"""What an explorer knows of the files that it met: enough to name them again, and no more.
+"""The files and words that a shell explorer remembers, so that its commands name them again.
 
-It chooses actions while data are collected. It rewards nothing and answers nothing.
+Only the choice of actions in data collection uses it; no reward and no observation depends on it.
 """
 
 import random
@@ -11,7 +11,7 @@ from agentworld.domains.words import EpisodeWords
 
 @dataclass
 class Folder:
-    """The names in one folder that the explorer has made or was told of."""
+    """The names in one folder that the start or an earlier command named."""
 
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -19,7 +19,7 @@ class Folder:
 
 @dataclass
 class ExplorerState:
-    """Folders by path, the folder the explorer thinks it is in, words and variables."""
+    """Folders by path, the assumed current folder, words and variables."""
 
     rng: random.Random
     words: EpisodeWords
@@ -27,10 +27,10 @@ class ExplorerState:
     folders: dict[str, Folder] = field(default_factory=lambda: {"": Folder()})
     variables: list[str] = field(default_factory=list)
     recent_words: list[str] = field(default_factory=list)
-    """Words that files were seen to hold."""
+    """Words that files contain."""
 
     def word(self) -> str:
-        """A word that some file holds, mostly; else any."""
+        """Mostly a word that a file contains, otherwise any word."""
         reuse = self.recent_words and self.rng.random() < 0.75
         return self.rng.choice(self.recent_words if reuse else self.words.contents)
 
@@ -45,14 +45,14 @@ class ExplorerState:
         return " ".join(words)
 
     def file(self) -> str:
-        """A file believed to be here, mostly one met lately; else a name that may not exist."""
+        """A file of the current folder, mostly a recent one; sometimes a new name."""
         files = self.folders[self.cwd].files
         if not files or self.rng.random() < 0.1:
             return self.new_file()
         return self.rng.choice(files[-2:] if self.rng.random() < 0.8 else files)
 
     def folder(self) -> str:
-        """A folder believed to be here, mostly; else a name that may not exist."""
+        """Mostly a folder of the current folder, otherwise a name that may not exist."""
         folders = self.folders[self.cwd].folders
         return self.rng.choice(folders) if folders and self.rng.random() < 0.9 else self.name()
 
@@ -61,24 +61,24 @@ class ExplorerState:
         return f"{self.name()}.txt"
 
     def add_file(self, name: str) -> None:
-        """Remembers a file, here or at `folder/name`."""
+        """Remembers a file of the current folder, or `folder/name`."""
         folder, _, name = name.rpartition("/")
         files = self._folder_at(folder).files
         if name not in files:
             files.append(name)
 
     def drop_file(self, name: str) -> None:
-        """Forgets a file that is here."""
+        """Forgets a file of the current folder."""
         files = self.folders[self.cwd].files
         if name in files:
             files.remove(name)
 
     def add_folder(self, name: str) -> None:
-        """Remembers a folder here."""
+        """Remembers a folder in the current folder."""
         self._folder_at(name)
 
     def enter(self, name: str) -> None:
-        """Follows `cd`, if the folder is believed to be there."""
+        """Changes the current folder like `cd`, if the folder is known."""
         if name == "..":
             self.cwd = self.cwd.rpartition("/")[0]
         elif name in self.folders[self.cwd].folders:

@@ -1,37 +1,39 @@
-"""Exploring policies: a random one that covers the grammar, and one that pursues a task.
-
-The second one makes detours and mistakes: good enough that an agent can learn from it what an
-instruction means, and bad enough that there is much left to learn.
-"""
+"""Exploring policies: a random one that covers the grammar, and one that pursues a task."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from agentworld.domains.live import Observation
+from agentworld.domains.explorers import ScriptedExplorer, pursue
 from agentworld.domains.shell.explorer_state import ExplorerState
-from agentworld.domains.shell.tasks import SolvedTask
+from agentworld.domains.shell.tasks import ShellTask
 
 Move = Callable[[ExplorerState], str]
 
 
-def random_policy(state: ExplorerState, num_turns: int) -> Iterator[str]:
-    """Random commands over names that are mostly known."""
+def new_explorer(
+    rng: random.Random, solved: ShellTask, *, pursues_task: bool, num_turns: int
+) -> ScriptedExplorer:
+    """An explorer of a task's files that takes at most `num_turns` turns."""
+    state = ExplorerState(rng, solved.words)
+    for path, text in solved.files.items():
+        state.add_file(path)
+        state.recent_words += text.split()
+    actions = _random_commands(state)
+    if pursues_task:
+        actions = pursue(rng, solved.steps, actions, partial(_perturb, state))
+    return ScriptedExplorer(actions, num_turns)
+
+
+def _random_commands(state: ExplorerState) -> Iterator[str]:
+    """An endless stream of random commands, mostly with known names."""
     moves, weights = zip(*_MOVES.items(), strict=True)
-    for _ in range(num_turns):
+    while True:
         yield state.rng.choices(moves, weights)[0](state)
 
 
-def task_policy(state: ExplorerState, steps: Iterable[str]) -> Iterator[str]:
-    """These steps, with a detour before one step in five, and one step in five with a mistake."""
-    for step in steps:
-        while state.rng.random() < 0.2:
-            yield next(random_policy(state, 1))
-        yield _perturb(state, step) if state.rng.random() < 0.2 else step
-
-
 def _perturb(state: ExplorerState, step: str) -> str:
-    """The same command with one of its words exchanged."""
+    """The same command with another word in one place."""
     parts = step.split(" ")
     place = state.rng.randrange(1, len(parts))
     if parts[place].isalpha() or "." in parts[place]:
@@ -148,27 +150,3 @@ _MOVES: dict[Move, float] = {
     lambda state: f"test -f {state.file()} && echo yes": 3,
     lambda state: f"{state.word()} {state.word()}": 1,
 }
-
-
-class ShellExplorer:
-    """Acts without looking: what it knows are the files of the start and its own actions."""
-
-    def __init__(self, actions: Iterator[str]) -> None:
-        self._actions = actions
-
-    def act(self, observation: Observation | None) -> str | None:  # noqa: ARG002  see the class
-        """The next action; null where it has had enough."""
-        return next(self._actions, None)
-
-
-def new_explorer(
-    rng: random.Random, solved: SolvedTask, *, pursues_task: bool, num_turns: int
-) -> ShellExplorer:
-    """An explorer of a task's files, with at most so many turns."""
-    state = ExplorerState(rng, solved.words)
-    for path, text in solved.files.items():
-        state.add_file(path)
-        state.recent_words += text.split()
-    if pursues_task:
-        return ShellExplorer(islice(task_policy(state, solved.steps), num_turns))
-    return ShellExplorer(random_policy(state, num_turns))

@@ -1,6 +1,6 @@
-"""The form of what goes into a terminal and of what comes out: commands and screens.
+"""Parses commands and observations of a shell.
 
-Nothing is run or guessed here. A command that this grammar does not know has a class too.
+It runs nothing. A command that the grammar does not know has a class too.
 """
 
 import re
@@ -44,11 +44,11 @@ _CONNECTORS = {"|", "||", "&&", "&", ";"}
 
 
 class Screen(NamedTuple):
-    """An observation: lines of output and, at its end, a prompt line."""
+    """A parsed observation: lines of output, then a prompt line."""
 
     lines: tuple[str, ...]
     prompt: str
-    """The prompt line, or empty where the last line is none."""
+    """The prompt line; empty if the last line is not a prompt line."""
     status: int | None
     folder: str | None
 
@@ -58,21 +58,21 @@ class Command(NamedTuple):
 
     words: tuple[str, ...]
     source: str = ""
-    """What stands after `<`."""
+    """The file after `<`."""
     target: str = ""
-    """What stands after `>` or `>>`."""
+    """The file after `>` or `>>`."""
     appends: bool = False
 
 
 class Line(NamedTuple):
-    """A line of commands and what connects them."""
+    """The commands of a line and their connectors."""
 
     commands: tuple[Command, ...]
     connectors: tuple[str, ...]
 
 
 def read_screen(observation: str) -> Screen:
-    """Parts the output from the prompt line `[exit status] folder`."""
+    """Separates the output from the prompt line `[exit status] folder`."""
     *lines, last = observation.split("\n")
     match = _PROMPT_LINE.fullmatch(last)
     if not match:
@@ -91,7 +91,7 @@ def is_prompt_line(line: str) -> bool:
 
 
 def parse_line(action: str) -> Line | None:
-    """The commands of a line; null where it has none, or quotes that do not close."""
+    """The commands of a line; null if it has no command or an unclosed quote."""
     try:
         tokens = _tokens(action)
     except ValueError:
@@ -111,13 +111,13 @@ def parse_line(action: str) -> Line | None:
 
 
 def command_class(action: str) -> CommandClass:
-    """What kind of command an action is, for reports."""
+    """The class of an action, for reports."""
     line = parse_line(action)
     return class_of(line) if line else "other"
 
 
 def class_of(line: Line) -> CommandClass:
-    """What kind of command a parsed line is."""
+    """The class of a parsed line."""
     first = line.commands[0]
     program = first.words[0]
     if "|" in line.connectors:
@@ -136,7 +136,7 @@ def class_of(line: Line) -> CommandClass:
 
 
 def operands_of(command: Command) -> list[str]:
-    """What is no option and no option's number; of grep, what comes after its pattern."""
+    """The operands: no options, no numbers of `head` and `tail`, and no pattern of `grep`."""
     words = [word for word in command.words[1:] if word == "-" or not word.startswith("-")]
     if command.words[0] in {"head", "tail"}:
         return [word for word in words if not word.isdigit()]

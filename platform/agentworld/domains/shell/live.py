@@ -1,9 +1,9 @@
-"""Live shells: each episode runs in a sandbox of its own."""
+"""Live shells; each episode runs in its own sandbox."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from random import Random
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 class ShellEnvironment:
-    """A live shell behind a thread of its own: a sandbox ends with the thread that opened it."""
+    """A live shell with its own thread, because a sandbox ends with the thread that opened it."""
 
     def __init__(self, shell: LiveShell) -> None:
         self._shell = shell
@@ -29,11 +29,11 @@ class ShellEnvironment:
 
     @property
     def num_steps(self) -> int:
-        """The commands that were tried."""
+        """The number of commands so far, failed ones included."""
         return self._shell.num_steps
 
     async def reset(self, task: Task) -> Start:
-        """Opens a sandbox that holds the task's files."""
+        """Opens a sandbox with the task's files."""
         await self._in_thread(lambda: self._shell.reset(parse_files(task.initial_state)))
         return Start(domain=NAME, text=task.initial_state)
 
@@ -49,10 +49,10 @@ class ShellEnvironment:
         return await self._in_thread(self._shell.state)
 
     async def check(self, task: Task) -> bool | None:
-        """Whether the files hold what the task asked for."""
+        """Whether the files show that the task succeeded; null if no file can show it."""
         return files_agree(task.success, await self._in_thread(self._shell.files))
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Ends the sandbox and everything in it."""
         await self._in_thread(self._shell.close)
         self._thread.shutdown()
@@ -67,7 +67,7 @@ class LiveShells:
     launchers = frozenset({"bwrap"})
 
     def check_available(self) -> None:
-        """Raises EnvironmentUnavailable where no sandbox can be made."""
+        """Raises EnvironmentUnavailable if this machine cannot run a sandbox."""
         check_sandbox()
 
     def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
@@ -77,26 +77,21 @@ class LiveShells:
     def explorer(
         self,
         rng: Random,
-        start: Start,  # noqa: ARG002  the task has the same files
+        _start: Start,
         task: Task,
         *,
         held_out: bool,
         pursues_task: bool,
         num_turns: int,
     ) -> Explorer:
-        """See `explorers`."""
+        """See `explorers`; the files of the start are those of the task."""
         solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
         return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
 
-    @asynccontextmanager
-    async def open(self, settings: LiveSettings) -> AsyncIterator[Environment]:
-        """A shell, which has a sandbox from its first episode on."""
+    def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
+        """An environment whose sandbox starts with the first episode."""
         settings.check_no_options(NAME)
-        environment = ShellEnvironment(LiveShell(seconds=settings.step_seconds))
-        try:
-            yield environment
-        finally:
-            await environment.close()
+        return aclosing(ShellEnvironment(LiveShell(seconds=settings.step_seconds)))
 
 
 DOMAIN: LiveDomain = LiveShells()

@@ -1,4 +1,4 @@
-"""Talking with a process over two pipes, with a deadline and a bound for both ways."""
+"""Exchanges bytes with a process over two pipes, with a deadline and a size limit."""
 
 import os
 import select
@@ -12,7 +12,7 @@ _MAX_BYTES = 64 << 10
 
 
 class Pipes(NamedTuple):
-    """Descriptors: one is written to, the other one is read from."""
+    """The descriptors of a process's input and output."""
 
     stdin_fd: int
     stdout_fd: int
@@ -20,10 +20,10 @@ class Pipes(NamedTuple):
     def exchange(
         self, data: bytes, is_whole: Callable[[bytes], bool], deadline: float, output: bytes = b""
     ) -> bytes:
-        """Writes all of `data`, then reads on from `output` until it is whole, and returns it.
+        """Writes `data` and reads until the output is whole; returns `output` and what was read.
 
-        Both pipes are used at once: whoever is not read from may not read either. Raises
-        EnvironmentBroken at the deadline (of time.monotonic), past 64 KiB and where the pipes end.
+        Reads while it writes, because a process whose output is full may stop reading. Raises
+        EnvironmentBroken at the deadline (of time.monotonic), after 64 KiB, and if a pipe ends.
         """
         os.set_blocking(self.stdin_fd, False)
         while data or not is_whole(output):

@@ -1,9 +1,8 @@
-"""What a tokenizer for terminals must not cut or join: prompt lines, messages, commands, words."""
+"""The pieces that a shell's tokenizer keeps apart: prompt lines, messages, commands, words."""
 
-from importlib import resources
+from agentworld.domains.package_text import read_text
 
 
 def pretokenizer_pattern() -> str:
     """A regular expression that matches one piece."""
-    text = resources.files(__package__).joinpath("pretokenizer.txt").read_text()
-    return "|".join(text.splitlines())
+    return "|".join(read_text(__package__, "pretokenizer.txt").splitlines())

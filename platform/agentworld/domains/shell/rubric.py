@@ -1,35 +1,22 @@
-"""The rules' answers to the rubric for a shell: lines of output, then a prompt line."""
+"""The scores of the rubric for a shell by rules; an observation is output and a prompt line."""
 
-from importlib import resources
-
-from agentworld.domains.rubric import (
-    BEST,
-    Rubric,
-    RubricScore,
-    grade,
-    line_agreement,
-    word_coverage,
-    word_precision,
-)
+from agentworld.domains.package_text import read_text
+from agentworld.domains.rubric import BEST, Rubric, RubricScore, grade, score_lines
 from agentworld.domains.shell.grammar import Screen, is_prompt_line, read_screen
 
 
 def score_by_rules(predicted: str, truth: str) -> RubricScore:
-    """`consistency` is the prompt line: exit status and folder follow from what came before."""
+    """Scores the prompt line as `consistency`: earlier turns decide exit status and folder."""
     guess, true = read_screen(predicted.strip("\n")), read_screen(truth.strip("\n"))
-    return RubricScore(
-        format=_format(guess),
-        factuality=grade(line_agreement(guess.lines, true.lines)),
+    return score_lines(
+        guess.lines,
+        true.lines,
+        format_score=_format(guess),
         consistency=grade(_prompt_agreement(guess, true)),
-        realism=grade(word_precision(guess.lines, true.lines)),
-        quality=grade(word_coverage(guess.lines, true.lines)),
     )
 
 
-RUBRIC = Rubric(
-    judge_prompt=resources.files(__package__).joinpath("judge_prompt.txt").read_text(),
-    score_by_rules=score_by_rules,
-)
+RUBRIC = Rubric(read_text(__package__, "judge_prompt.txt"), score_by_rules)
 
 
 def _format(guess: Screen) -> int:

@@ -1,7 +1,7 @@
-"""A live bash shell in a sandbox: one command in, what the terminal showed out.
+"""A live bash in a sandbox: each step runs one command and returns what the terminal shows.
 
-The shell is an interactive bash, so that its messages are those a person sees. Its prompt
-line, `[exit status] folder`, ends every observation and so none is ever empty.
+The bash is interactive, so its messages are those that a person sees. Its prompt line,
+`[exit status] folder`, ends every observation, so no observation is empty.
 """
 
 import os
@@ -63,7 +63,7 @@ readonly PS1 PROMPT_COMMAND
 class LiveShell:
     """A shell; `reset` begins an episode in a new sandbox, `step` runs one command in it.
 
-    `num_steps` counts the commands that ran: the evidence that training took none.
+    `num_steps` counts the commands that ran, as evidence that a training ran none.
     """
 
     def __init__(self, limits: SandboxLimits = SandboxLimits(), *, seconds: float = 5.0) -> None:
@@ -90,7 +90,7 @@ class LiveShell:
     def reset(self, files: dict[str, str] | None = None) -> None:
         """Begins an episode: a new bash in an empty home that holds these files (path: text).
 
-        Nothing of an earlier episode is there: it had a sandbox of its own, which ends.
+        The sandbox of the earlier episode ends, so nothing of it remains.
         """
         self.close()
         self._open()
@@ -108,9 +108,9 @@ class LiveShell:
         return self._run(action)
 
     def state(self) -> str:
-        """The files of the current folder, in the form of `describe_files`; it is no step.
+        """The files below the current folder, in the form of `describe_files`; not a step.
 
-        An empty folder is `name/: `, and no file at all is an empty text. Files whose names begin
+        An empty folder is `name/: `. The text is empty if there is no file. Files whose names begin
         with a dot are left out.
         """
         files = sorted(self.files(self._folder).items())
@@ -118,9 +118,9 @@ class LiveShell:
         return "\n".join(lines)
 
     def files(self, folder: str = HOME) -> dict[str, str]:
-        """The texts below a folder by their paths, which end in `/` for an empty folder.
+        """The texts of all files below a folder, by path; the path of an empty folder ends in `/`.
 
-        The supervisor reads them: no command can misreport them. The last line break is left out.
+        The supervisor reads them, so no command can falsify them. The last line break is left out.
         """
         deadline = time.monotonic() + self._seconds
         request = f"{folder}\n".encode()
@@ -200,7 +200,7 @@ class LiveShell:
 
 
 def _start_commands(files: dict[str, str]) -> str:
-    """One line for the whole start of an episode, because each line is a round trip."""
+    """All commands of an episode's start in one line, because each line is a round trip."""
     folders = sorted({path.rpartition("/")[0] for path in files} - {""})
     commands = ["set +o history", "unset PS2 OLDPWD", "PROMPT_DIRTRIM=0", "history -c"]
     if folders:
@@ -212,5 +212,5 @@ def _start_commands(files: dict[str, str]) -> str:
 
 
 def _is_whole_list(answer: bytes) -> bool:
-    """Whether an empty path ends it; each path before is followed by its text."""
+    """Whether an empty path ends the list; every other path is followed by its text."""
     return b"" in answer.split(b"\0")[:-1:2]

@@ -1,4 +1,4 @@
-"""The files that an episode starts with, and how a simulator's prompt tells them."""
+"""The files at an episode's start, and their form in a simulator's prompt."""
 
 import random
 
@@ -8,7 +8,7 @@ _NUM_FILES = (0, 1, 1, 2)
 
 
 def make_files(rng: random.Random, words: EpisodeWords) -> dict[str, str]:
-    """A few files, some in a folder, of one or two short lines."""
+    """Up to two files, some in a folder, with one or two short lines each."""
     folder, *names = words.names
     files = {}
     for name in rng.sample(names, rng.choice(_NUM_FILES)):
@@ -23,9 +23,9 @@ def _line(rng: random.Random, words: EpisodeWords) -> str:
 
 
 def describe_files(files: dict[str, str]) -> str:
-    """One line for each file, its lines parted by ` / `, such as `rimo.txt: kolu tane / besa`.
+    """One line for each file, with ` / ` between its lines: `rimo.txt: kolu tane / besa`.
 
-    A home without files has nothing to say, and is an empty text.
+    Without files the text is empty.
     """
     return "\n".join(
         f"{path}: " + " / ".join(text.splitlines()) for path, text in sorted(files.items())

@@ -1,18 +1,18 @@
-"""What the turns of an episode are: their commands, and what they show.
+"""The tags of turns of a shell episode: the class of a command, and what it shows.
 
-Whether a turn shows what an earlier one changed is worked out from the commands, and from the exit
-status and folder of the recorded prompt lines. Careful rather than complete: it counts only if it
-reads the content of a file, the presence of a path, the list of a folder, a variable or `$?`, and
-an earlier turn made, changed or removed just that; or if an earlier turn entered the folder that
-its prompt line shows. Not counted: a read of the start's own files, an effect of a command that
-ended in an error, and what a command that this grammar does not know reads or changes.
+The commands and the recorded prompt lines (exit status, folder) decide whether a turn shows an
+earlier change (the tag `history`). The rule misses some cases but adds no wrong ones. A turn counts
+if it reads the content of a file, the presence of a path, the list of a folder, a variable or `$?`,
+and an earlier turn created, changed or removed it; or if an earlier turn entered the folder in its
+prompt line. These do not count: reads of the start's own files, effects of commands that failed,
+and what a command that the grammar does not know reads or changes.
 """
 
 import posixpath
 import re
 from collections.abc import Callable, Iterable
 
-from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN
+from agentworld.domains.common_tags import common_tags
 from agentworld.domains.shell.effects import Effects
 from agentworld.domains.shell.grammar import (
     Command,
@@ -22,14 +22,13 @@ from agentworld.domains.shell.grammar import (
     parse_line,
     read_screen,
 )
-from agentworld.domains.words import has_unseen_word
 from agentworld.records.trajectory import Turn
 
 _VARIABLE = re.compile(r"\$\{?(\w+|\?)")
 
 
 def tags_of(initial_state: str, turns: Iterable[Turn]) -> list[frozenset[str]]:
-    """For each turn of an episode that began with these files: its command, and what it shows."""
+    """The tags of each turn of an episode that began with these files."""
     effects = Effects.of(initial_state)
     return [_tags(effects, turn) for turn in turns]
 
@@ -37,13 +36,12 @@ def tags_of(initial_state: str, turns: Iterable[Turn]) -> list[frozenset[str]]:
 def _tags(effects: Effects, turn: Turn) -> frozenset[str]:
     screen = read_screen(turn.observation)
     line = parse_line(turn.action)
-    tags: set[str] = {class_of(line) if line else "other"}
-    if screen.lines:
-        tags.add(OUTPUT)
-    if line is not None and _depends(effects, line):
-        tags.add(HISTORY)
-    if has_unseen_word(f"{turn.action} {turn.observation}"):
-        tags.add(UNSEEN)
+    tags = common_tags(
+        turn,
+        has_output=bool(screen.lines),
+        shows_history=line is not None and _depends(effects, line),
+    )
+    tags.add(class_of(line) if line else "other")
     if line and screen.status == 0:
         for command in line.commands:
             effects.apply(command)

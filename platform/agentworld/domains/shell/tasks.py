@@ -1,64 +1,52 @@
 """Tasks for an agent in a shell: find, create, edit and report files.
 
-The transcript alone decides: the first action that matches the closing pattern ends the
-episode, and its output is right or wrong.
+The transcript decides: the first action that matches the closing pattern ends the episode, and its
+output is right or wrong.
 """
 
 import random
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from agentworld.domains.shell.start import describe_files, make_files
+from agentworld.domains.tasks import NO_GOAL, Goal, SolvedTask, new_task
 from agentworld.domains.transcript import closes
 from agentworld.domains.words import EpisodeWords, episode_words
 from agentworld.records.task import SuccessRule, Task
 
 NAME = "shell"
-TURN_LIMIT = 6
 _ANSWER = r"echo [a-z. ]+"
 
 
-class SolvedTask(NamedTuple):
-    """A task, the words and files it is made of, and the shortest way to succeed."""
+@dataclass(frozen=True)
+class ShellTask(SolvedTask):
+    """A solved task and the files at its start."""
 
-    task: Task
-    words: EpisodeWords
     files: dict[str, str]
-    steps: tuple[str, ...]
 
 
-class _Goal(NamedTuple):
-    instruction: str
-    success: SuccessRule
-    steps: tuple[str, ...]
-
-
-_NO_GOAL = _Goal("", SuccessRule(closing="(?!)", output=""), ())
-
-
-def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> SolvedTask:
-    """The task of a seed: always the same. Without a goal it has files, and nothing closes it."""
+def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> ShellTask:
+    """The task of a seed, always the same. Without a goal, no action closes it."""
     rng = random.Random(f"task {seed} {held_out}")
     words = episode_words(rng, held_out=held_out)
     files = make_files(rng, words)
     family = rng.choice(list(_MAKERS)) if has_goal else "explore"
-    goal = _MAKERS[family](rng, words, files) if has_goal else _NO_GOAL
-    task = Task(
+    goal = _MAKERS[family](rng, words, files) if has_goal else NO_GOAL
+    task = new_task(
+        NAME,
+        goal,
         domain=NAME,
-        id=f"{NAME}-{family}-{'held-out-' if held_out else ''}{seed}",
         family=family,
-        instruction=goal.instruction,
         initial_state=describe_files(files),
-        success=goal.success,
-        turn_limit=TURN_LIMIT,
         seed=seed,
+        held_out=held_out,
     )
-    return SolvedTask(task, words, files, goal.steps)
+    return ShellTask(task, words, goal.steps, files)
 
 
 def outcome(task: Task, action: str, observation: str) -> bool | None:
-    """Whether a step closes its task well; null where it does not close it."""
+    """Whether the step that closes a task succeeded; null if the step does not close it."""
     if not closes(task.success, action):
         return None
     output, _, _prompt_line = observation.rpartition("\n")
@@ -66,10 +54,10 @@ def outcome(task: Task, action: str, observation: str) -> bool | None:
 
 
 def files_agree(rule: SuccessRule, files: Mapping[str, str]) -> bool | None:
-    """Whether the files (path: text) hold what the closing action is to show.
+    """Whether a file (path: text) has the output that the closing action must show.
 
-    Null where the closing action is no literal `cat FILE`: such a success is in no file. The file
-    may be in any folder.
+    Null if the closing pattern is not a literal `cat FILE`, because then no file shows success. The
+    file may be in any folder.
     """
     action = re.sub(r"\\(.)", r"\1", rule.closing)
     if re.escape(action) != rule.closing or not re.fullmatch(r"cat [^./-][^/]*", action):
@@ -80,31 +68,31 @@ def files_agree(rule: SuccessRule, files: Mapping[str, str]) -> bool | None:
     )
 
 
-def _create(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
+def _create(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
     name, text = _new_name(rng, words, files), _phrase(rng, words)
     steps = (f"echo {text} > {name}", f"cat {name}")
-    return _Goal(f"write {text} to {name}", _shows(name, text), steps)
+    return Goal(f"write {text} to {name}", _shows(name, text), steps)
 
 
-def _edit(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
+def _edit(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
     name, (old, new) = _new_name(rng, words, files), rng.sample(words.contents, 2)
     files[name] = f"{old}\n"
     steps = (f"echo {new} >> {name}", f"cat {name}")
-    return _Goal(f"append {new} to {name}", _shows(name, f"{old}\n{new}"), steps)
+    return Goal(f"append {new} to {name}", _shows(name, f"{old}\n{new}"), steps)
 
 
-def _find(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
+def _find(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
     name, (word, other) = _new_name(rng, words, files), rng.sample(words.contents, 2)
     for path, text in files.items():
         files[path] = re.sub(rf"\b{word}\b", other, text)
     files[name] = " ".join(rng.sample([word, rng.choice(words.contents)], 2)) + "\n"
-    return _Goal(f"find {word}", _answers(name), (f"grep -l {word} *", f"echo {name}"))
+    return Goal(f"find {word}", _answers(name), (f"grep -l {word} *", f"echo {name}"))
 
 
-def _report(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
+def _report(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
     name, text = _new_name(rng, words, files), _phrase(rng, words)
     files[name] = f"{text}\n"
-    return _Goal(f"report {name}", _answers(text), (f"cat {name}", f"echo {text}"))
+    return Goal(f"report {name}", _answers(text), (f"cat {name}", f"echo {text}"))
 
 
 def _phrase(rng: random.Random, words: EpisodeWords) -> str:
@@ -124,7 +112,7 @@ def _answers(text: str) -> SuccessRule:
     return SuccessRule(closing=_ANSWER, output=text)
 
 
-_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, dict[str, str]], _Goal]] = {
+_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, dict[str, str]], Goal]] = {
     "create": _create,
     "edit": _edit,
     "find": _find,

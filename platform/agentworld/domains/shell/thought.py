@@ -1,13 +1,13 @@
-"""What a world thinks before it answers, read off the recorded true state.
+"""The thought of a world model before its answer, made from the recorded true state.
 
-Only what the command touches: a whole dump of the state doubled the tokens and taught less.
+It has only the files that the command names: the whole state doubled the tokens and taught less.
 """
 
 from agentworld.domains.shell.start import describe_files, parse_files
 
 
 def recorded_thought(state: str, action: str) -> str:
-    """The files that the action names, as they were in the state before it; `none` without any."""
+    """The files that the action names, in the state before it; `none` if it names none."""
     words = action.split()
     files = {
         path: text

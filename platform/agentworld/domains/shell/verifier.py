@@ -1,8 +1,8 @@
-"""The rule verifier of the shell: right in all that the next command can depend on.
+"""The rule verifier of the shell: everything that the next command can depend on must be right.
 
-The prompt line, exit status and folder, must be the true one. Of the output, spaces at the
-end of a line are forgiven. Of an error message the program's name and the words before the
-named file are forgiven; the file and the reason after the last `: ` are not.
+The prompt line (exit status and folder) must be the true one. In the output, spaces at the end of a
+line may differ. In an error message, the program's name and the words before the named file may
+differ; the file and the reason after the last `: ` may not.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from agentworld.domains.shell.grammar import Screen, read_screen
 
 
 def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
-    """One verdict: of an error where the command failed, else of what follows from the history.
+    """One verdict: on the axis `errors` if the command failed, otherwise on `consistency`.
 
-    None where the true observation ends without a prompt line: no shell ended it.
+    No verdict if the true observation has no prompt line.
     """
     true = read_screen(truth.strip("\n"))
     if not true.prompt:
@@ -25,7 +25,7 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
 
 
 def _significant_parts(screen: Screen) -> list[tuple[str, ...]]:
-    """What of each line must be right."""
+    """The part of each line that must be right."""
     failed = screen.status != 0
     return [_significant_part(line.rstrip(), is_error=failed) for line in screen.lines]
 

@@ -1,1 +1,1 @@
-"""Text: the domain of any recorded log. It has no verifier and no environment."""
+"""Text: the domain of any recorded log. It has no rule verifier and no environment."""

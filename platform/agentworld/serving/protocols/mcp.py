@@ -1,8 +1,7 @@
-"""MCP: an episode's tools as a server of them. A call is a step, durable when answered.
+"""MCP: serves the tools of an episode. A call is a step, and is durable when it is answered.
 
-Stateless, so that any replica answers any request: its address says which episode, and nothing is
-kept between two requests. What is no observation is an error of the protocol and never a tool's
-result: whatever an agent reads as one is in the record.
+It is stateless, so any replica can answer any request: the address names the episode. A result is
+always a recorded observation. A failure is an error of the protocol and never a tool's result.
 """
 
 import asyncio
@@ -52,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class ToolsEndpoint:
-    """Takes requests while its `lifespan` lasts."""
+    """The endpoint of all episodes; it answers while its `lifespan` runs."""
 
     def __init__(self) -> None:
         self._managers: dict[Digest, StreamableHTTPSessionManager] = {}
@@ -61,7 +60,7 @@ class ToolsEndpoint:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Once in its life."""
+        """Runs the endpoint; can be entered once."""
         async with asyncio.TaskGroup() as self._task_group:
             yield
             for task in self._tasks:
@@ -78,12 +77,12 @@ class ToolsEndpoint:
         await manager.handle_request(scope, receive, send)
 
     async def _manager(self, simulator: Digest) -> StreamableHTTPSessionManager:
-        """A server has one name for good: each simulator has one of its own."""
+        """The manager of a simulator's server: a server states its version, so each has its own."""
         if simulator not in self._managers:
             manager, is_ready = _new_manager(simulator), asyncio.Event()
             self._tasks.append(self._task_group.create_task(_run(manager, is_ready)))
             await is_ready.wait()
-            self._managers.setdefault(simulator, manager)  # somebody else may have been faster
+            self._managers.setdefault(simulator, manager)  # a concurrent request may be faster
         return self._managers[simulator]
 
 
@@ -93,14 +92,14 @@ def _new_manager(simulator: Digest) -> StreamableHTTPSessionManager:
     )
     # The package's own spans would quote what an agent said.
     server.middleware = [_translate_errors]
-    # Who may ask from where is the gate's to say, so that no address is checked here.
+    # AuthMiddleware decides who may ask from where, so the package checks no address.
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=_MOST_BYTES
     )
 
 
 async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -> None:
-    """Until it is cancelled."""
+    """Runs a manager until the task is cancelled."""
     async with manager.run():
         is_ready.set()
         await asyncio.Event().wait()
@@ -120,14 +119,14 @@ async def _call(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
     scope = _scope(ctx)
     authorized, episode = _authorize(scope), _episode(scope)
     toolbox = await authorized.toolbox(episode)
-    authorized.check_allowed()  # a comparison costs, and is no step yet
+    authorized.check_allowed()  # checking the arguments costs time before the step is counted
     action = await asyncio.to_thread(toolbox.action_of, params.name, params.arguments or {})
     result = await authorized.step(episode, Request(_number(params), action))
     return await asyncio.to_thread(_to_tool_result, result, toolbox.output_schema_of(params.name))
 
 
 def _number(params: CallToolRequestParams) -> int | None:
-    """The step that the caller says it is, so that it is taken once; null is the next one."""
+    """The number of the step, which the caller may give to retry safely; null for the next step."""
     match params.meta:
         case {"agentworld": {"step": number}} if type(number) is int:
             return number
@@ -139,23 +138,23 @@ def _number(params: CallToolRequestParams) -> int | None:
 
 
 async def _translate_errors(ctx: _Context, call_next: CallNext) -> HandlerResult:
-    """Around every request: our errors as the protocol's."""
+    """Middleware of every request: turns our errors into errors of the protocol."""
     try:
         return await call_next(ctx)
     except (MCPError, ValidationError):  # the package's own words
         raise
-    except Exception as error:  # an edge: the package would tell the client what it says
+    except Exception as error:  # an edge: the package would send its text to the client
         if not isinstance(error, AgentworldError):
-            _log.exception("a request of MCP failed by our mistake")
+            _log.exception("an MCP request failed with an internal error")
         count(_scope(ctx), error)
         raise MCPError(*error_of(error)) from error
 
 
 def _to_tool_result(result: StepResult, output_schema: JsonObject | None) -> CallToolResult:
-    """The observation; what is no Unicode in it cannot be read by the protocol's clients.
+    """The result of a step; lone surrogates are replaced, because clients cannot read them.
 
-    A client takes no result without the structured content that a tool promises, but an error. So
-    an observation that holds none is one, as an error of the tool's is.
+    A client refuses a result without the structured content that the tool's schema requires, unless
+    it is an error. So an observation without that content is sent as an error of the tool.
     """
     fields = result._asdict()
     text, num_replaced = _NO_UNICODE.subn("\ufffd", fields.pop("observation"))
@@ -175,14 +174,14 @@ def _to_tool_result(result: StepResult, output_schema: JsonObject | None) -> Cal
 
 
 def _refuse(error: AgentworldError) -> Response:
-    """Before a request was read: by its status too."""
+    """The response to a request that was refused before it was read; it has the HTTP status too."""
     status, headers, _ = answer_of(error)
     return Response(json.dumps(refusal(error_of(error))), status, headers)
 
 
 def _scope(ctx: _Context) -> Scope:
     if ctx.request is None:
-        raise ValueError("the transport handed over no request")
+        raise ValueError("the transport passed no request")
     return ctx.request.scope
 
 

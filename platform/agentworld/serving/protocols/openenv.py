@@ -1,10 +1,10 @@
-"""The OpenEnv protocol (0.3 to 0.10), its socket: frames are answered in their order.
+"""The WebSocket of the OpenEnv protocol (0.3 to 0.10): frames are answered in order.
 
-Nothing in a frame of that protocol lets a client notice that an answer is another one's, or none:
-what is no whole answer is always its `error` frame. A client that waited for too long takes the
-late answer for the one to its next question. So the service is the first to give up: it says that
-nobody knows what became of the step, and closes; who resets with the episode's id on another
-connection sees how far it came.
+The protocol's frames have no number, so a client cannot match an answer to its request. A client
+that stopped waiting would take a late answer for the answer to its next request. So the service
+gives up first: it answers with an `error` frame that the outcome of the step is unknown, and closes
+the connection. To see the last step that was taken, the client connects again and resets with the
+episode's id. Every failure is an `error` frame.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _MOST_BYTES = 4 * 2**20
 _FRAME = f"a frame is a text of at most {_MOST_BYTES} bytes"
 _SLOW_SECONDS = 0.5
 _LOOK_SECONDS = 0.01
-_RECHECK_SECONDS = 1.0  # as often as the access file is looked at
+_RECHECK_SECONDS = 1.0  # the access file is checked as often
 _decode = json.JSONDecoder().decode
 _CODES = {
     "capacity": "CAPACITY_REACHED",
@@ -48,9 +48,10 @@ _CODES = {
 
 
 class Conversation:
-    """One episode after the other, of an open run, until the client closes.
+    """A connection that plays episodes of an open run, one after the other.
 
-    An ASGI endpoint of its own: what a framework does for each message costs as much as a step.
+    It is a plain ASGI endpoint, because a framework's work for each message costs as much as a
+    step.
     """
 
     __slots__ = (
@@ -84,8 +85,8 @@ class Conversation:
     async def _converse(self) -> None:
         await self._receive()  # the connection
         await self._send({"type": "websocket.accept"})
-        # A task that waits is resumed through all that await it: here, through a dozen layers of
-        # middleware for each step, were it not one of its own.
+        # A separate task, because asyncio resumes a coroutine through all coroutines that await it:
+        # for each step, through a dozen layers of middleware.
         await asyncio.create_task(self._answer_all())
 
     async def _answer_all(self) -> None:
@@ -97,7 +98,7 @@ class Conversation:
             self._time_limit.end()
 
     async def _session(self) -> OpenEnvSession | None:
-        """This connection's own, or the one that the address names; null for a wrong name."""
+        """A new session, or the one that the address names; null for an invalid name."""
         names = parse_qs(self._query).get("session_id")
         try:
             chain = Chain(self._authorized, self._run, names[-1]) if names else None
@@ -119,25 +120,25 @@ class Conversation:
             await self._send({"type": "websocket.send", "text": answer.text})
             if answer.is_last:
                 break
-            del message, answer  # a connection that waits keeps no texts
+            del message, answer  # frees the texts while the connection waits
             message = await next_message if next_message else await self._receive()
         else:
-            return  # the client is gone
+            return  # the client disconnected
         await self._send({"type": "websocket.close"})
 
     async def _answer_in_time(
         self, session: OpenEnvSession, text: str | None
     ) -> tuple["_Answer | None", "asyncio.Future[Message] | None"]:
-        """The answer; and, where it took its time, the message that may have come meanwhile."""
+        """The answer, and for a slow one the pending receipt of the next message."""
         try:
             with self._time_limit:
                 refusal = await self._check_caller() if self._is_due() else None
                 answer = refusal or await self._answer(session, text)
         except TimeoutError:
-            return self._unknown(f"there is no answer after {self._most_seconds:.0f} s"), None
+            return self._unknown(f"it had no answer after {self._most_seconds:.0f} s"), None
         if answer is None or self._time_limit.seconds < _SLOW_SECONDS:
             return answer, None
-        # One question at a time is this protocol's way: who asks again has given up on the first.
+        # A client of this protocol sends one request at a time; if it sends another, it gave up.
         next_message = asyncio.ensure_future(self._receive())
         await asyncio.wait({next_message}, timeout=_LOOK_SECONDS)
         if next_message.done() and next_message.result()["type"] == "websocket.receive":
@@ -145,11 +146,11 @@ class Conversation:
         return answer, next_message
 
     def _is_due(self) -> bool:
-        """A connection may be older than the day on which its credential was taken back."""
+        """Whether to check the caller again: a credential may be revoked during a connection."""
         return self._time_limit.since - self._checked_at >= _RECHECK_SECONDS
 
     async def _check_caller(self) -> "_Answer | None":
-        """What who is not known any more is answered; null where they are."""
+        """The error frame for a caller without access; null for one with access."""
         try:
             self._authorized.caller = await self._ask_again()
         except AccessError as error:
@@ -158,7 +159,7 @@ class Conversation:
         return None
 
     async def _answer(self, session: OpenEnvSession, text: str | None) -> "_Answer | None":
-        """The frame for a frame; null where the client says good-bye."""
+        """The answer to a frame; null if the client closes."""
         try:
             kind, data = _read(text)
             match kind:
@@ -179,8 +180,8 @@ class Conversation:
 
     def _unknown(self, reason: str) -> "_Answer":
         message = (
-            f"nobody knows whether this step was taken: {reason}; connect again and reset with the"
-            " episode_id, which shows the last step that was"
+            f"it is unknown whether this step was taken: {reason}; connect again and reset with the"
+            " episode_id to see the last step that was taken"
         )
         problem = Problem(kind="unknown", message=message, retryable=True)
         return self._failed(problem)._replace(is_last=True)
@@ -191,7 +192,7 @@ class Conversation:
 
 
 class ToolsConversation(Conversation):
-    """The same, of JSON-RPC without a frame around it."""
+    """The same for JSON-RPC without frames."""
 
     __slots__ = ()
 
@@ -215,9 +216,9 @@ ROUTES = (
 class _Answer(NamedTuple):
     text: str
     problem: str | None = None
-    """Its kind, where it is no whole answer."""
+    """The kind of a failure."""
     is_last: bool = False
-    """Nothing is answered on this connection any more."""
+    """The connection is closed after this answer."""
 
 
 def _kind(error: AgentworldError | None) -> str | None:

@@ -1,8 +1,7 @@
-"""The tools of OpenEnv's protocol, by JSON-RPC: a call is a step, whichever way it comes.
+"""The tools of the OpenEnv protocol by JSON-RPC, over HTTP or a WebSocket; a call is a step.
 
-It is no server of MCP, which an episode has at an address of its own (tools.py), but OpenEnv's
-three methods with the same names and one more: a session is created and closed, tools are listed
-and called.
+OpenEnv's four methods create and close a session, list tools and call a tool. It is not an MCP
+server; mcp.py serves MCP at an address of its own for each episode.
 """
 
 import json
@@ -33,7 +32,7 @@ _decode = json.JSONDecoder().decode
 
 
 class RpcProblem(Record):
-    """What went wrong."""
+    """An error of JSON-RPC."""
 
     code: int
     message: str
@@ -50,7 +49,7 @@ class RpcRequest(Record):
 
 
 class RpcResponse(Record):
-    """What it is answered: a result or an error."""
+    """A response of JSON-RPC: a result or an error."""
 
     jsonrpc: Literal["2.0"]
     id: str | int | None
@@ -59,7 +58,7 @@ class RpcResponse(Record):
 
 
 class RpcAnswer(NamedTuple):
-    """The response, and the failure that it tells."""
+    """The response, and the failure that it reports."""
 
     response: Fields
     error: AgentworldError | None = None
@@ -71,7 +70,7 @@ async def respond(
     message: object,
     connection: OpenEnvSession | None = None,
 ) -> RpcAnswer:
-    """Answers a request, which is a text or its JSON, in the session of a connection or its own."""
+    """Answers a request (text or JSON), in the connection's session or the one that it names."""
     id_ = None
     try:
         request = _read(message)
@@ -89,7 +88,7 @@ async def _result(request: RpcRequest, world: OpenEnvSession, *, is_connected: b
             return {"session_id": _create(world, is_connected=is_connected)}
         case "openenv/session/close":
             if is_connected or world.name is None:
-                raise InputError("name the session_id of a session that no connection is, by HTTP")
+                raise InputError("to close a session, name its session_id by HTTP")
             await world.close()
             return {"session_id": world.name, "closed": True}
         case "tools/list":
@@ -107,19 +106,19 @@ async def _result(request: RpcRequest, world: OpenEnvSession, *, is_connected: b
 def _create(world: OpenEnvSession, *, is_connected: bool) -> str:
     if is_connected and world.name is None:
         raise InputError(
-            "this connection is a session of its own; create one by HTTP, and name it as session_id"
-            " where you connect"
+            "this connection is a session already; to create another, use HTTP, and name it as"
+            " session_id when you connect"
         )
     return world.name or new_name()
 
 
 async def _call(params: Fields, world: OpenEnvSession, *, is_alone: bool) -> StepResult:
-    """One that names no session is an episode of its own, with one step."""
+    """Calls a tool. A call that names no session is an episode with one step."""
     opening: Fields = {"turn_limit": 1} if is_alone else {}
     try:
         return await world.call(params.get("name"), params.get("arguments", {}), opening)
     except AgentworldError:
-        if is_alone:  # nobody could name it
+        if is_alone:  # no client could close it
             with suppress(AgentworldError):
                 await world.close()
         raise
@@ -139,16 +138,16 @@ def _read(message: object) -> RpcRequest:
     try:
         return RpcRequest.model_validate(fields)
     except ValidationError as error:
-        raise NoRequest(INVALID_REQUEST, f"this is no request: {first_problem(error)}") from error
+        raise NoRequest(INVALID_REQUEST, f"invalid request: {first_problem(error)}") from error
 
 
 def _to_tool(tool: Tool) -> Fields:
-    """As MCP names its fields; OpenEnv's client wants a description."""
+    """A tool with MCP's names of fields; OpenEnv's client requires a description."""
     return {"description": "", **tool_fields(tool)}
 
 
 def _to_result(result: StepResult) -> Fields:
-    """As MCP tells a result, and its text once more where OpenEnv's client looks for it."""
+    """A result in MCP's form, with the text also in `data`, where OpenEnv's client reads it."""
     content = [{"type": "text", "text": result.observation}]
     meta = {"agentworld": to_metadata(result)}
     return {"content": content, "data": result.observation, "isError": False, "_meta": meta}

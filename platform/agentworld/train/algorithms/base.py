@@ -1,6 +1,6 @@
-"""What distinguishes an algorithm of group RL, and which there are.
+"""The settings of an algorithm of group RL, and the table of algorithms.
 
-An algorithm of another package is an entry point of the group `agentworld.algorithms`.
+Another package adds an algorithm by an entry point of the group `agentworld.algorithms`.
 """
 
 from typing import Literal, NamedTuple
@@ -12,11 +12,11 @@ class Algorithm(NamedTuple):
     """How a policy learns from a group of attempts at one prompt."""
 
     importance: Literal["token", "sequence"]
-    """What has one importance ratio."""
+    """The unit with one importance ratio."""
     clip_low: float
-    """A ratio counts at least 1 less this."""
+    """Ratios are clipped below 1 - clip_low."""
     clip_high: float
-    """A ratio counts at most 1 and this."""
+    """Ratios are clipped above 1 + clip_high."""
     loss: str = "grpo"
     """How the losses of tokens are averaged, as TRL names it."""
 
@@ -33,5 +33,5 @@ _KINDS = Kinds[Algorithm](
 
 
 def algorithm_of(name: str) -> Algorithm:
-    """The algorithm of this name; raises InputError where there is none."""
+    """The algorithm of this name; raises InputError for an unknown name."""
     return _KINDS.find(name)

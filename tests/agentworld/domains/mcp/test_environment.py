@@ -41,7 +41,7 @@ def play(*actions, commands=None, seconds=60.0, started=None):
             assert environment.num_steps == len(actions)
             return start, shown
         finally:
-            await environment.close()
+            await environment.aclose()
 
     return asyncio.run(episode())
 
@@ -84,7 +84,7 @@ def test_every_episode_meets_a_fresh_process_and_leaves_none():
         for _ in range(2):
             await environment.reset(TASK)
             assert (await environment.step(call("count"))).text == "1"
-        await environment.close()
+        await environment.aclose()
 
     asyncio.run(episodes())
     assert len(started) == 2
@@ -151,7 +151,7 @@ def test_a_server_that_breaks_is_a_fault_and_no_observation_and_the_next_one_is_
         try:
             return (await environment.step(call("count"))).text
         finally:
-            await environment.close()
+            await environment.aclose()
 
     assert asyncio.run(episodes()) == "1"
     assert all(server.process.poll() is not None for server in started)
@@ -194,7 +194,7 @@ def test_a_server_whose_event_loop_has_ended_has_ended_too():
 
     environment = asyncio.run(abandoned())
     assert started[0].process.poll() is not None
-    asyncio.run(environment.close())
+    asyncio.run(environment.aclose())
 
 
 @pytest.mark.compute

@@ -12,9 +12,9 @@ import pytest
 
 from agentworld.data.explore import explore
 from agentworld.domains.base import Start, domain_of
+from agentworld.domains.explorers import ScriptedExplorer
 from agentworld.domains.live import LiveSettings, live_domain, open_environment
 from agentworld.domains.mcp.explorer import SchemaExplorer
-from agentworld.domains.mcp.shop.explorers import ShopExplorer
 from agentworld.domains.mcp.shop.tasks import solved_task
 from agentworld.domains.mcp.shop.tools import shop_command
 from agentworld.errors import EnvironmentBroken, EnvironmentUnavailable, InputError
@@ -219,7 +219,7 @@ def test_recorded_episodes_are_those_of_the_shop_and_the_same_twice_but_for_what
 
 @pytest.mark.parametrize(
     ("tools", "kind"),
-    [((), ShopExplorer), ((Tool(name="a", input_schema={"type": "object"}),), SchemaExplorer)],
+    [((), ScriptedExplorer), ((Tool(name="a", input_schema={"type": "object"}),), SchemaExplorer)],
 )
 def test_an_explorer_is_that_of_the_servers_of_its_episode(tools, kind):
     explorer = LIVE.explorer(

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN, Start, domain_of
-from agentworld.domains.mcp.tags import FAILURE, KIND_TAGS, MALFORMED
+from agentworld.domains.mcp.tags import FAILURE, MALFORMED
+from agentworld.domains.turn_kinds import KIND_TAGS
 from agentworld.domains.words import held_out_words
 from agentworld.records.tool import Tool
 from agentworld.records.trajectory import Turn

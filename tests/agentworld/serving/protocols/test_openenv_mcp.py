@@ -194,7 +194,7 @@ def test_frames_of_json_rpc_are_the_connections_own_session(asker):
         assert told["data"]["result"]["data"] == "a\n[0] ~"
         assert ask(socket, {"type": "state"})["data"]["step_count"] == 1
         created = ask(socket, {"type": "mcp", "data": rpc("openenv/session/create")})["data"]
-        assert "a session of its own" in created["error"]["message"]
+        assert "is a session already" in created["error"]["message"]
 
 
 def test_a_socket_of_tools_speaks_json_rpc_without_frames(asker):

@@ -1,57 +1,52 @@
-"""Exploring policies of the shop: a random one over all tools, and one that pursues a task.
-
-The second one makes detours and mistakes, so that an agent can learn from it what an instruction
-means and that much is left to learn. Both act by what they believe is in the shop.
-"""
+"""Exploring policies of the shop: a random one over all tools, and one that pursues a task."""
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 
 from pydantic import JsonValue
 
 from agentworld.domains.base import Call
 from agentworld.domains.calls import parse_calls, render_calls
-from agentworld.domains.live import Observation
-from agentworld.domains.mcp.shop.tasks import SolvedTask
+from agentworld.domains.explorers import ScriptedExplorer, pursue
+from agentworld.domains.tasks import SolvedTask
 
 _ITEM = re.compile(r"^([a-z]+): price", re.MULTILINE)
 _ORDER = re.compile(r"^order ", re.MULTILINE)
-_DETOURS = _MISTAKES = 0.2
 _UNKNOWN = 0.1
 
 
 @dataclass
 class Beliefs:
-    """What an explorer believes to be in the shop."""
+    """The items and orders that an explorer expects in the shop."""
 
     rng: random.Random
     names: list[str]
-    """All names that items of the episode have or may get."""
+    """The names that items of the episode can have."""
     items: list[str] = field(default_factory=list)
     num_orders: int = 0
 
     def item(self) -> str:
-        """The name of an item that is there, or seldom of any other."""
+        """The name of an expected item, or in one case of ten any name."""
         is_unknown = not self.items or self.rng.random() < _UNKNOWN
         return self.rng.choice(self.names if is_unknown else self.items)
 
     def order(self) -> int:
-        """The number of an order, or seldom of none."""
+        """The number of an order, sometimes of one that does not exist."""
         return self.rng.randint(1, self.num_orders + (self.rng.random() < _UNKNOWN) or 1)
 
     def price(self) -> int:
-        """Of an item."""
+        """A random price."""
         return self.rng.randint(1, 20)
 
     def stock(self) -> int:
-        """Of an item."""
+        """A random stock."""
         return self.rng.randint(0, 9)
 
     def apply(self, call: Call) -> None:
-        """What a call changes, if it ends well."""
+        """Updates the beliefs as if the call succeeded."""
         item = str(call.arguments.get("item", ""))
         if call.name == "add_item" and item not in self.items:
             self.items.append(item)
@@ -64,48 +59,30 @@ class Beliefs:
 Move = Callable[[Beliefs], dict[str, JsonValue]]
 
 
-class ShopExplorer:
-    """Acts without looking: what it knows are the start and its own calls."""
-
-    def __init__(self, actions: Iterator[str]) -> None:
-        self._actions = actions
-
-    def act(self, observation: Observation | None) -> str | None:  # noqa: ARG002  see the class
-        """The next call; null where it has had enough."""
-        return next(self._actions, None)
-
-
 def new_explorer(
     rng: random.Random, solved: SolvedTask, *, pursues_task: bool, num_turns: int
-) -> ShopExplorer:
-    """An explorer of a task's shop, with at most so many turns."""
+) -> ScriptedExplorer:
+    """An explorer of a task's shop that takes at most `num_turns` turns."""
     state = solved.task.initial_state
     beliefs = Beliefs(rng, solved.words.names, _ITEM.findall(state), len(_ORDER.findall(state)))
+    actions = _random_calls(beliefs)
     if pursues_task:
-        return ShopExplorer(islice(task_policy(beliefs, solved.steps), num_turns))
-    return ShopExplorer(random_policy(beliefs, num_turns))
+        actions = pursue(rng, solved.steps, actions, partial(_perturb, beliefs))
+    return ScriptedExplorer(actions, num_turns)
 
 
-def random_policy(beliefs: Beliefs, num_turns: int) -> Iterator[str]:
-    """Random calls about things that are mostly there."""
+def _random_calls(beliefs: Beliefs) -> Iterator[str]:
+    """An endless stream of random calls, mostly about existing items and orders."""
     names, weights = zip(*((name, weight) for name, (weight, _) in _MOVES.items()), strict=True)
-    for _ in range(num_turns):
+    while True:
         (name,) = beliefs.rng.choices(names, weights)
         call = Call(name, _MOVES[name][1](beliefs))
         beliefs.apply(call)
         yield render_calls([call])
 
 
-def task_policy(beliefs: Beliefs, steps: Iterable[str]) -> Iterator[str]:
-    """These steps, with a detour before one step in five, and one step in five with a mistake."""
-    for step in steps:
-        while beliefs.rng.random() < _DETOURS:
-            yield next(random_policy(beliefs, 1))
-        yield _perturb(beliefs, step) if beliefs.rng.random() < _MISTAKES else step
-
-
 def _perturb(beliefs: Beliefs, step: str) -> str:
-    """The same call with one of its arguments exchanged."""
+    """The same call with another value of one argument."""
     ((name, arguments),) = parse_calls(step)
     key = beliefs.rng.choice(list(arguments))
     value = beliefs.rng.choice(beliefs.names) if key == "item" else beliefs.stock()

@@ -1,12 +1,12 @@
-"""Tasks for an agent in the shop, and what the shop holds when they begin.
+"""Tasks for an agent in the shop, and the shop's items and orders at their start.
 
-A task is done when the database is as its solution leaves it: the same items and orders, and no
-other change. In the transcript the first look at the task's item closes the episode.
+A task succeeds if the database is in the state that its solution leaves: the same items and orders,
+and no other change. In a transcript, the first `get_item` of the task's item closes the episode.
 """
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -16,35 +16,29 @@ from agentworld.domains.calls import parse_calls, render_calls
 from agentworld.domains.mcp.observation import result_text
 from agentworld.domains.mcp.shop.server import Shop, call
 from agentworld.domains.mcp.shop.tools import listed_tools
+from agentworld.domains.tasks import NO_GOAL, Goal, SolvedTask, new_task
 from agentworld.domains.words import EpisodeWords, episode_words
-from agentworld.records.task import SuccessRule, Task
+from agentworld.records.task import SuccessRule
 
 NAME = "mcp"
-TURN_LIMIT = 6
 _MOST_PRICE = 20
 _MOST_STOCK = 9
 
 
-class SolvedTask(NamedTuple):
-    """A task, the words that name its items, and the shortest way to succeed."""
+class _Request(NamedTuple):
+    """The instruction of a task, and the calls that solve it."""
 
-    task: Task
-    words: EpisodeWords
-    steps: tuple[str, ...]
-
-
-class _Goal(NamedTuple):
     instruction: str
-    steps: tuple[Call, ...]
+    calls: tuple[Call, ...]
 
 
 class _Start(NamedTuple):
-    """What the shop holds, by the lines of its state."""
+    """The items and orders at the start of a task."""
 
     items: dict[str, tuple[int, int]]
-    """Price and stock."""
+    """Price and stock by name."""
     orders: list[tuple[str, int]]
-    """Items and quantities; all are open, and are numbered from 1."""
+    """Items and quantities; all orders are open, and numbered from 1."""
 
     @property
     def state(self) -> str:
@@ -57,28 +51,27 @@ class _Start(NamedTuple):
 
 
 def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> SolvedTask:
-    """The task of a seed: always the same. Without a goal it has a shop, and nothing closes it."""
+    """The task of a seed, always the same. Without a goal, no action closes it."""
     rng = random.Random(f"shop {seed} {held_out}")
     words = episode_words(rng, held_out=held_out)
     start = _make_start(rng, words)
     family = rng.choice(list(_MAKERS)) if has_goal else "explore"
-    goal = _MAKERS[family](rng, words, start) if has_goal else _Goal("", ())
-    steps = tuple(render_calls([step]) for step in goal.steps)
-    task = Task(
+    request = _MAKERS[family](rng, words, start) if has_goal else None
+    goal = _goal(request, start.state) if request else NO_GOAL
+    task = new_task(
+        f"{NAME}-shop",
+        goal,
         domain=NAME,
-        id=f"{NAME}-shop-{family}-{'held-out-' if held_out else ''}{seed}",
         family=family,
-        instruction=goal.instruction,
         initial_state=start.state,
-        success=_success(start.state, steps),
-        turn_limit=TURN_LIMIT,
         seed=seed,
+        held_out=held_out,
     )
-    return SolvedTask(task, words, steps)
+    return SolvedTask(task, words, goal.steps)
 
 
 def answer(shop: Shop, action: str) -> str:
-    """What the shop's server shows for calls of its tools."""
+    """The observation of calls, computed without a server process."""
     results = [
         call(shop, listed_tools(), name, dict(fields)) for name, fields in parse_calls(action)
     ]
@@ -89,12 +82,13 @@ def _text_of(result: dict[str, Any]) -> str:
     return result_text(result["content"], is_error=result["isError"])
 
 
-def _success(state: str, steps: Sequence[str]) -> SuccessRule:
-    if not steps:
-        return SuccessRule(closing="(?!)", output="")
+def _goal(request: _Request, state: str) -> Goal:
+    """The goal of a request; its output and state come from running the calls in a shop."""
+    steps = tuple(render_calls([step]) for step in request.calls)
     shop = Shop(state)
     *_, output = [answer(shop, step) for step in steps]
-    return SuccessRule(closing=re.escape(steps[-1]), output=output, state=shop.state())
+    success = SuccessRule(closing=re.escape(steps[-1]), output=output, state=shop.state())
+    return Goal(request.instruction, success, steps)
 
 
 def _make_start(rng: random.Random, words: EpisodeWords) -> _Start:
@@ -104,7 +98,7 @@ def _make_start(rng: random.Random, words: EpisodeWords) -> _Start:
     return _Start(items, orders)
 
 
-def _add(rng: random.Random, words: EpisodeWords, start: _Start) -> _Goal:
+def _add(rng: random.Random, words: EpisodeWords, start: _Start) -> _Request:
     item = rng.choice([name for name in words.names if name not in start.items])
     price, stock = rng.randint(1, _MOST_PRICE), rng.randint(0, _MOST_STOCK)
     fields: dict[str, JsonValue] = {"item": item, "price": price, "stock": stock}
@@ -113,7 +107,7 @@ def _add(rng: random.Random, words: EpisodeWords, start: _Start) -> _Goal:
     )
 
 
-def _reprice(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+def _reprice(rng: random.Random, _: EpisodeWords, start: _Start) -> _Request:
     item = rng.choice(list(start.items))
     price = rng.choice([n for n in range(1, _MOST_PRICE + 1) if n != start.items[item][0]])
     return _changes(
@@ -123,7 +117,7 @@ def _reprice(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
     )
 
 
-def _restock(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+def _restock(rng: random.Random, _: EpisodeWords, start: _Start) -> _Request:
     item = rng.choice(list(start.items))
     stock = rng.choice([n for n in range(_MOST_STOCK + 1) if n != start.items[item][1]])
     return _changes(
@@ -133,7 +127,7 @@ def _restock(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
     )
 
 
-def _order(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+def _order(rng: random.Random, _: EpisodeWords, start: _Start) -> _Request:
     item, stock = rng.choice(list(start.items)), rng.randint(1, _MOST_STOCK)
     start.items[item] = (start.items[item][0], stock)
     quantity = rng.randint(1, stock)
@@ -141,7 +135,7 @@ def _order(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
     return _changes(f"order {quantity} {item}", item, Call("create_order", fields))
 
 
-def _cancel(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+def _cancel(rng: random.Random, _: EpisodeWords, start: _Start) -> _Request:
     start.orders.append((rng.choice(list(start.items)), rng.randint(1, 3)))
     number = rng.randint(1, len(start.orders))
     item, _quantity = start.orders[number - 1]
@@ -150,17 +144,17 @@ def _cancel(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
     )
 
 
-def _remove(rng: random.Random, _: EpisodeWords, start: _Start) -> _Goal:
+def _remove(rng: random.Random, _: EpisodeWords, start: _Start) -> _Request:
     item = rng.choice(list(start.items))
     start.orders[:] = [order for order in start.orders if order[0] != item]
     return _changes(f"remove {item}", item, Call("remove_item", {"item": item}))
 
 
-def _changes(instruction: str, item: str, change: Call) -> _Goal:
-    return _Goal(instruction, (change, Call("get_item", {"item": item})))
+def _changes(instruction: str, item: str, change: Call) -> _Request:
+    return _Request(instruction, (change, Call("get_item", {"item": item})))
 
 
-_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, _Start], _Goal]] = {
+_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, _Start], _Request]] = {
     "add": _add,
     "reprice": _reprice,
     "restock": _restock,

@@ -3,9 +3,9 @@
 import json
 import shutil
 from functools import cache
-from importlib import resources
 from typing import Any
 
+from agentworld.domains.package_text import read_text
 from agentworld.errors import EnvironmentUnavailable
 from agentworld.records.tool import Tools
 from agentworld.rendering.tools import read_tool
@@ -16,20 +16,20 @@ _TOOLS = "tools.txt"
 
 @cache
 def listed_tools() -> list[dict[str, Any]]:
-    """The tools as the server lists them."""
-    return [json.loads(line) for line in _text(_TOOLS).splitlines()]
+    """The tools in the form of MCP's `tools/list`."""
+    return [json.loads(line) for line in read_text(__package__, _TOOLS).splitlines()]
 
 
 @cache
 def shop_tools() -> Tools:
-    """The same as records."""
+    """The tools as records."""
     return tuple(map(read_tool, listed_tools()))
 
 
 def shop_command(state: str) -> tuple[str, ...]:
-    """A command line that starts the server with what the shop holds.
+    """The command line that starts the server with this state.
 
-    Raises EnvironmentUnavailable without a Python that a sandbox can run.
+    Raises EnvironmentUnavailable if a sandbox would have no Python.
     """
     python = shutil.which("python3", path=_PYTHON_FOLDERS)
     if python is None:
@@ -37,8 +37,5 @@ def shop_command(state: str) -> tuple[str, ...]:
             f"the shop's server needs python3 in one of {_PYTHON_FOLDERS}; install the package"
             " python3"
         )
-    return (python, "-I", "-S", "-c", _text("server.py"), _text(_TOOLS), state)
-
-
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text()
+    server, tools = read_text(__package__, "server.py"), read_text(__package__, _TOOLS)
+    return (python, "-I", "-S", "-c", server, tools, state)

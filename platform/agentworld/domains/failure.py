@@ -1,4 +1,4 @@
-"""Whether an observation of an unknown environment reports a failure, by the words all use."""
+"""Recognises an observation that reports a failure, by words that most programs use."""
 
 import re
 
@@ -14,5 +14,5 @@ _FAILURE = re.compile(
 
 
 def reports_failure(observation: str) -> bool:
-    """Careful rather than complete: only what is plain in any environment counts."""
+    """Whether an observation reports a failure. It misses unusual words rather than guess."""
     return _FAILURE.search(observation) is not None
