@@ -271,10 +271,7 @@ def parse_report(data: bytes, name: str = "this") -> Report:
     try:
         return _REPORTS.validate_json(data)
     except ValidationError as error:
-        raise InputError(
-            f"{name} is no report: {first_problem(error)}; give the report.json of an `evaluate` or"
-            " `agent validate`"
-        ) from error
+        raise InputError(f"{name} is no report: {first_problem(error)}") from error
 
 
 def _validation(

@@ -24,7 +24,7 @@ def test_the_run_of_a_service_is_audited_where_its_record_is_and_nowhere_else(
     for name in _STORES[:named]:
         monkeypatch.setenv(f"AGENTWORLD_{name}", str(tmp_path / name))
     missing = ", ".join(f"AGENTWORLD_{name}" for name in _STORES[named:])
-    with pytest.raises(InputError, match=f"set {missing} to what the service has$") as refused:
+    with pytest.raises(InputError, match=f"set {missing} to the service's values$") as refused:
         run_by_name("audit", "demo", str(tmp_path), str(registered), str(validation))
     assert "secret" not in str(refused.value)
     assert not (tmp_path / "ledger.db").exists()

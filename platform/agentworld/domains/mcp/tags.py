@@ -12,9 +12,9 @@ from pydantic import JsonValue
 
 from agentworld.domains.base import Call, TurnKind
 from agentworld.domains.calls import parse_calls
-from agentworld.domains.common_tags import common_tags
 from agentworld.domains.mcp.observation import is_failure
 from agentworld.domains.turn_kinds import KIND_TAGS, kind_of_name, strongest_kind
+from agentworld.domains.word_tags import word_tags
 from agentworld.records.tool import Tools
 from agentworld.records.trajectory import Turn
 
@@ -48,7 +48,7 @@ def tags_of(tools: Tools, turns: Sequence[Turn]) -> list[frozenset[str]]:
 
 
 def _visible_tags(turn: Turn, calls: Sequence[Call], writes: _Pairs) -> set[str]:
-    tags = common_tags(
+    tags = word_tags(
         turn,
         has_output=bool(turn.observation.strip()),
         shows_history=_shows_any(writes, calls, turn.observation),

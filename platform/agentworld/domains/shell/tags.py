@@ -12,7 +12,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 
-from agentworld.domains.common_tags import common_tags
 from agentworld.domains.shell.effects import Effects
 from agentworld.domains.shell.grammar import (
     Command,
@@ -22,6 +21,7 @@ from agentworld.domains.shell.grammar import (
     parse_line,
     read_screen,
 )
+from agentworld.domains.word_tags import word_tags
 from agentworld.records.trajectory import Turn
 
 _VARIABLE = re.compile(r"\$\{?(\w+|\?)")
@@ -36,7 +36,7 @@ def tags_of(initial_state: str, turns: Iterable[Turn]) -> list[frozenset[str]]:
 def _tags(effects: Effects, turn: Turn) -> frozenset[str]:
     screen = read_screen(turn.observation)
     line = parse_line(turn.action)
-    tags = common_tags(
+    tags = word_tags(
         turn,
         has_output=bool(screen.lines),
         shows_history=line is not None and _depends(effects, line),

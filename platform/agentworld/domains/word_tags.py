@@ -5,7 +5,7 @@ from agentworld.domains.words import has_unseen_word
 from agentworld.records.trajectory import Turn
 
 
-def common_tags(turn: Turn, *, has_output: bool, shows_history: bool) -> set[str]:
+def word_tags(turn: Turn, *, has_output: bool, shows_history: bool) -> set[str]:
     """Those of a turn; it is `UNSEEN` where a word of it is kept from training."""
     has_unseen = has_unseen_word(f"{turn.action} {turn.observation}")
     tags = {OUTPUT: has_output, HISTORY: shows_history, UNSEEN: has_unseen}
