@@ -20,7 +20,16 @@ from make.simulator import alias, pinned_manifest, schedule, simulator
 pytestmark = pytest.mark.waits
 
 # Of one value; the rules in CEL have tests of their own.
-EDGES = {"enum", "maxItems", "maxLength", "maximum", "minLength", "minimum", "pattern"}
+EDGES = {
+    "enum",
+    "maxItems",
+    "maxLength",
+    "maximum",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "pattern",
+}
 OTHERS = {
     "additionalProperties",
     "anyOf",
@@ -50,7 +59,7 @@ MATCHING = {
     r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$": "http://endpoint/v1",
     pattern_of(LabelKey): "nvidia.com/gpu",
     pattern_of(LabelValue): "yes",
-    r"^[^\x00]*$": "",
+    r"^[^\x00]*$": "any",
 }
 BEYOND = {r"^[^\x00]*$": "\0"}
 """What is appended where the end of a line would still match."""
@@ -87,6 +96,9 @@ def edge(node: Node, check: str) -> Edge:
             # A label's key matches its pattern as well; 63 characters stand after its slash.
             after = "/" + "x" * 63 if "pattern" in node.schema else ""
             values = "x" * (said - len(after)) + after, "x" * (said + 1 - len(after)) + after
+        case "minProperties":
+            least = {f"key{number}": {} for number in range(said)}
+            values = least, dict([*least.items()][1:])
         case "maxItems":
             item = ITEMS[node.path[-1]]
             values = [item] * said, [item] * (said + 1)
