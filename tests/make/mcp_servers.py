@@ -92,7 +92,7 @@ class PlainServer:
         assert self.process.stdout
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
 
-    def last_words(self) -> str:
+    def error_tail(self) -> str:
         return os.pread(self._errors.fileno(), 1000, 0).decode().strip()
 
     def close(self) -> None:

@@ -119,5 +119,5 @@ async def _listed_tools(client: Client) -> Tools:
 
 
 def _quote(process: ServerProcess) -> str:
-    words = process.last_words()
-    return f"; its last words: {words!r}" if words else ""
+    tail = process.error_tail()
+    return f"; its error output ends with {tail!r}" if tail else ""

@@ -23,7 +23,7 @@ ANY_LIMITS = SandboxLimits(
 _EXEMPTIONS: frozenset[Exemption] = frozenset({"locks", "socketpair"})
 # A server's programs expect a home and a place for temporary files.
 _PREPARE = f'mkdir -p {HOME}/tmp && cd {HOME} && export TMPDIR={HOME}/tmp && exec "$@"'
-_MOST_WORDS = 300
+_TAIL_CHARACTERS = 300
 
 
 class SandboxedServer:
@@ -53,13 +53,15 @@ class SandboxedServer:
         """The pipe from it."""
         return self._sandbox.stdout
 
-    def last_words(self) -> str:
+    def error_tail(self) -> str:
         """The last characters of the server's error output."""
         if self._errors.closed:
             return ""
         size = self._errors.seek(0, os.SEEK_END)
-        text = os.pread(self._errors.fileno(), 4 * _MOST_WORDS, max(0, size - 4 * _MOST_WORDS))
-        return text.decode(errors="replace").strip()[-_MOST_WORDS:]
+        text = os.pread(
+            self._errors.fileno(), 4 * _TAIL_CHARACTERS, max(0, size - 4 * _TAIL_CHARACTERS)
+        )
+        return text.decode(errors="replace").strip()[-_TAIL_CHARACTERS:]
 
     def close(self) -> None:
         """Ends the server and every process that it started."""

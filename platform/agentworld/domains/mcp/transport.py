@@ -25,7 +25,7 @@ class ServerProcess(Protocol):
     def stdout(self) -> IO[bytes]:
         """The pipe from it."""
 
-    def last_words(self) -> str:
+    def error_tail(self) -> str:
         """The last characters of the server's error output."""
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""The protocols that agents already speak, one module each, over the same authorized service."""
+"""The protocols of the service, one module for each, over the same authorized service."""

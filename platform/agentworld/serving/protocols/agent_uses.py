@@ -1,4 +1,4 @@
-"""The requests by which an operator says which agent is in use, and as what."""
+"""The requests by which an operator records which agent is in use, and under which alias."""
 
 from typing import Annotated
 
@@ -20,10 +20,10 @@ _Alias = Annotated[AgentAlias, Path()]
 async def start_agent_use(
     name: _Name, alias: _Alias, move: AgentUseMove, request: Request, authorized: Authorized
 ) -> AgentUse:
-    """From now on this version is in use as that; for operators.
+    """Records that an agent version is in use under an alias; for operators.
 
-    Its simulator is the one that the edge of the agent names, which was signed when the agent was
-    registered. The same again is signed once.
+    Its simulator is the one in the agent's edge, which was signed when the agent was registered. A
+    repeated request is signed once.
     """
     authorized.caller.check("operator")
     return await _runs(request).start_agent_use(name, alias, move)
@@ -38,9 +38,9 @@ async def end_agent_use(
     authorized: Authorized,
     reason: Annotated[ShortText | None, Query()] = None,
 ) -> AgentUse:
-    """From now on no agent of this name is in use as that, which its history tells; for operators.
+    """Records that no agent of this name is in use under an alias any more; for operators.
 
-    The same again changes nothing.
+    The history keeps the earlier use. A repeated request changes nothing.
     """
     authorized.caller.check("operator")
     return await _runs(request).end_agent_use(name, alias, by, reason)

@@ -1,5 +1,5 @@
-"""The requests by which an operator moves aliases and asks who needs a simulator, and by which an
-agent asks what an alias means.
+"""The requests by which an operator moves aliases and lists the use of simulators, and by which an
+agent resolves an alias.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ router = APIRouter(generate_unique_id_function=lambda route: route.name)
 
 # A coroutine, for FastAPI calls anything else in a thread.
 async def alias_move_signer(request: Request) -> AliasMoveSigner:
-    """The aliases of this service."""
+    """The signer of this service's alias moves."""
     app_state = request.app.state.app_state
     return AliasMoveSigner(app_state.episode_store.ledger, app_state.runs.statement_signer)
 
@@ -31,9 +31,9 @@ _AliasMoveSigner = Annotated[AliasMoveSigner, Depends(alias_move_signer)]
 _Alias = Annotated[str, Path(pattern="^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
 _Key = Annotated[
     Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}$")],
-    Header(description="told again with it, a move is recorded once"),
+    Header(description="a repeated request with the same key is recorded once"),
 ]
-_DryRun = Annotated[bool, Query(description="judges, and records nothing")]
+_DryRun = Annotated[bool, Query(description="judges the move without recording it")]
 
 
 @router.put("/aliases/{alias}", responses=failures(400, 404, 409, 422, 429, 502, 503, 504))
@@ -45,9 +45,9 @@ async def move_alias(
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
-    """From now on a name means this simulator, where the report passes the gate; for operators.
+    """Points an alias at a simulator whose report passes the gate; for operators.
 
-    A gate that is not passed is 409, or is recorded with the reason for the override.
+    If the gate refuses, the answer is 409. With an override, the move is recorded with its reason.
     """
     authorized.caller.check("operator")
     artifact = await _artifact(authorized, move.simulator) if move.report else None
@@ -64,7 +64,7 @@ async def end_alias(
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
-    """From now on a name means nothing, which its history tells; for operators."""
+    """Ends an alias, and keeps its history; for operators."""
     authorized.caller.check("operator")
     end_call = partial(alias_moves.end, alias, by, idempotency_key, dry_run=dry_run)
     return await asyncio.to_thread(end_call)
@@ -74,20 +74,20 @@ async def end_alias(
 async def get_alias(
     alias: _Alias, authorized: Authorized, alias_moves: _AliasMoveSigner
 ) -> list[AliasChange]:
-    """What a name meant over time; the last is what it means. For operators and auditors."""
+    """The history of an alias; the last entry is current. For operators and auditors."""
     authorized.caller.check("operator", "auditor")
     return await asyncio.to_thread(alias_moves.history, alias)
 
 
 @router.get("/aliases/{alias}/simulator", responses=failures(400, 404, 409, 422, 503))
 async def get_meaning(alias: _Alias, authorized: Authorized) -> Digest:
-    """The simulator that a name means now, for whoever may open runs with it."""
+    """Resolves an alias to its current simulator, for callers that may open runs with it."""
     return await authorized.meaning(alias)
 
 
 @router.get("/aliases", responses=failures(503))
 async def get_aliases(authorized: Authorized, alias_moves: _AliasMoveSigner) -> list[AliasChange]:
-    """The same of every name."""
+    """The histories of all aliases."""
     authorized.caller.check("operator", "auditor")
     return await asyncio.to_thread(alias_moves.history)
 
@@ -96,13 +96,13 @@ async def get_aliases(authorized: Authorized, alias_moves: _AliasMoveSigner) -> 
 async def get_use(
     simulator: Digest, authorized: Authorized, alias_moves: _AliasMoveSigner
 ) -> SimulatorUse:
-    """How many runs and episodes are open with any simulator; for operators."""
+    """The number of open runs and episodes of each simulator; for operators."""
     authorized.caller.check("operator")
     return await asyncio.to_thread(alias_moves.use, simulator)
 
 
 async def _artifact(authorized: AuthorizedService, simulator: Digest) -> Digest | None:
-    """Of a simulator that is served here; of another one only its own digest is known."""
+    """The artifact of a simulator; null if this service does not serve it."""
     try:
         return (await authorized.manifest(simulator)).artifact
     except InputError:

@@ -1,7 +1,7 @@
-"""What a protocol offers to the service, and which there are.
+"""The type of a protocol, and the table of protocols.
 
-A protocol of another package is an entry point of the group `agentworld.protocols`, and is served
-where AGENTWORLD_PROTOCOLS names it.
+Another package adds a protocol by an entry point of the group `agentworld.protocols`. The service
+serves it if AGENTWORLD_PROTOCOLS names it.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ class Protocol(NamedTuple):
 
     routes: Sequence[BaseRoute]
     lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Holds what the protocol needs while the service runs."""
+    """A context that is open while the service runs."""
 
 
 OpenProtocol = Callable[[FastAPI], Protocol]
@@ -39,5 +39,5 @@ _KINDS = Kinds[OpenProtocol](
 
 
 def open_protocol(name: str, app: FastAPI) -> Protocol:
-    """The protocol of this name for a service; raises InputError where there is none."""
+    """Opens the protocol of this name for a service; raises InputError for an unknown name."""
     return _KINDS.find(name)(app)

@@ -1,8 +1,8 @@
 """OpenAI's chat protocol: the simulator is a model, and every completion a committed step.
 
-An answer is written down before its first byte is sent, streamed or not: a stream's events are made
-of a step that is durable, so that one that breaks off is body for again, and its status says what
-went wrong while one still can.
+A step is durable before the first byte of its answer is sent, streamed or not. If a stream breaks
+off, the client can send the request again. A failure has its own HTTP status, because nothing was
+sent before it.
 """
 
 from typing import Annotated
@@ -33,7 +33,7 @@ EpisodeName = Annotated[str | None, Header(description="the episode that goes on
 
 # A coroutine, for FastAPI calls anything else in a thread.
 async def _authorize(request: Request) -> AuthorizedService:
-    """The service as this caller sees it."""
+    """The service with the rights of this caller."""
     return AuthorizedService(request.scope, "openai")
 
 
@@ -66,13 +66,13 @@ _ANSWERS: dict[int | str, dict[str, object]] = {
 
 @router.get("/models", responses=_failures(404, 409, 422, 503))
 async def list_models(run: str, authorized: Authorized) -> ModelList:
-    """The run's simulator, and no other."""
+    """Lists the run's simulator as the only model."""
     return ModelList(data=(Model(id=model_name((await authorized.run(run)).simulator)),))
 
 
 @router.get("/models/{model}", responses=_failures(404, 409, 422, 503))
 async def get_model(run: str, model: str, authorized: Authorized) -> Model:
-    """The run's simulator, by its short name or by its digest."""
+    """The run's simulator, by its short name or its digest."""
     simulator = (await authorized.run(run)).simulator
     check_model(model, simulator)
     return Model(id=model_name(simulator))
@@ -86,9 +86,10 @@ async def complete(
     x_agentworld_episode: EpisodeName = None,
     idempotency_key: NewName = None,
 ) -> Response:
-    """The observation of the last message, which is a step of an episode.
+    """Takes the last message as a step, and returns its observation.
 
-    Of the one that `metadata.episode` or the header names, else of a new one with this one step.
+    `metadata.episode` or the header names the episode. Without a name, a new episode has this one
+    step.
     """
     service = await authorized.service_of(run)
     check_model(body.model, service.digest)

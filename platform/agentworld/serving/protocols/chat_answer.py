@@ -1,6 +1,6 @@
 """The records of OpenAI's chat protocol: the answer to a step, whole and as a stream of events.
 
-What a world says may be no Unicode (a lone surrogate): it is checked by hand and written in ASCII.
+An observation may contain lone surrogates, which are not Unicode, so it is written in ASCII.
 """
 
 import json
@@ -26,7 +26,7 @@ class AnsweredMessage(Record):
 
 
 class Choice(Record):
-    """The one answer there is."""
+    """The only answer of a completion."""
 
     index: int = 0
     message: AnsweredMessage
@@ -35,13 +35,13 @@ class Choice(Record):
 
 
 class PromptTokensDetails(Record):
-    """What the prompts were made of."""
+    """The number of cached tokens in the prompts."""
 
     cached_tokens: int
 
 
 class CompletionUsage(Record):
-    """Of the step, with every sample and every retry that led to it."""
+    """The usage of the step, including every sample and retry."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -50,7 +50,7 @@ class CompletionUsage(Record):
 
 
 class Outcome(Record):
-    """What the step means beyond its text; OpenAI's clients keep what they do not know."""
+    """The result of the step besides its text; OpenAI's clients keep unknown fields."""
 
     simulator: Digest
     run: str
@@ -103,7 +103,7 @@ def to_json(fields: dict[str, object]) -> bytes:
 
 
 def events(answer: ChatCompletion, with_usage: bool) -> bytes:
-    """An answer as server-sent events: who speaks, what is said, its end, what it cost."""
+    """An answer as server-sent events: the role, the text, the end and the usage."""
     common = answer.model_dump(include={"id", "created", "model", "system_fingerprint"})
     chunk = {**common, "object": "chat.completion.chunk", **({"usage": None} if with_usage else {})}
     whole = answer.model_dump(include={"usage", "agentworld"})

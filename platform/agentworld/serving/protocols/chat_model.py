@@ -1,7 +1,7 @@
-"""A pinned simulator as a model of OpenAI's protocol: what it is called, and what is fixed.
+"""A pinned simulator as a model of OpenAI's protocol: its name and its fixed settings.
 
-A request can choose no other model and no setting but the pinned one, for what answered then would
-not be what the manifest says.
+A request cannot choose another model or another setting, because the answer would not be the pinned
+simulator's.
 """
 
 from typing import Literal
@@ -19,24 +19,24 @@ class Model(Record):
     id: str
     object: Literal["model"] = "model"
     created: int = 0
-    """A manifest has no date: it is its bytes."""
+    """Always 0, because a manifest has no date."""
     owned_by: Literal["agentworld"] = "agentworld"
 
 
 class ModelList(Record):
-    """The one there is."""
+    """The list with the only model."""
 
     object: Literal["list"] = "list"
     data: tuple[Model]
 
 
 def model_name(simulator: Digest) -> str:
-    """What the simulator is called as a model."""
+    """The simulator's name as a model."""
     return f"agentworld-{simulator.removeprefix('sha256:')[:12]}"
 
 
 def check_model(model: str, simulator: Digest) -> None:
-    """Raises NotFound for another model than the simulator, which answers for no other."""
+    """Raises NotFound for any other model than the simulator."""
     if model not in (model_name(simulator), simulator):
         raise NotFound(
             f"there is no model {model[:80]!r} in this run; its simulator is"
@@ -45,7 +45,7 @@ def check_model(model: str, simulator: Digest) -> None:
 
 
 def check_pinned(sampling: Sampling, request: ChatRequest) -> None:
-    """Raises WrongField where a request would have another simulator than the pinned one."""
+    """Raises WrongField for a field that differs from the pinned setting."""
     pins = _pins(sampling)
     for name in PinnedFields.model_fields:
         value, pin = getattr(request, name), pins[name]
@@ -58,7 +58,7 @@ def check_pinned(sampling: Sampling, request: ChatRequest) -> None:
 
 
 def _pins(sampling: Sampling) -> dict[str, object]:
-    """What holds, for each field that would change it."""
+    """The pinned value of each field that could change it."""
     return {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,

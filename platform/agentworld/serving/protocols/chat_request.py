@@ -1,6 +1,6 @@
-"""The records of OpenAI's chat protocol: what its clients send.
+"""The records of OpenAI's chat protocol that clients send.
 
-What an agent says may be no Unicode (a lone surrogate), so that texts are checked by hand.
+An agent's text may contain lone surrogates, which are not Unicode, so own code checks the texts.
 """
 
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from agentworld.records.base import Record
 
 
 def _content(content: object) -> str:
-    """A text, or the texts of its parts with a line for each."""
+    """A text, or the texts of its parts joined by line ends."""
     match content:
         case str():
             return content
@@ -39,7 +39,7 @@ _Content = Annotated[str, PlainValidator(_content), WithJsonSchema({"anyOf": [_T
 
 
 class ChatMessage(Record):
-    """What somebody said; an answer of this protocol may be sent back as it came."""
+    """A message; an answer of this protocol may be sent back unchanged."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: _Content
@@ -50,14 +50,14 @@ class ChatMessage(Record):
 
 
 class StreamOptions(Record):
-    """How an answer is cut into events."""
+    """The options of a streamed answer."""
 
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
 
 
 class PinnedFields(Record):
-    """What would change the simulator: each may say what holds anyway, and is refused otherwise."""
+    """Fields that could change the simulator; each must equal the pinned setting or be left out."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -80,12 +80,12 @@ class PinnedFields(Record):
 
 
 class ChatRequest(PinnedFields):
-    """A conversation that ends with an action; fields that are not named here are refused."""
+    """A conversation that ends with an action; unknown fields are refused."""
 
     model: str
     messages: tuple[ChatMessage, ...] = Field(min_length=1)
     metadata: dict[str, str] | None = None
-    """`episode` names the one that goes on, `initial_state` is where a new one starts."""
+    """`episode` names the episode to continue; `initial_state` is the start of a new one."""
     seed: int | None = Field(None, ge=0, lt=2**53)
     stream: bool | None = None
     stream_options: StreamOptions | None = None

@@ -1,8 +1,8 @@
-"""What a conversation by OpenAI's protocol means: which step of which episode it asks for.
+"""Maps a conversation of OpenAI's protocol to a step of an episode.
 
-OpenAI's protocol has no sessions: each request tells the whole conversation. So its place in
-it names the step, a request that is sent again gets the recorded answer, and one that tells another
-conversation than was had is refused.
+OpenAI's protocol has no sessions: each request has the whole conversation. So the number of
+messages gives the step. A repeated request gets the recorded answer, and a conversation that
+differs from the record is refused.
 """
 
 import re
@@ -27,19 +27,19 @@ _NAME = re.compile("[0-9a-f]{32}")
 
 
 class Conversation(NamedTuple):
-    """What a request tells."""
+    """The parts of a request's messages."""
 
     instruction: str | None
-    """The system message; null where there is none."""
+    """The system message; null if there is none."""
     before: tuple[Exchange, ...]
-    """What was done and shown until now, as the caller tells it."""
+    """The earlier actions and observations, as the caller states them."""
     action: str
 
 
 def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
-    """Perhaps a system message, then actions and observations in turn, and an action at the end.
+    """Parses an optional system message, then alternating actions and observations.
 
-    Raises WrongField for any other order.
+    The last message must be an action. Raises WrongField for any other order.
     """
     instruction = messages[0].content if messages[0].role in ("system", "developer") else None
     first = 0 if instruction is None else 1
@@ -65,10 +65,10 @@ def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
 async def take_single_step(
     authorized: AuthorizedService, run: str, request: ChatRequest, key: str | None
 ) -> EpisodeStep:
-    """The one step of an episode of its own, which what was told comes before.
+    """Takes the only step of a new episode, after the earlier turns of the conversation.
 
-    Under a key it is taken once, and one that failed may be tried again. Without one nobody could
-    name the episode of a failed step, so that it is ended at once.
+    With a key, the step is taken once, and a failed step can be sent again. Without a key, no
+    request could name the episode of a failed step, so the episode is ended.
     """
     conversation = parse_conversation(request.messages)
     opening = unnamed_opening(run, request, conversation)
@@ -85,11 +85,11 @@ async def take_single_step(
 async def take_next(
     authorized: AuthorizedService, run: str, request: ChatRequest, episode: str
 ) -> EpisodeStep:
-    """The step of an episode that a conversation asks for, now or again."""
+    """Takes the step that a conversation asks for, or returns its recorded answer."""
     conversation = parse_conversation(request.messages)
     try:
         number = step_number(await _episode(authorized, run, episode), request, conversation)
-    except Conflict:  # another replica may have gone on with it
+    except Conflict:  # another replica may have continued the episode
         number = step_number(
             await _episode(authorized, run, episode, reload=True), request, conversation
         )
@@ -97,7 +97,7 @@ async def take_next(
 
 
 def unnamed_opening(run: str, request: ChatRequest, conversation: Conversation) -> EpisodeOpening:
-    """How an episode begins that nobody named."""
+    """The opening of an episode that the request does not name."""
     start = _initial_state(request)
     return EpisodeOpening(
         run=run,
@@ -110,7 +110,7 @@ def unnamed_opening(run: str, request: ChatRequest, conversation: Conversation) 
 
 
 def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conversation) -> int:
-    """The step that follows on what is told; raises Conflict where it is not what was recorded."""
+    """The number of the step; raises Conflict if the conversation differs from the record."""
     opening = episode.opening
     _check_start(episode.id, opening, request, conversation)
     recorded_digests = [*map(_digests, opening.prior_turns)]
@@ -133,7 +133,7 @@ def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conver
 
 
 def resolve_episode(header: str | None, request: ChatRequest) -> str | None:
-    """The episode that a request goes on with; null where it names none."""
+    """The episode that a request continues; null if it names none."""
     field = (request.metadata or {}).get("episode")
     if None not in (header, field) and header != field:
         raise WrongField(
@@ -146,7 +146,7 @@ def resolve_episode(header: str | None, request: ChatRequest) -> str | None:
 async def _episode(
     authorized: AuthorizedService, run: str, name: str, *, reload: bool = False
 ) -> OpenEpisode:
-    """Of this run; what is no name of ours names none, and no database is asked."""
+    """An episode of this run; a malformed name is refused without asking the database."""
     episode = await authorized.load_open(name, reload=reload) if _NAME.fullmatch(name) else None
     if episode is None or episode.opening.run != run:
         raise NotFound(f"there is no episode {name[:80]!r} in run {run}; reset to begin one")

@@ -1,4 +1,4 @@
-"""JSON-RPC as two protocols use it, MCP's and OpenEnv's: our failures in its words."""
+"""Errors of JSON-RPC for the protocols MCP and OpenEnv."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ INTERNAL_ERROR = -32603
 
 
 class NoRequest(InputError):
-    """What JSON-RPC has a code of its own for: no JSON, no request, no method of ours."""
+    """A request with its own error code in JSON-RPC: not JSON, invalid, or an unknown method."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class NoRequest(InputError):
 
 
 class RpcError(NamedTuple):
-    """What a failure is told as."""
+    """The fields of an error."""
 
     code: int
     message: str
@@ -29,7 +29,7 @@ class RpcError(NamedTuple):
 
 
 def error_of(error: Exception) -> RpcError:
-    """Our kind, whether a retry can help and when are its data."""
+    """The error of a failure; `data` has its kind, whether it is retryable, and when."""
     problem = problem_of(error)
     match error:
         case NoRequest(code=code):

@@ -1,4 +1,4 @@
-"""What an answer is good for next, as OpenAPI links: who knows none of our words finds the way from
+"""OpenAPI links from each answer to the next requests, so that a generic client finds the way from
 a run to its steps.
 """
 
@@ -6,7 +6,7 @@ _Links = dict[int | str, dict[str, object]]
 
 
 def _links(**operations: dict[str, object]) -> _Links:
-    """What an endpoint's answer declares; an operation is named as its function."""
+    """The links of an endpoint's answer; an operation has the name of its function."""
     links = {name: {"operationId": name, **link} for name, link in operations.items()}
     return {200: {"links": links}}
 

@@ -1,4 +1,4 @@
-"""Our own protocol, on which a step is taken once: parse, call, return."""
+"""The native HTTP protocol, in which a repeated step is taken once."""
 
 import asyncio
 from typing import Annotated
@@ -37,9 +37,9 @@ _STATUS: dict[tuple[bool, bool], HealthStatus] = {
     (True, False): "healthy",
     (True, True): "degraded",
     (False, True): "unhealthy",
-    (False, False): "healthy",  # it has no replica to tell of
+    (False, False): "healthy",  # no replica has been used yet
 }
-"""By whether an engine is asked, and whether one is left alone."""
+"""By two flags: whether any engine gets requests, and whether any engine's breaker is open."""
 JSON = "application/json"
 _STEP_BODY = {
     "requestBody": {
@@ -51,7 +51,7 @@ _STEP_BODY = {
 
 # A coroutine, for FastAPI calls anything else in a thread.
 async def authorize(request: Request) -> AuthorizedService:
-    """The service as this caller sees it."""
+    """The service with the rights of this caller."""
     return AuthorizedService(request.scope)
 
 
@@ -64,9 +64,9 @@ NewName = Annotated[_Name | SkipJsonSchema[None], Header(description="becomes it
 async def open_run(
     opening: RunOpening, authorized: Authorized, idempotency_key: NewName = None
 ) -> OpenedRun:
-    """Opens a run with a simulator, and gives its token; the run never moves to another one.
+    """Opens a run with a simulator and returns its token; the run keeps this simulator.
 
-    A request that is sent again with its `Idempotency-Key` opens no second run.
+    A repeated request with the same `Idempotency-Key` opens no second run.
     """
     return await authorized.open_run(opening, idempotency_key)
 
@@ -79,23 +79,23 @@ async def get_run(run: str, authorized: Authorized) -> AgentRun:
 
 @router.post("/runs/{run}/close", responses=failures(400, 404, 409, 422, 503))
 async def close_run(run: str, closing: RunClosing, authorized: Authorized) -> AgentRun:
-    """Closes a run and its open episodes; the same again changes nothing, others are refused."""
+    """Closes a run and its open episodes; the same request changes nothing, another is refused."""
     return await authorized.close_run(run, closing)
 
 
 @router.put("/runs/{run}/edge", responses=failures(400, 404, 409, 422, 503))
 async def attest(run: str, claim: Claim, authorized: Authorized) -> SignedEdge:
-    """Which simulator made an agent: joined from the run's signed record, graded and signed.
+    """Signs which simulator made an agent, with a grade by the run's signed record.
 
-    The same again is signed once; what contradicts the record is graded `disputed`.
+    A repeated request is signed once. A claim that contradicts the record is graded `disputed`.
     """
     return await authorized.attest(run, claim)
 
 
 @router.put("/statements", responses=failures(400, 409, 422, 503))
 async def file(statement: StepStatement, authorized: Authorized) -> str:
-    """Keeps what a step of the platform signed of its own work: a version that it registered, an
-    agent that it validated. The same again is kept once.
+    """Stores a statement that a step signed: for a version that it registered or an agent that it
+    validated. A repeated request is stored once.
     """
     return await authorized.file(statement)
 
@@ -106,7 +106,7 @@ async def reset(
 ) -> ResetResult:
     """Begins an episode of an open run: new, forked from a recorded one, or a replay of it.
 
-    A request that is sent again with its `Idempotency-Key` begins no second episode.
+    A repeated request with the same `Idempotency-Key` begins no second episode.
     """
     return await authorized.reset(opening, idempotency_key)
 
@@ -131,13 +131,13 @@ async def get_state(episode: str, authorized: Authorized) -> Response:
 
 @router.post("/episodes/{episode}/close", status_code=204, responses=failures(404, 409, 422, 503))
 async def close_episode(episode: str, authorized: Authorized) -> None:
-    """Ends an episode; one that is over stays as it is."""
+    """Ends an episode; one that has ended stays unchanged."""
     await authorized.close_episode(episode)
 
 
 @router.get("/manifest", response_model=SimulatorManifest, responses=failures(404, 503))
 async def get_manifest(authorized: Authorized) -> Response:
-    """What the one simulator is pinned to: the very bytes that the header's digest is over."""
+    """The manifest of the only simulator: the bytes that the header's digest covers."""
     return Response((await authorized.manifest()).canonical, media_type=JSON)
 
 
@@ -147,13 +147,13 @@ async def get_manifest(authorized: Authorized) -> Response:
     responses=failures(404, 409, 422, 503),
 )
 async def get_manifest_of(simulator: Digest, authorized: Authorized) -> Response:
-    """What a simulator is pinned to: the very bytes that the digest is over."""
+    """The manifest of a simulator: the bytes that the digest covers."""
     return Response((await authorized.manifest(simulator)).canonical, media_type=JSON)
 
 
 @router.get("/metrics", responses=failures(503), response_class=PlainTextResponse)
 async def get_metrics(request: Request, authorized: Authorized) -> Response:
-    """What this replica counts, as Prometheus reads it; for operators."""
+    """The metrics of this replica for Prometheus; for operators."""
     authorized.caller.check("operator")
     accept = request.headers.get("accept", "")
     render = request.app.state.app_state.episode_store.metrics.render
@@ -163,13 +163,13 @@ async def get_metrics(request: Request, authorized: Authorized) -> Response:
 
 @router.get("/health")
 async def get_health(request: Request) -> Health:
-    """The service listens; without an engine it answers typed refusals."""
+    """The health of the service; without an engine it answers with typed errors."""
     simulators: Simulators = request.app.state.app_state.simulators
     return health_of(simulators.single, *simulators.connected.values())
 
 
 def health_of(simulator: Digest | None, *services: SimulatorService) -> Health:
-    """How the engines of these are."""
+    """The health of these engines."""
     states = {state for service in services for state in service.states().values()}
     return Health(simulator=simulator, status=_STATUS[bool(states - {"open"}), "open" in states])
 

@@ -1,7 +1,7 @@
-"""The episodes of an OpenEnv session, one after the other: every replica finds them by name.
+"""The episodes of an OpenEnv session, which every replica finds by name.
 
-A session is a name and nothing else: its first episode has that name, each later one a name made of
-it and of its place. So whoever comes with the name of an episode goes on with that one.
+A session is only a name. Its first episode has that name; the names of later episodes are derived
+from it and their number. So the name of any episode can be used as a session that continues it.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ class Chain:
     __slots__ = ("_authorized", "_num_episodes", "_run", "name")
 
     def __init__(self, authorized: AuthorizedService, run: str, name: object) -> None:
-        """Raises InputError for what is no session's name."""
+        """Raises InputError for an invalid name of a session."""
         if type(name) is not str or not _NAME.fullmatch(name):
             raise InputError(
                 f"there is no session {name!r:.80}; create one by openenv/session/create"
@@ -31,16 +31,16 @@ class Chain:
         """So many episodes were there when they were counted last."""
 
     async def current(self) -> str | None:
-        """The episode that was begun last; null where none was."""
+        """The newest episode; null if there is none."""
         length = await self._length()
         return self._episode(length) if length else None
 
     async def following(self) -> str:
-        """The name of the episode that is begun next."""
+        """The name of the next episode."""
         return self._episode(await self._length() + 1)
 
     async def _length(self) -> int:
-        """How many there are by now, by halves: none is missing before the last one."""
+        """The number of episodes, by binary search: no number before the last is missing."""
         length, step = self._num_episodes, 1
         while await self._exists(length + step):
             length, step = length + step, 2 * step

@@ -1,8 +1,8 @@
-"""OpenEnv over plain HTTP: what its socket does, with the episode named in each request,
-and the tools of a session, by JSON-RPC.
+"""OpenEnv over plain HTTP: the requests of its WebSocket, each with the name of its episode, and
+the tools of a session by JSON-RPC.
 
-OpenEnv's own server makes a new environment for every request, so that a step there begins from
-nothing; here a request says which episode it goes on with.
+OpenEnv's own server makes a new environment for every request, so every step begins a new episode.
+Here a request names the episode that it continues.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ router = APIRouter(
 
 
 class TextAction(Record):
-    """What an agent does.
+    """An action.
 
-    Not called `Action`: clients take a schema of that name for one of tools and nothing else.
+    The class is not called `Action`, because clients take a schema of that name for a tool's call.
     """
 
     action: str
@@ -45,25 +45,25 @@ class Step(Record):
     action: TextAction
     episode_id: str
     step: int | None = Field(None, ge=1)
-    """The number that it will have, so that it is taken once; null is the next one."""
+    """The number of the step, so that a repeated request is taken once; null for the next step."""
     timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """How long the answer is waited for."""
+    """The longest time to wait for the answer."""
     request_id: str | None = None
     """For the caller's own logs."""
 
 
 class Reset(BaseModel):
-    """What an episode begins with: the fields of an opening, but for its run."""
+    """The start of an episode: the fields of an opening except the run."""
 
     model_config = ConfigDict(extra="allow")
 
     seed: int | None = Field(None, ge=0, lt=2**53)
     episode_id: str | None = Field(None, min_length=1, max_length=255)
-    """An episode that was begun goes on; any other name begins one, once."""
+    """The name of an episode: an existing one is continued, a new one is begun once."""
 
 
 class Observation(Record):
-    """What the world showed; after a reset, the task."""
+    """The simulator's observation; after a reset, the task's instruction."""
 
     text: str
     simulator: str
@@ -86,7 +86,7 @@ class StepAnswer(Record):
 
 
 class State(Record):
-    """How far an episode is."""
+    """The progress of an episode."""
 
     episode_id: str
     step_count: int
@@ -95,7 +95,7 @@ class State(Record):
 
 
 class Schemas(Record):
-    """What the protocol's texts look like, as JSON schemas."""
+    """The JSON schemas of the protocol's messages."""
 
     action: dict[str, JsonValue]
     observation: dict[str, JsonValue]
@@ -103,7 +103,7 @@ class Schemas(Record):
 
 
 class Metadata(Record):
-    """What this environment is."""
+    """The description of this environment."""
 
     name: str
     description: str
@@ -124,7 +124,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 @router.post("/reset", response_model=StepAnswer, responses=_FAILURES)
 async def reset(run: str, authorized: Authorized, body: Reset | None = None) -> Response:
-    """Begins an episode, or goes on with the one of this `episode_id`."""
+    """Begins an episode, or continues the one of this `episode_id`."""
     fields = body.model_dump(exclude_unset=True) if body else {}
     return _answer(await OpenEnvSession(authorized, run).reset(fields))
 
@@ -146,7 +146,7 @@ async def step(run: str, authorized: Authorized, body: Step) -> Response:
 
 @router.get("/state", responses=failures(404, 409, 422, 503))
 async def state(run: str, authorized: Authorized, episode_id: Annotated[str, Query()]) -> State:
-    """How far an episode is."""
+    """The progress of an episode."""
     await authorized.check_in(run, episode_id)
     episode = await authorized.wait_settled(episode_id)
     fields = {"episode_id": episode.id, "run": episode.run, "simulator": episode.simulator}
@@ -155,7 +155,7 @@ async def state(run: str, authorized: Authorized, episode_id: Annotated[str, Que
 
 @router.get("/schema", responses=failures(404, 409, 422, 503))
 async def schema(run: str, authorized: Authorized) -> Schemas:
-    """The JSON schemas of an action, an observation and a state, which are those of every run."""
+    """The JSON schemas of an action, an observation and a state; every run has the same."""
     await authorized.simulator_of(run)
     return Schemas(
         action=TextAction.model_json_schema(),
@@ -166,7 +166,7 @@ async def schema(run: str, authorized: Authorized) -> Schemas:
 
 @router.get("/metadata", responses=failures(404, 409, 422, 503))
 async def metadata(run: str, authorized: Authorized) -> Metadata:
-    """What this environment is."""
+    """The description of this environment."""
     manifest = (await authorized.service_of(run)).manifest
     domains = ", ".join(manifest.domains)
     return Metadata(

@@ -1,4 +1,4 @@
-"""The OpenAPI document of one run: what OpenEnv's and OpenAI's clients ask at its address."""
+"""The OpenAPI document of one run, with the requests of OpenEnv's and OpenAI's clients."""
 
 import json
 from functools import cache
@@ -19,7 +19,7 @@ Operation = dict[str, Any]
 
 
 def document_of_run(app: FastAPI) -> dict[str, Any]:
-    """The same for every run: its addresses are relative to where the document is."""
+    """The document, the same for every run, because its addresses are relative to its own."""
     whole = app.openapi()
     paths = {
         path.removeprefix(_RUN): {
@@ -35,7 +35,7 @@ def document_of_run(app: FastAPI) -> dict[str, Any]:
 
 
 def route(app: FastAPI) -> Route:
-    """Written once, for whoever may see the run."""
+    """The route of the document, which is rendered once; only callers that see the run get it."""
     document_json = cache(lambda: json.dumps(document_of_run(app)).encode())
 
     async def document(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What the two forms of the OpenEnv protocol, socket and HTTP, mean by reset, step and state."""
+"""Reset, step and state of the OpenEnv protocol, for both its forms, WebSocket and HTTP."""
 
 import asyncio
 import hashlib
@@ -46,11 +46,11 @@ class OpenEnvSession:
 
     @property
     def name(self) -> str | None:
-        """The session's; null where the connection is all that there is of it."""
+        """The session's name; null for a connection without a named session."""
         return self._chain.name if self._chain else None
 
     async def reset(self, data: Fields) -> Fields:
-        """Begins an episode; with an `episode_id`, that one once, or goes on with it."""
+        """Begins an episode; with an `episode_id`, begins that one once, or continues it."""
         run, fields = self._run, dict(data)
         name = _name_of(run, fields.pop("episode_id", None))
         opening = _opening({**fields, "run": run})
@@ -90,7 +90,7 @@ class OpenEnvSession:
         return to_step_answer(await self._take(episode, action))
 
     async def state(self) -> Fields:
-        """Which episode, and how far it is."""
+        """The episode and its progress."""
         episode, num_steps = await self._current(), self._num_steps
         if self._chain and episode:
             num_steps = len((await self._authorized.wait_settled(episode)).steps)
@@ -99,18 +99,18 @@ class OpenEnvSession:
         return {**fields, "run": self._run, "simulator": simulator}
 
     async def tools(self) -> tuple[Tool, ...]:
-        """What may be called: in the episode, or in one that begins with nothing of its own."""
+        """The tools of the episode, or of a new episode without own tools."""
         return (await self._toolbox_in(await self._current())).tools
 
     async def call(self, tool: object, arguments: object, opening: Fields) -> StepResult:
-        """Takes the step that calling a tool is, in a new episode where none is open."""
+        """Calls a tool as a step; begins an episode if none is open."""
         if type(tool) is not str or type(arguments) is not dict:
             raise InputError(
                 f"a call has a tool's name and an object of arguments, not {tool!r:.80}"
             )
         episode = await self._current()
         toolbox = await self._toolbox_in(episode)
-        self._authorized.check_allowed()  # a comparison costs, and is no step yet
+        self._authorized.check_allowed()  # checking the arguments costs time before the step
         action = await asyncio.to_thread(toolbox.action_of, tool, arguments)
         if episode is None:
             await self.reset(opening)
@@ -146,7 +146,7 @@ class OpenEnvSession:
             return None
 
     async def _check_same(self, opening: EpisodeOpening, name: str) -> None:
-        """Begun once more, it is the same or refused."""
+        """Refuses a repeated reset with other fields than the episode's opening."""
         try:
             await self._authorized.reset(opening, name)
         except Conflict as error:
@@ -160,7 +160,7 @@ class OpenEnvSession:
 
 
 def to_reset_answer(result: ResetResult) -> Fields:
-    """The world has not spoken yet: what the agent reads first is its task."""
+    """The answer to a reset: the task's instruction, because the simulator has not answered yet."""
     fields = {"text": result.instruction or "", "episode": result.episode, "step": result.step}
     observation = {**fields, "simulator": result.simulator, "control": result.control}
     return {"observation": observation, "reward": None, "done": False}
@@ -184,12 +184,12 @@ def to_step_answer(result: StepResult, /, **fields: object) -> Fields:
 
 
 def to_metadata(result: StepResult) -> Fields:
-    """What a step's answer is called and means, beside what was shown."""
+    """The names and the outcome of a step, without its observation."""
     return {name: value for name, value in result._asdict().items() if name != "observation"}
 
 
 def to_frame(kind: str, data: Fields) -> str:
-    """A frame; where an observation is no Unicode, in ASCII."""
+    """A frame as JSON; in ASCII if an observation has lone surrogates."""
     frame = {"type": kind, "data": data}
     try:
         return to_json(frame).decode()  # in a third of json's time
@@ -203,13 +203,13 @@ def _to_tools_answer(tools: Iterable[Tool]) -> Fields:
 
 
 def _to_call_answer(tool: object, result: StepResult) -> Fields:
-    """As a step's answer, and as OpenEnv's clients for tools read it, which drop what is beside."""
+    """A step's answer in the form of OpenEnv's clients for tools, which drop other fields."""
     fields = {"tool_name": tool, "result": result.observation, "error": None}
     return to_step_answer(result, **fields, metadata=to_metadata(result))
 
 
 def _resume(episode: Episode) -> Fields:
-    """What was shown last; raises Conflict for an episode that was ended before it was done."""
+    """The last answer; raises Conflict for an episode that was ended before it was done."""
     if episode.closed and not (episode.steps and episode.steps[-1].done):
         raise Conflict(f"episode {episode.id} is over ({episode.closed}); reset to begin another")
     if not episode.steps:
@@ -225,7 +225,7 @@ def _opening(fields: Fields) -> EpisodeOpening:
 
 
 def _name_of(run: str, name: object) -> str | None:
-    """The episode's name: one of ours, or one made from a run's own word for it."""
+    """The episode's name: a valid name itself, or a name derived from the run and the text."""
     if name is None:
         return None
     if type(name) is not str or not 0 < len(name) <= _LONGEST_NAME:

@@ -1,13 +1,14 @@
-"""A bound on how long each of many things may take, by a timer now and then and not for each."""
+"""A time limit for each of many operations, with one timer for many of them."""
 
 import asyncio
 from types import TracebackType
 
 
 class TimeLimit:
-    """`with time_limit:` raises TimeoutError where what is in it takes longer than `most_seconds`.
+    """`with time_limit:` raises TimeoutError if the block takes longer than `most_seconds`.
 
-    It belongs to the task that makes it, which is then cancelled and takes it back.
+    Only the asyncio task that created it may use it: the limit cancels the task, and the block's
+    end takes the cancellation back.
     """
 
     __slots__ = ("_is_over", "_is_running", "_loop", "_most_seconds", "_task", "_timer", "since")
@@ -42,16 +43,16 @@ class TimeLimit:
 
     @property
     def seconds(self) -> float:
-        """Since then."""
+        """The seconds since the block began."""
         return self._loop.time() - self.since
 
     def end(self) -> None:
-        """There will be nothing more to wait for."""
+        """Cancels the timer; call it after the last block."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _check(self) -> None:
-        """At what goes on now, which may have begun long after the timer did."""
+        """Checks the current block, which may have begun long after the timer was set."""
         self._timer = None
         if not self._is_running:
             return

@@ -127,7 +127,10 @@ def test_lines_that_are_no_messages_do_not_count():
     ("tool", "problem"),
     [
         ("hang", "did not answer a call in 0.5 s"),
-        ("die", "ended during a call; the episode is over; its last words: 'out of luck'"),
+        (
+            "die",
+            "ended during a call; the episode is over; its error output ends with 'out of luck'",
+        ),
         ("flood", "ended during a call"),
         ("broken", "answered a call against the protocol: Invalid structured content"),
         ("missing", "answered a call against the protocol: Tool missing has an output schema"),
@@ -160,7 +163,10 @@ def test_a_server_that_breaks_is_a_fault_and_no_observation_and_the_next_one_is_
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ((sys.executable, "-c", "raise SystemExit('no license')"), "last words: 'no license'"),
+        (
+            (sys.executable, "-c", "raise SystemExit('no license')"),
+            "its error output ends with 'no license'",
+        ),
         (("/nowhere/at-all",), "No such file"),
     ],
 )
