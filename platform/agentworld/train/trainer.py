@@ -70,8 +70,9 @@ class NextTokenTrainer(Trainer):
         )
         self._batches = ShareOfBatches(batches, rank(), num_ranks())
         self._recipe = recipe
+        self._causal_lm = language_model.model
         super().__init__(
-            model=language_model.model,
+            model=language_model.trained,
             args=_arguments(recipe, ceil(len(batches) / recipe.accumulation), out / CHECKPOINTS),
             train_dataset=Rows(rows),
             callbacks=[TrainerProgress(on_progress)],
@@ -119,21 +120,20 @@ class NextTokenTrainer(Trainer):
         """
         is_target = inputs.pop("is_target")[:, 1:]  # (B, T-1)
         truth = inputs["input_ids"][:, 1:][is_target]
-        add_up = self._loss_sum if model is self.model else self._loss_sum_of_wrapped
-        return add_up(model, inputs, is_target, truth) * num_ranks() / num_items_in_batch
+        if model is self.model:
+            loss = self._loss_sum(inputs, is_target, truth)
+        else:
+            loss = self._loss_sum_of_wrapped(model, inputs, is_target, truth)
+        return loss * num_ranks() / num_items_in_batch
 
     def _loss_sum(
-        self,
-        model: PreTrainedModel,
-        inputs: Batch,
-        is_target: torch.Tensor,
-        truth: torch.Tensor,
+        self, inputs: Batch, is_target: torch.Tensor, truth: torch.Tensor
     ) -> torch.Tensor:
         """Only targets pass the output layer."""
         # The Trainer's own mixed precision is around `model.forward`, which is not called here.
         with self.accelerator.autocast():
-            hidden = model.model(**inputs).last_hidden_state[:, :-1][is_target]
-            return loss_sum(hidden, model.lm_head, truth)
+            hidden = self._causal_lm.model(**inputs).last_hidden_state[:, :-1][is_target]
+            return loss_sum(hidden, self._causal_lm.lm_head, truth)
 
     def _loss_sum_of_wrapped(
         self,
