@@ -2,6 +2,7 @@
 made from nothing, stand in its own recipes.
 """
 
+from operator import not_
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -129,8 +130,10 @@ class NextTokenRecipe(Record):
     lora: LoraRecipe | None = Field(None, exclude_if=lambda lora: lora is None)
     """Trains an adapter in place of all weights, which takes about ten times the learning rate
     (Schulman et al. 2025, LoRA Without Regret); null trains all weights."""
+    deterministic: bool = Field(False, exclude_if=not_)
+    """Uses torch's deterministic algorithms: only with them a GPU resumes bit for bit. Slower."""
     seed: int = 0
-    """Seed of the order of the samples."""
+    """Seed of the order of the samples, and of an adapter's first weights."""
 
     @model_validator(mode="after")
     def _adapter_can_be_trained(self) -> Self:

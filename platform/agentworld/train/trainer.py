@@ -22,6 +22,7 @@ from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import OnProgress
 from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
+from agentworld.train.determinism import deterministic_algorithms
 from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.encode import Row
 from agentworld.train.loss import loss_sum
@@ -159,7 +160,8 @@ def train_rows(
     if recipe.compile_layers:
         compile_layers(language_model.model)
     trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress)
-    train_to_end(trainer)
+    with deterministic_algorithms(enabled=recipe.deterministic):
+        train_to_end(trainer)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     return {"steps": float(trainer.state.global_step), "loss": losses[-1] if losses else 0.0}
 
