@@ -9,6 +9,7 @@ from agentworld.domains.base import TinyModel, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
@@ -44,6 +45,7 @@ def run(
     parent: Parent | None,
     out: Path,
     on_progress: OnProgress,
+    on_metrics: OnMetrics = ignore_metrics,
 ) -> Checkpoint:
     """Trains from `parent`, or a new model where there is none; writes `out/model`."""
     check_zero(recipe.zero_stage, out)
@@ -75,7 +77,8 @@ def run(
         train_rows(
             language_model, one_epoch, texts, out / _WARM_UP, share_of(on_progress, 0, share)
         )
-    metrics = train_rows(language_model, recipe, rows, out, share_of(on_progress, share, 1))
+    on_progress = share_of(on_progress, share, 1)
+    metrics = train_rows(language_model, recipe, rows, out, on_progress, on_metrics)
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     keeps_adapter = recipe.lora and not recipe.lora.merge
     return save_checkpoint(

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress
 from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
@@ -31,6 +32,7 @@ from agentworld.train.optimizer import make_optimizer
 from agentworld.train.packing import PACKED_ATTENTION, pack, packs
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
+from agentworld.train.step_metrics import StepMetrics
 from agentworld.train.zero import computing, on_one_device
 
 Batch = dict[str, torch.Tensor]
@@ -60,6 +62,7 @@ class NextTokenTrainer(Trainer):
         rows: Sequence[Row],
         out: Path,
         on_progress: OnProgress,
+        on_metrics: OnMetrics = ignore_metrics,
     ) -> None:
         self._packed = packs(language_model.model, recipe.packing)
         language_model.model.set_attn_implementation(
@@ -76,7 +79,10 @@ class NextTokenTrainer(Trainer):
             model=language_model.trained,
             args=_arguments(recipe, ceil(len(batches) / recipe.accumulation), out / CHECKPOINTS),
             train_dataset=Rows(rows),
-            callbacks=[TrainerProgress(on_progress)],
+            callbacks=[
+                TrainerProgress(on_progress),
+                StepMetrics(on_metrics, batches, language_model.model, recipe.accumulation),
+            ],
         )
         self.model_accepts_loss_kwargs = True  # the loss below is divided already
 
@@ -155,11 +161,12 @@ def train_rows(
     rows: Sequence[Row],
     out: Path,
     on_progress: OnProgress,
+    on_metrics: OnMetrics = ignore_metrics,
 ) -> dict[str, float]:
     """Trains in place, from the newest whole checkpoint in `out` if there is one."""
     if recipe.compile_layers:
         compile_layers(language_model.model)
-    trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress)
+    trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress, on_metrics)
     with deterministic_algorithms(enabled=recipe.deterministic):
         train_to_end(trainer)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
