@@ -1,6 +1,7 @@
 """Trainings in MLflow: one run for each, with its figures by step, also if it is resumed."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from mlflow.entities import Metric
 
@@ -22,7 +23,7 @@ class MlflowTrainings(MlflowDataSets):
         ]
         for start in range(0, len(metrics), _MOST_AT_ONCE):
             batch = metrics[start : start + _MOST_AT_ONCE]
-            self._ask(lambda batch=batch: self._client.log_batch(run_id, batch))
+            self._ask(partial(self._client.log_batch, run_id, batch))
 
     def end_training(self, training: str, status: str) -> None:
         """Says that a training is `FINISHED` or `FAILED`, where it has a run."""

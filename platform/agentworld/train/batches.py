@@ -38,12 +38,12 @@ def width(length: int) -> int:
 class BatchTokens(NamedTuple):
     """How many tokens some batches have."""
 
-    used: int
+    num_tokens: int
     """Of their rows."""
-    computed: int
+    num_computed: int
     """With the padding."""
-    squares: int
-    """The sum of the rows' squared lengths."""
+    sum_of_squares: int
+    """Of the rows' lengths."""
 
 
 class TokenBatches(Sampler[list[int]]):
@@ -80,10 +80,10 @@ class TokenBatches(Sampler[list[int]]):
     def tokens(self, first: int, last: int) -> BatchTokens:
         """Of the batches from the first to the one before the last, as one process has them."""
         batches = [[self._lengths[index] for index in batch] for batch in self._batches[first:last]]
-        used = sum(map(sum, batches))
-        padded = sum(len(batch) * width(max(batch, default=0)) for batch in batches)
-        squares = sum(length**2 for batch in batches for length in batch)
-        return BatchTokens(used, used if self._packed else padded, squares)
+        num_tokens = sum(map(sum, batches))
+        num_padded = sum(len(batch) * width(max(batch, default=0)) for batch in batches)
+        sum_of_squares = sum(length**2 for batch in batches for length in batch)
+        return BatchTokens(num_tokens, num_tokens if self._packed else num_padded, sum_of_squares)
 
     def _one_epoch(self, rng: random.Random) -> list[list[int]]:
         order = rng.sample(range(len(self._lengths)), len(self._lengths))

@@ -3,6 +3,7 @@
 import resource
 import time
 from collections.abc import Mapping
+from typing import NamedTuple, Self
 
 import torch
 from transformers import (
@@ -36,7 +37,7 @@ class StepMetrics(TrainerCallback):
     ) -> None:
         self._on_metrics = on_metrics
         self._batches = batches
-        self._model = model
+        self._flops = _Flops.of(model)  # here: ZeRO leaves a process a part of the weights
         self._accumulation = accumulation
         self._last = (0, 0.0)
 
@@ -62,27 +63,43 @@ class StepMetrics(TrainerCallback):
         self._last = now
         tokens = self._batches.tokens(first * self._accumulation, last * self._accumulation)
         figures = {name: float(logs[key]) for key, name in _NAMES.items() if key in logs}
-        figures["padding_share"] = 1 - tokens.used / tokens.computed
-        figures["tokens_per_second"] = tokens.used / (ended - started)
+        figures["padding_share"] = 1 - tokens.num_tokens / tokens.num_computed
+        figures["tokens_per_second"] = tokens.num_tokens / (ended - started)
         figures["memory_gib"] = _memory_gib()
         self._on_metrics(last, figures | self._mfu(tokens, ended - started))
 
     def _mfu(self, tokens: BatchTokens, seconds: float) -> dict[str, float]:
         """By the formula of docs/benchmarks.md, where it holds for the model and the card."""
         peak = _PEAK_FLOPS.get(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
-        if peak is None or mixing_layers(self._model):
+        if peak is None or self._flops is None:
             return {}
-        return {"mfu": _flops(self._model, tokens) / seconds / peak / num_ranks()}
+        return {"mfu": self._flops.num(tokens) / seconds / peak / num_ranks()}
 
 
-def _flops(model: PreTrainedModel, tokens: BatchTokens) -> float:
-    """Of a training on these tokens; a frozen weight has no gradient of its own."""
-    weights = sum(
-        (6 if weight.requires_grad else 4) * weight.numel() for weight in model.parameters()
-    )
-    config = model.config
-    attention = 6 * config.num_hidden_layers * config.num_attention_heads * config.head_dim
-    return float(tokens.used * weights + tokens.squares * attention)
+class _Flops(NamedTuple):
+    """What a training computes."""
+
+    by_token: int
+    by_token_and_position: int
+
+    @classmethod
+    def of(cls, model: PreTrainedModel) -> Self | None:
+        """Null for a model with other layers than full attention, and for a mixture of experts."""
+        config = model.config
+        if mixing_layers(model) or getattr(config, "num_experts", None):
+            return None
+        # A frozen weight has no gradient of its own.
+        weights = [
+            (6 if weight.requires_grad else 4) * weight.numel() for weight in model.parameters()
+        ]
+        width = config.num_attention_heads * config.head_dim
+        return cls(sum(weights), 6 * config.num_hidden_layers * width)
+
+    def num(self, tokens: BatchTokens) -> int:
+        """Of these batches."""
+        return (
+            tokens.num_tokens * self.by_token + tokens.sum_of_squares * self.by_token_and_position
+        )
 
 
 def _memory_gib() -> float:

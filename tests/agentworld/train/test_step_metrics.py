@@ -52,11 +52,47 @@ def test_every_few_steps_are_reported_with_the_batches_that_they_had(
 def test_tokens_of_batches_are_counted_with_and_without_their_padding() -> None:
     from agentworld.train.batches import TokenBatches
 
-    padded = TokenBatches([3, 8, 9], 32, 1.0, 0)
-    assert padded.tokens(0, 1) == (20, 48, 9 + 64 + 81) or len(padded) > 1
-    packed = TokenBatches([3, 8, 9], 32, 1.0, 0, packed=True)
-    assert packed.tokens(0, 1) == (20, 20, 9 + 64 + 81)
+    squares = 9 + 64 + 81
+    padded, packed = (
+        TokenBatches([3, 8, 9], 64, 1.0, 0, packed=packed) for packed in (False, True)
+    )
+    assert padded.tokens(0, 1) == (20, 48, squares)
+    assert packed.tokens(0, 1) == (20, 20, squares)
     assert packed.tokens(1, 2) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_model_flops_of_a_known_card_are_reported_by_the_formula_of_the_benchmarks(
+    language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch, *, adapted: bool
+) -> None:
+    from transformers import TrainerControl, TrainerState
+
+    from agentworld.recipes.train import LoraRecipe
+    from agentworld.train.batches import TokenBatches
+    from agentworld.train.step_metrics import StepMetrics
+
+    model = language_model.model
+    if adapted:
+        language_model.with_adapter(LoraRecipe(rank=1), seed=0)
+    frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
+    assert (frozen > 0) == adapted
+    weights = 6 * language_model.num_parameters - 2 * frozen
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda: 3 << 30)
+    clock = iter([10.0, 12.0])
+    monkeypatch.setattr("agentworld.train.step_metrics.time.perf_counter", lambda: next(clock))
+    seen: dict[str, float] = {}
+    batches = TokenBatches([3, 8, 9], 64, 1.0, 0)
+    metrics = StepMetrics(lambda _step, figures: seen.update(figures), batches, model, 1)
+    state, control = TrainerState(), TrainerControl()
+    metrics.on_train_begin(None, state, control)
+    state.global_step = 1
+    metrics.on_log(None, state, control, {"loss": 1.0})
+    attention = 6 * 1 * 2 * 8 * (9 + 64 + 81)  # one layer of two heads of eight
+    assert seen["mfu"] == pytest.approx((20 * weights + attention) / 2 / 989e12)
+    assert seen["tokens_per_second"] == 10
+    assert seen["memory_gib"] == 3
 
 
 def test_a_training_has_one_run_in_mlflow_and_needs_none(
