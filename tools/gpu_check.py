@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from inspect import signature
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +19,7 @@ import transformers
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
-from agentworld.recipes.train import NextTokenRecipe
+from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
 from agentworld.records.progress import ignore_progress
 from agentworld.runner.code import commit
 from agentworld.train import packing as packing_module
@@ -152,15 +153,23 @@ def profile() -> Figures:
 
 def full_8b() -> Figures:
     """The memory of all of 8 billion parameters, in three steps."""
-    model = _model(_QWEN3_8B)
-    return _speed(
-        model, _rows([_LONGEST] * 16), tokens_per_batch=_LONGEST, gradient_checkpointing=True
-    )
+    settings = {"tokens_per_batch": _LONGEST, "gradient_checkpointing": True}
+    return _speed(_model(_QWEN3_8B), _rows([_LONGEST] * 16), **settings)
 
 
-def resume() -> Figures:
+def lora_8b() -> Figures:
+    """The memory of an adapter beside 8 billion frozen parameters."""
+    settings = {"tokens_per_batch": _LONGEST, "gradient_checkpointing": True}
+    settings |= {"compile_layers": False, "lora": LoraRecipe()}
+    figures = _speed(_model(_QWEN3_8B), _rows([_LONGEST] * 16), **settings)
+    figures.pop("mfu", None)  # its formula counts gradients of all weights
+    return figures
+
+
+def resume(*, deterministic: bool = False) -> Figures:
     """Whether a training of 0.6 billion parameters that was killed ends with the same weights."""
-    recipe = _RECIPE.model_copy(update={"checkpoint_every": 2, "tokens_per_batch": _LONGEST})
+    settings = {"checkpoint_every": 2, "tokens_per_batch": _LONGEST, "deterministic": deterministic}
+    recipe = _RECIPE.model_copy(update=settings)
     rows = _rows([_LONGEST // 4] * 16)
     with tempfile.TemporaryDirectory() as folder:
         uninterrupted = _trained(recipe, rows, Path(folder, "uninterrupted"), None)
@@ -182,19 +191,14 @@ def resume() -> Figures:
     }
 
 
-def resume_deterministic() -> Figures:
-    """The same by kernels that add up in one order."""
-    torch.use_deterministic_algorithms(mode=True)
-    return resume()
-
-
 PARTS: dict[str, Callable[[], Figures]] = {
     "packing": packing,
     "cpt": cpt,
     "profile": profile,
     "full-8b": full_8b,
+    "lora-8b": lora_8b,
     "resume": resume,
-    "resume-deterministic": resume_deterministic,
+    "resume-deterministic": partial(resume, deterministic=True),
 }
 
 
@@ -239,13 +243,17 @@ def _speed(model: PreTrainedModel, rows: list[Row], **settings: Any) -> Figures:
     torch.cuda.reset_peak_memory_stats()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            train_rows(LanguageModel(model, None), recipe, rows, Path(folder), on_step)
+            language_model = LanguageModel(model, None)
+            if recipe.lora:
+                language_model = language_model.with_adapter(recipe.lora, recipe.seed)
+            train_rows(language_model, recipe, rows, Path(folder), on_step)
     except EnoughSteps:
         pass
     except torch.OutOfMemoryError:
-        return {"settings": settings, "out_of_memory": True}
+        return {"settings": recipe.model_dump(include=set(settings)), "out_of_memory": True}
     finally:
         model.zero_grad(set_to_none=True)
+    settings = recipe.model_dump(include=set(settings))
     return {"settings": settings, **_speed_figures(model, recipe, rows, seconds)}
 
 

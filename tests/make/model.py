@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+import transformers
 from tokenizers import Regex, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
@@ -24,6 +25,20 @@ _QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+_SHARED_SIZES = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "head_dim"),
+    *("num_attention_heads", "num_key_value_heads", "max_position_embeddings"),
+    *("tie_word_embeddings", "initializer_range", "eos_token_id", "pad_token_id"),
+)
+_FAMILY_SIZES = {
+    "Qwen3": {},
+    "Qwen3Moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+    "Qwen3_5": {
+        "layer_types": ["linear_attention", "full_attention"],
+        **{f"linear_num_{name}_heads": 2 for name in ("key", "value")},
+        **{f"linear_{name}_head_dim": 8 for name in ("key", "value")},
+    },
+}
 _CORPUS = ["echo kolu tane > rimo.txt", "cat rimo.txt", "kolu tane", "[0] ~", "ls", "pwd", "grep"]
 
 
@@ -44,6 +59,23 @@ def tiny_model(
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(folder, max_shard_size=max_shard_size)
+    return folder
+
+
+def tiny_family(folder: Path, family: str) -> Path:
+    """Two layers of `Qwen3`, `Qwen3Moe` or `Qwen3_5` with random weights, which write ASCII."""
+    tokenizer = _tokenizer(384)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    name = "Qwen3_5TextConfig" if family == "Qwen3_5" else f"{family}Config"
+    qwen3 = _config(tokenizer, num_layers=2, hidden_size=64)
+    sizes = {key: getattr(qwen3, key) for key in _SHARED_SIZES}
+    config = getattr(transformers, name)(**sizes | _FAMILY_SIZES[family])
+    model = getattr(transformers, f"{family}ForCausalLM")(config)
+    _shape_answers(model, tokenizer)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    model.save_pretrained(folder)
     return folder
 
 

@@ -31,17 +31,15 @@ def has_adapter(model: Path) -> bool:
 
 
 def adapter_arguments(kind: EngineKind, model: Path, name: str = ADAPTER) -> tuple[str, ...]:
-    """What an engine is started with to use them, under a name; raises InputError for one that
-    would not.
+    """What an engine is started with to use them under a name; nothing for one that merges them.
+
+    Raises InputError for an adapter without a rank.
     """
     if not has_adapter(model):
         return ()
-    if kind != "vllm":
-        raise InputError(
-            f"{model} has an adapter, which {kind} leaves out; merge it into the weights, or set"
-            " engine.kind to vllm"
-        )
     rank = next(limit for limit in _RANKS if limit >= _rank(model / ADAPTER / _CONFIG))
+    if kind != "vllm":
+        return ()
     module = f"{name}={model / ADAPTER}"
     return ("--enable-lora", "--max-lora-rank", str(rank), "--lora-modules", module)
 

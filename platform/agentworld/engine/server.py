@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import httpx
 
-from agentworld.engine.adapter import ADAPTER, adapter_arguments, has_adapter
+from agentworld.engine.adapter import ADAPTER, adapter_arguments
 from agentworld.engine.base import CompletionRequest, EngineKind
 from agentworld.engine.chat import CHAT_PATH, Fields
 from agentworld.engine.http_client import open_client
@@ -71,11 +71,12 @@ def serve(
     """
     kind, version = recipe.kind, engine_version(recipe.kind)
     port, folder = port or free_port(), model_folder.resolve()
-    model = ADAPTER if has_adapter(folder) else str(folder)
+    adapter = adapter_arguments(kind, folder)
+    model = ADAPTER if adapter else str(folder)
     command = [
         *(sys.executable, *program(kind).command, str(folder)),
         *engine_arguments(recipe, context_tokens),
-        *adapter_arguments(kind, folder),
+        *adapter,
         *program(kind).limits(context_tokens),
         *("--host", LOOPBACK, "--port", str(port)),
     ]

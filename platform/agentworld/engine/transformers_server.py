@@ -1,6 +1,7 @@
 """The engine of transformers as a server: `python -m agentworld.engine.transformers_server MODEL`.
 
-It answers as `transformers serve` does, of whose parts it is made, but for three things. A prompt
+It answers as `transformers serve` does, of whose parts it is made, but for four things. An adapter
+in the model's folder is merged into its weights. A prompt
 that does not fit is refused before it is batched with those of others, which would fail with it.
 Where the batching ends all the same, the process ends, so that whoever started it sees that. And it
 has no route by which somebody could load the model anew, or another one.
@@ -9,19 +10,30 @@ has no route by which somebody could load the model anew, or another one.
 import argparse
 import asyncio
 import sys
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, HTTPException
-from transformers import ContinuousBatchingConfig
+from transformers import ContinuousBatchingConfig, PreTrainedModel
 from transformers.cli.serving.chat_completion import ChatCompletionHandler
 from transformers.cli.serving.model_manager import ModelManager
 from transformers.cli.serving.server import build_server
 from transformers.cli.serving.utils import GenerationState
 
+from agentworld.engine.merging import merge_adapter
+
 _ROUTES = ("/v1/chat/completions", "/health")
 _SECONDS_BETWEEN_LOOKS = 0.2
 _GRACE_SECONDS = 5
+
+
+class _Models(ModelManager):
+    """Loads a model as transformers does, with its adapter."""
+
+    def _load_model(self, model_id_and_revision: str, **options: Any) -> PreTrainedModel:
+        model = super()._load_model(model_id_and_revision, **options)
+        return merge_adapter(model, Path(model_id_and_revision.partition("@")[0]))
 
 
 class _Handler(ChatCompletionHandler):
@@ -61,7 +73,7 @@ class _Handler(ChatCompletionHandler):
 
 
 def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
-    models = ModelManager(device=options.device, dtype=options.dtype, force_model=options.model)
+    models = _Models(device=options.device, dtype=options.dtype, force_model=options.model)
     cache_tokens = options.cb_num_blocks * options.cb_block_size  # by the cache, of one request
     handler = _Handler(models, state, min(options.context_tokens, cache_tokens))
     app: FastAPI = build_server(models, handler, None, None, None, state)

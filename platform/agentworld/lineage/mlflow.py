@@ -27,8 +27,9 @@ from agentworld.lineage.base import (
 )
 from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow_aliases import every, none_if_missing
-from agentworld.lineage.mlflow_datasets import MlflowDataSets, TaskRun
+from agentworld.lineage.mlflow_datasets import TaskRun
 from agentworld.lineage.mlflow_files import download, read_text
+from agentworld.lineage.mlflow_trainings import MlflowTrainings
 from agentworld.lineage.model_version import (
     MlflowVersion,
     check_whole,
@@ -53,7 +54,7 @@ _SAME_VERSION = ("artifact", "run", "edge")
 _SAME_ATTEMPT = (*_SAME_VERSION, "report")
 
 
-class MlflowRegistry(MlflowDataSets):
+class MlflowRegistry(MlflowTrainings):
     """Opens the registry at an MLflow address; `artifacts` is where a new one keeps files."""
 
     def __init__(

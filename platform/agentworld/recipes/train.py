@@ -2,6 +2,7 @@
 made from nothing, stand in its own recipes.
 """
 
+from operator import not_
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -63,6 +64,24 @@ class EndpointRecipe(Record):
     """How long to wait for an answer."""
 
 
+class LoraRecipe(Record):
+    """LoRA (arXiv 2106.09685): frozen weights, and an adapter of small matrices that is trained."""
+
+    rank: int = Field(32, gt=0, le=512)
+    """Rank of the adapter; our choice: arXiv 2405.09673 tries 16, 64 and 256, and more learns more.
+    """
+    alpha: float = Field(64.0, gt=0)
+    """The adapter counts `alpha / rank` times: twice, as arXiv 2405.09673 recommends."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the adapter's inputs that are left out in training."""
+    target_modules: tuple[str, ...] | None = Field(None, min_length=1)
+    """Names of the linear layers with an adapter, as `q_proj`; null is all but the output layer,
+    as arXiv 2405.09673 recommends. Experts that lie in one tensor are no linear layers.
+    """
+    merge: bool = True
+    """Adds the adapter to the weights at the end; false keeps it beside them in `adapter/`."""
+
+
 class NextTokenRecipe(Record):
     """Next-token loss: CPT and SFT of a world, imitation by an agent."""
 
@@ -108,8 +127,26 @@ class NextTokenRecipe(Record):
     """What several processes share out (DeepSpeed ZeRO): 1 the optimizer's state, 2 gradients too,
     3 weights too, null nothing. Not with Muon, which takes matrices whole.
     """
+    lora: LoraRecipe | None = Field(None, exclude_if=lambda lora: lora is None)
+    """Trains an adapter in place of all weights, which takes about ten times the learning rate
+    (Schulman et al. 2025, LoRA Without Regret); null trains all weights."""
+    deterministic: bool = Field(False, exclude_if=not_)
+    """Uses torch's deterministic algorithms: only with them a GPU resumes bit for bit. Slower."""
     seed: int = 0
-    """Seed of the order of the samples."""
+    """Seed of the order of the samples, and of an adapter's first weights."""
+
+    @model_validator(mode="after")
+    def _adapter_can_be_trained(self) -> Self:
+        if self.lora is None:
+            return self
+        if self.stage == "imitation":
+            raise ValueError("imitation trains all weights, as RL after it does; leave lora out")
+        if self.muon_learning_rate is not None:
+            raise ValueError(
+                "lora trains factors of matrices, and Muon needs the matrices; set"
+                " muon_learning_rate to null, or leave lora out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _can_be_shared(self) -> Self:

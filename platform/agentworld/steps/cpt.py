@@ -8,6 +8,7 @@ from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged
 from agentworld.steps.start import check_rates, start_of
+from agentworld.steps.training_run import training_run
 from agentworld.storage.pools import read_dataset
 
 
@@ -20,7 +21,10 @@ def plan(task: Task) -> Plan:
         with frozen_gc():
             from agentworld.train import next_token
         parent = start.parent() if start.parent else None
-        checkpoint = next_token.run(recipe.cpt, recipe.model, data, parent, out, on_progress)
+        with training_run(task.store, out) as on_metrics:
+            checkpoint = next_token.run(
+                recipe.cpt, recipe.model, data, parent, out, on_progress, on_metrics
+            )
         check_unchanged(checkpoint, start.inputs)
         return checkpoint.artifact
 

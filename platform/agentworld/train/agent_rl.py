@@ -44,7 +44,13 @@ def run(
     """Trains from `parent` in the simulator; writes `out/model`."""
     language_model = load_model(parent)
     weights = ArtifactManifest.of(parent.folder).digest
-    policy = Policy(*language_model, recipe.rl.temperature, recipe.rl.max_tokens, weights)
+    policy = Policy(
+        language_model.model,
+        language_model.tokenizer,
+        recipe.rl.temperature,
+        recipe.rl.max_tokens,
+        weights,
+    )
     tasks = _tasks(recipe.rl, practice.task)
     most_tokens = _longest(recipe.rl, tasks.values())
     with asyncio.Runner() as runner:

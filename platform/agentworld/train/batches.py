@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -34,6 +35,17 @@ def width(length: int) -> int:
     return -(-length // _ROUND_TO) * _ROUND_TO
 
 
+class BatchTokens(NamedTuple):
+    """How many tokens some batches have."""
+
+    num_tokens: int
+    """Of their rows."""
+    num_computed: int
+    """With the padding."""
+    sum_of_squares: int
+    """Of the rows' lengths."""
+
+
 class TokenBatches(Sampler[list[int]]):
     """Batches with a limit of tokens, for all epochs in order.
 
@@ -52,6 +64,7 @@ class TokenBatches(Sampler[list[int]]):
     ) -> None:
         self._lengths = lengths
         self._tokens = tokens_per_batch
+        self._packed = packed
         self._cut = self._fill if packed else self._cut_by_length
         rng = random.Random(seed)
         passes = [self._one_epoch(rng) for _ in range(math.ceil(epochs))]
@@ -63,6 +76,14 @@ class TokenBatches(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         return iter(self._batches)
+
+    def tokens(self, first: int, last: int) -> BatchTokens:
+        """Of the batches from the first to the one before the last, as one process has them."""
+        batches = [[self._lengths[index] for index in batch] for batch in self._batches[first:last]]
+        num_tokens = sum(map(sum, batches))
+        num_padded = sum(len(batch) * width(max(batch, default=0)) for batch in batches)
+        sum_of_squares = sum(length**2 for batch in batches for length in batch)
+        return BatchTokens(num_tokens, num_tokens if self._packed else num_padded, sum_of_squares)
 
     def _one_epoch(self, rng: random.Random) -> list[list[int]]:
         order = rng.sample(range(len(self._lengths)), len(self._lengths))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from peft import PeftModel
 from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
@@ -15,10 +16,13 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from agentworld.engine.adapter import ADAPTER
+from agentworld.engine.merging import merge_adapter
 from agentworld.errors import InputError
-from agentworld.recipes.train import ModelRecipe
+from agentworld.recipes.train import LoraRecipe, ModelRecipe
 from agentworld.train.answer_marks import mark_answers
 from agentworld.train.answer_spans import end_of_answer
+from agentworld.train.lora import add_adapter, save_adapter
 from agentworld.train.parent import Parent
 
 _ROPE_THETA = 1_000.0  # enough for a thousand tokens, and sharper for the token before
@@ -38,6 +42,13 @@ class LanguageModel(NamedTuple):
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
+    adapter: PeftModel | None = None
+    """The same model with the adapter that is trained; null where all weights are."""
+
+    @property
+    def trained(self) -> PreTrainedModel | PeftModel:
+        """The model of which a trainer saves what it trains."""
+        return self.adapter or self.model
 
     @property
     def num_parameters(self) -> int:
@@ -45,9 +56,25 @@ class LanguageModel(NamedTuple):
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def save(self, folder: Path) -> None:
-        """Writes safetensors weights, tokenizer, chat template and generation defaults."""
+        """Writes safetensors weights, tokenizer, chat template and generation defaults.
+
+        An adapter is written beside the weights of its base, and taken out of the model.
+        """
+        if self.adapter is not None:
+            save_adapter(self.adapter, folder / ADAPTER)
+            self.adapter.unload()
         self.model.save_pretrained(folder, safe_serialization=True)
         self.tokenizer.save_pretrained(folder)
+
+    def with_adapter(self, recipe: LoraRecipe, seed: int) -> "LanguageModel":
+        """The model with a new adapter, which alone is trained."""
+        return self._replace(adapter=add_adapter(self.model, recipe, seed))
+
+    def merged(self) -> "LanguageModel":
+        """The model with its adapter in its weights."""
+        if self.adapter is None:
+            return self
+        return LanguageModel(self.adapter.merge_and_unload(), self.tokenizer)
 
 
 def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> LanguageModel:
@@ -100,6 +127,7 @@ def load_model(parent: Parent) -> LanguageModel:
             use_safetensors=True,
             trust_remote_code=False,
         )
+        model = merge_adapter(model, folder)
     except (OSError, ValueError, SafetensorError) as error:
         raise _unloadable(folder, error) from error
     _end_answers(model, tokenizer)

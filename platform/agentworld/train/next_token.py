@@ -6,8 +6,10 @@ from itertools import chain
 from pathlib import Path
 
 from agentworld.domains.base import TinyModel, domain_of
+from agentworld.errors import InputError
 from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
@@ -43,15 +45,23 @@ def run(
     parent: Parent | None,
     out: Path,
     on_progress: OnProgress,
+    on_metrics: OnMetrics = ignore_metrics,
 ) -> Checkpoint:
     """Trains from `parent`, or a new model where there is none; writes `out/model`."""
     check_zero(recipe.zero_stage, out)
+    if recipe.lora and parent is None:
+        raise InputError(
+            f"{recipe.stage}.lora would freeze the random weights of a new model; name a base as"
+            f" model.base or a parent, or leave {recipe.stage}.lora out"
+        )
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
     tiny_models = [domain_of(name).tiny for name in dataset.domains]
     language_model = (
         load_model(parent) if parent else new_tiny_model(model, tiny_models, _texts(samples))
     )
+    if recipe.lora:
+        language_model = language_model.with_adapter(recipe.lora, recipe.seed)
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
     rows = on_rank_zero(
@@ -67,10 +77,12 @@ def run(
         train_rows(
             language_model, one_epoch, texts, out / _WARM_UP, share_of(on_progress, 0, share)
         )
-    metrics = train_rows(language_model, recipe, rows, out, share_of(on_progress, share, 1))
+    on_progress = share_of(on_progress, share, 1)
+    metrics = train_rows(language_model, recipe, rows, out, on_progress, on_metrics)
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
+    keeps_adapter = recipe.lora and not recipe.lora.merge
     return save_checkpoint(
-        language_model,
+        language_model if keeps_adapter else language_model.merged(),
         out,
         stage=recipe.stage,
         recipe=recipe,

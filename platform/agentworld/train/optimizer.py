@@ -48,7 +48,8 @@ def make_optimizer(model: PreTrainedModel, recipe: NextTokenRecipe) -> Optimizer
         "fused": torch.cuda.is_available() or None,
     }
     if recipe.muon_learning_rate is None:
-        return AdamW(model.parameters(), **of_adamw)
+        trained = [weight for weight in model.parameters() if weight.requires_grad]
+        return AdamW(trained, **of_adamw)
     parts: tuple[list[torch.Tensor], list[torch.Tensor]] = ([], [])
     for name, weight in model.named_parameters():
         parts[".layers." in name and weight.ndim == 2].append(weight)

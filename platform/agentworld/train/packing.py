@@ -53,7 +53,7 @@ def packs(model: PreTrainedModel, packing: bool | None) -> bool:
     """
     if packing is False or (packing is None and not torch.cuda.is_available()):
         return False
-    mixing = _mixing_layers(model)
+    mixing = mixing_layers(model)
     if mixing and packing:
         raise InputError(
             f"packing: true would mix the samples of a sequence, for {type(model).__name__} has"
@@ -62,7 +62,7 @@ def packs(model: PreTrainedModel, packing: bool | None) -> bool:
     return not mixing
 
 
-def _mixing_layers(model: PreTrainedModel) -> str:
+def mixing_layers(model: PreTrainedModel) -> str:
     """What a model has beside full attention; empty where it has nothing else."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or [_FULL]) - {_FULL}

@@ -19,9 +19,11 @@ from transformers import (
 )
 
 from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress
 from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
+from agentworld.train.determinism import deterministic_algorithms
 from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.encode import Row
 from agentworld.train.loss import loss_sum
@@ -30,6 +32,7 @@ from agentworld.train.optimizer import make_optimizer
 from agentworld.train.packing import PACKED_ATTENTION, pack, packs
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
+from agentworld.train.step_metrics import StepMetrics
 from agentworld.train.zero import computing, on_one_device
 
 Batch = dict[str, torch.Tensor]
@@ -59,6 +62,7 @@ class NextTokenTrainer(Trainer):
         rows: Sequence[Row],
         out: Path,
         on_progress: OnProgress,
+        on_metrics: OnMetrics = ignore_metrics,
     ) -> None:
         self._packed = packs(language_model.model, recipe.packing)
         language_model.model.set_attn_implementation(
@@ -70,11 +74,15 @@ class NextTokenTrainer(Trainer):
         )
         self._batches = ShareOfBatches(batches, rank(), num_ranks())
         self._recipe = recipe
+        self._causal_lm = language_model.model
         super().__init__(
-            model=language_model.model,
+            model=language_model.trained,
             args=_arguments(recipe, ceil(len(batches) / recipe.accumulation), out / CHECKPOINTS),
             train_dataset=Rows(rows),
-            callbacks=[TrainerProgress(on_progress)],
+            callbacks=[
+                TrainerProgress(on_progress),
+                StepMetrics(on_metrics, batches, language_model.model, recipe.accumulation),
+            ],
         )
         self.model_accepts_loss_kwargs = True  # the loss below is divided already
 
@@ -119,21 +127,20 @@ class NextTokenTrainer(Trainer):
         """
         is_target = inputs.pop("is_target")[:, 1:]  # (B, T-1)
         truth = inputs["input_ids"][:, 1:][is_target]
-        add_up = self._loss_sum if model is self.model else self._loss_sum_of_wrapped
-        return add_up(model, inputs, is_target, truth) * num_ranks() / num_items_in_batch
+        if model is self.model:
+            loss = self._loss_sum(inputs, is_target, truth)
+        else:
+            loss = self._loss_sum_of_wrapped(model, inputs, is_target, truth)
+        return loss * num_ranks() / num_items_in_batch
 
     def _loss_sum(
-        self,
-        model: PreTrainedModel,
-        inputs: Batch,
-        is_target: torch.Tensor,
-        truth: torch.Tensor,
+        self, inputs: Batch, is_target: torch.Tensor, truth: torch.Tensor
     ) -> torch.Tensor:
         """Only targets pass the output layer."""
         # The Trainer's own mixed precision is around `model.forward`, which is not called here.
         with self.accelerator.autocast():
-            hidden = model.model(**inputs).last_hidden_state[:, :-1][is_target]
-            return loss_sum(hidden, model.lm_head, truth)
+            hidden = self._causal_lm.model(**inputs).last_hidden_state[:, :-1][is_target]
+            return loss_sum(hidden, self._causal_lm.lm_head, truth)
 
     def _loss_sum_of_wrapped(
         self,
@@ -154,12 +161,14 @@ def train_rows(
     rows: Sequence[Row],
     out: Path,
     on_progress: OnProgress,
+    on_metrics: OnMetrics = ignore_metrics,
 ) -> dict[str, float]:
     """Trains in place, from the newest whole checkpoint in `out` if there is one."""
     if recipe.compile_layers:
         compile_layers(language_model.model)
-    trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress)
-    train_to_end(trainer)
+    trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress, on_metrics)
+    with deterministic_algorithms(enabled=recipe.deterministic):
+        train_to_end(trainer)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     return {"steps": float(trainer.state.global_step), "loss": losses[-1] if losses else 0.0}
 

@@ -24,12 +24,12 @@ def test_vllm_makes_room_for_the_adapters_rank(tmp_path, rank, most):
     assert arguments[-1] == f"{ADAPTER}={tmp_path}/adapter"
 
 
-def test_an_engine_that_would_leave_an_adapter_out_is_refused(tmp_path):
-    with pytest.raises(InputError, match="merge it into the weights, or set engine"):
-        adapter_arguments("transformers-serve", with_adapter(tmp_path, r=8))
+def test_an_engine_that_merges_an_adapter_is_not_told_of_it(tmp_path):
+    assert adapter_arguments("transformers-serve", with_adapter(tmp_path, r=8)) == ()
 
 
+@pytest.mark.parametrize("kind", ["vllm", "transformers-serve"])
 @pytest.mark.parametrize("config", [{}, {"r": 0}, {"r": 513}])
-def test_an_adapter_without_a_rank_that_can_be_is_named(tmp_path, config):
+def test_an_adapter_without_a_rank_that_can_be_is_named(tmp_path, kind, config):
     with pytest.raises(InputError, match=r"adapter_config\.json cannot be used: r"):
-        adapter_arguments("vllm", with_adapter(tmp_path, **config))
+        adapter_arguments(kind, with_adapter(tmp_path, **config))

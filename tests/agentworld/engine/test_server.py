@@ -1,7 +1,6 @@
 """Real engines: they take seconds to start, and vLLM is there only where it was installed."""
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -275,31 +274,32 @@ def lora(folder):
     import torch
     from safetensors.torch import load_file, save_file
 
+    from agentworld.recipes.train import LoraRecipe
+    from agentworld.train.model import load_model
+    from agentworld.train.parent import Parent
+
     merged, beside = folder / "merged", folder / "beside"
     weights = load_file(merged / "model.safetensors")
+    recipe = LoraRecipe(rank=4, alpha=8, target_modules=("q_proj",))
+    adapted = load_model(Parent(beside)).with_adapter(recipe, seed=0)
     torch.manual_seed(1)
-    tensors = {}
-    for layer in range(2):
-        name = f"model.layers.{layer}.self_attn.q_proj"
-        weight = weights[f"{name}.weight"]
-        down, up = torch.randn(4, weight.shape[1]), torch.randn(weight.shape[0], 4)
-        tensors[f"base_model.model.{name}.lora_A.weight"] = down
-        tensors[f"base_model.model.{name}.lora_B.weight"] = up
-        weights[f"{name}.weight"] = weight + up @ down
+    with torch.no_grad():
+        for number, layer in enumerate(adapted.model.model.layers):
+            down, up = torch.randn(4, 64), torch.randn(128, 4)
+            layer.self_attn.q_proj.lora_A["default"].weight.copy_(down)
+            layer.self_attn.q_proj.lora_B["default"].weight.copy_(up)
+            weights[f"model.layers.{number}.self_attn.q_proj.weight"] += 2 * up @ down
     save_file(weights, merged / "model.safetensors", metadata={"format": "pt"})
-    (beside / "adapter").mkdir()
-    save_file(tensors, beside / "adapter" / "adapter_model.safetensors")
-    config = {"peft_type": "LORA", "r": 4, "lora_alpha": 4, "target_modules": ["q_proj"]}
-    config |= {"bias": "none", "task_type": "CAUSAL_LM"}
-    (beside / "adapter" / "adapter_config.json").write_text(json.dumps(config))
+    adapted.save(beside)
 
 
 @pytest.mark.compute
-def test_vllm_answers_with_an_adapter_as_with_the_merged_weights(tiny_model, tmp_path):
+@pytest.mark.parametrize("kind", ["transformers-serve", "vllm"])
+def test_an_engine_answers_with_an_adapter_as_with_the_merged_weights(kind, tiny_model, tmp_path):
     for name in ("merged", "beside"):
         shutil.copytree(tiny_model, tmp_path / name)
     lora(tmp_path)
-    with serving(tmp_path / "beside", tmp_path, "vllm") as served:
+    with serving(tmp_path / "beside", tmp_path, kind) as served:
         said = texts(complete_all(pinned(served), PROMPTS))
     assert said == generate_all(tmp_path / "merged", PROMPTS)
     assert said != generate_all(tiny_model, PROMPTS)

@@ -65,7 +65,7 @@ def test_an_imported_world_is_drawn_as_its_maker_says_and_told_what_it_is(model,
 
 def add_adapter(model):
     (model / "adapter").mkdir()
-    (model / "adapter" / "adapter_config.json").write_text('{"r": 8}')
+    (model / "adapter" / "adapter_config.json").write_text('{"r": 0}')
 
 
 WRONG = {
@@ -75,7 +75,7 @@ WRONG = {
         lambda model: (model / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}"),
         "access to attribute '__class__' of 'str' object is unsafe",
     ),
-    "an adapter that the engine leaves out": (add_adapter, "merge it into the weights, or set"),
+    "an adapter without a rank": (add_adapter, r"adapter_config\.json cannot be used: r"),
 }
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.recipes import load_recipe
+from agentworld.recipes.train import LoraRecipe
 from agentworld.records.gate import Gate
 
 
@@ -35,10 +36,13 @@ def test_a_gate_that_is_written_wrong_is_named(tmp_path, clause, wrong):
         load_recipe(tmp_path / "mine.yaml")
 
 
-def test_the_recipe_of_the_training_guide_is_one(tmp_path):
+def test_the_recipes_of_the_training_guide_are_some(tmp_path):
     guide = (Path(__file__).parents[3] / "docs/guides/training.md").read_text()
-    (block,) = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
-    (tmp_path / "my-world.yaml").write_text(block)
-    recipe = load_recipe(tmp_path / "my-world.yaml")
-    assert (recipe.model.base, recipe.sft.reasoning) == ("/models/my-base", "recorded-state")
-    assert recipe.collect.record_state
+    recipes = []
+    for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL):
+        (tmp_path / "my-world.yaml").write_text(block)
+        recipes.append(load_recipe(tmp_path / "my-world.yaml"))
+    whole, lora = recipes
+    assert (whole.model.base, whole.sft.reasoning) == ("/models/my-base", "recorded-state")
+    assert whole.collect.record_state
+    assert lora.sft.lora == LoraRecipe()

@@ -124,7 +124,7 @@ def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: 
         records.dataset(cpt=pool).write(Path(own.data) / "dataset.json")
         made = Path(run_by_name("cpt", *own))
     assert Checkpoint.read(made / "checkpoint.json").recipe["reasoning"] == reasoning
-    model, tokenizer = load_model(Parent(made / "model"))
+    model, tokenizer, _ = load_model(Parent(made / "model"))
     sample = with_states(training.samples()[0])
     from agentworld.rendering.messages import world_messages
 

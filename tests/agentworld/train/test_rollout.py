@@ -24,7 +24,7 @@ def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) ->
     from agentworld.train.rollout import Policy, rollout_all
 
     tasks = [solved_task(seed, held_out=False).task for seed in range(num_tasks)]
-    policy = Policy(*language_model, temperature=1.0, max_tokens=8)
+    policy = Policy(*language_model[:2], temperature=1.0, max_tokens=8)
     return asyncio.run(rollout_all(policy, world, tasks))
 
 
@@ -81,7 +81,7 @@ def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
 
     world, weights = ScriptedWorld(), records.digest("weights")
     task = solved_task(0, held_out=False).task
-    policy = Policy(*language_model, temperature=1.0, max_tokens=8, weights=weights, step=7)
+    policy = Policy(*language_model[:2], temperature=1.0, max_tokens=8, weights=weights, step=7)
     (attempt,) = asyncio.run(rollout_all(policy, world, [task]))
     sampled = [each for each in world.sampled if each]
     assert len(sampled) == 3

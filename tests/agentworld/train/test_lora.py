@@ -1,0 +1,362 @@
+"""Adapters of low rank: what is trained, what is written, and what loads it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from pydantic import ValidationError
+
+from accepting import accepts
+from agentworld.engine.adapter import ADAPTER, has_adapter
+from agentworld.engine.base import CompletionRequest
+from agentworld.engine.chat import CHAT_PATH
+from agentworld.engine.openai import request_body
+from agentworld.engine.server import serve
+from agentworld.errors import InputError
+from agentworld.pinning.manifest import check_files, pin
+from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
+from agentworld.recipes.train import LoraRecipe, ModelRecipe, NextTokenRecipe
+from agentworld.records.base import digest_file
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.progress import ignore_progress
+from agentworld.records.sample import Sample
+from agentworld.records.simulator import Sampling
+from agentworld.runner.folders import checkpoint_of, model_of
+from agentworld.steps.member import main
+from agentworld.steps.run import run_by_name
+from agentworld.train.parent import Parent
+from machines.forked import run_with_ranks
+from make import records, training
+from make.training import TINY
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+    from agentworld.train.encode import Row
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.compute
+
+WEIGHTS = "model.safetensors"
+BOUND = 1e-4
+"""Of logits, whose largest are about 10: merging adds in another order."""
+_MESSAGES = [{"role": "user", "content": "echo kolu"}]
+LORA = LoraRecipe(rank=4, alpha=8)
+RECIPE = NextTokenRecipe(
+    **TINY | {"muon_learning_rate": None},
+    stage="cpt",
+    tokens_per_batch=256,
+    epochs=2,
+    checkpoint_every=2,
+    lora=LORA,
+)
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture(params=["Qwen3", "Qwen3Moe", "Qwen3_5"])
+def any_family(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    from make.model import tiny_family
+
+    return tiny_family(tmp_path / "base", request.param)
+
+
+@pytest.fixture
+def parent(language_model: LanguageModel, tmp_path: Path) -> Parent:
+    language_model.save(tmp_path / "parent")
+    return Parent(tmp_path / "parent")
+
+
+def with_adapter(parent: Parent, lora: LoraRecipe = LORA) -> LanguageModel:
+    from agentworld.train.model import load_model
+
+    return load_model(parent).with_adapter(lora, seed=0)
+
+
+def rows_of(language_model: LanguageModel, samples: list[Sample]) -> list[Row]:
+    from agentworld.train.encode import encode, whole_episode
+
+    return list(encode(language_model.tokenizer, map(whole_episode, samples)))
+
+
+def trained(parent: Parent, samples: list[Sample], out: Path, **settings: Any) -> LanguageModel:
+    from agentworld.train.trainer import train_rows
+
+    language_model = with_adapter(parent)
+    rows = rows_of(language_model, samples)
+    recipe = RECIPE.model_copy(update=settings)
+    train_rows(language_model, recipe, rows, out, ignore_progress)
+    return language_model
+
+
+def logits_of(model: PreTrainedModel) -> torch.Tensor:
+    import torch
+
+    with torch.no_grad():
+        logits: torch.Tensor = model.eval()(input_ids=torch.arange(40)[None]).logits
+    return logits
+
+
+def test_the_adapter_alone_learns_and_merged_or_loaded_again_it_answers_the_same(
+    any_family: Path, samples: list[Sample], tmp_path: Path
+) -> None:
+    import torch
+
+    from agentworld.train.model import load_model
+
+    base = load_model(Parent(any_family)).model
+    before = {name: weight.clone() for name, weight in base.named_parameters()}
+    adapted = trained(Parent(any_family), samples, tmp_path / "out")
+    frozen = {
+        name.replace(".base_layer", ""): weight
+        for name, weight in adapted.model.named_parameters()
+        if "lora_" not in name
+    }
+    assert frozen.keys() == before.keys()
+    assert all(weight.grad is None for weight in frozen.values())
+    assert all(torch.equal(weight, before[name]) for name, weight in frozen.items())
+
+    logits, of_base = logits_of(adapted.model), logits_of(base)
+    assert (logits - of_base).abs().max() > 1e-2
+    adapted.save(tmp_path / "kept")
+    torch.testing.assert_close(logits_of(adapted.model), of_base, rtol=0, atol=0)
+    of_kept = load_model(Parent(tmp_path / "kept")).model
+    torch.testing.assert_close(logits_of(of_kept), logits, rtol=0, atol=BOUND)
+    assert all(weight.requires_grad for weight in of_kept.parameters())
+
+
+def test_a_merged_model_has_the_logits_of_its_adapter(
+    parent: Parent, samples: list[Sample], tmp_path: Path
+) -> None:
+    import torch
+
+    adapted = trained(parent, samples, tmp_path / "out")
+    logits = logits_of(adapted.model)
+    merged = adapted.merged()
+    assert merged.merged() is merged
+    torch.testing.assert_close(logits_of(merged.model), logits, rtol=0, atol=BOUND)
+    merged.save(tmp_path / "merged")
+    names = [
+        {path.name for path in folder.iterdir()} for folder in (tmp_path / "merged", parent[0])
+    ]
+    assert names[0] == names[1]
+
+
+def test_a_killed_run_ends_with_the_adapter_of_one_that_was_not_and_keeps_no_frozen_weight(
+    parent: Parent, samples: list[Sample], tmp_path: Path
+) -> None:
+    import torch
+
+    from agentworld.train.trainer import train_rows
+
+    def kill(done: int, _total: int) -> None:
+        if done == 5:
+            raise Killed
+
+    killed = with_adapter(parent, LORA.model_copy(update={"dropout": 0.1}))
+    rows = rows_of(killed, samples)
+    with pytest.raises(Killed):
+        train_rows(killed, RECIPE, rows, tmp_path / "b", kill)
+    (newest,) = (tmp_path / "b/checkpoints").glob("checkpoint-4")
+    assert {path.name for path in newest.glob("*.safetensors")} == {"adapter_model.safetensors"}
+    states = torch.load(newest / "optimizer.pt")["state"].values()
+    num_trained = sum(p.numel() for p in killed.model.parameters() if p.requires_grad)
+    assert sum(state["exp_avg"].numel() for state in states) == num_trained
+
+    digests = []
+    for out in ("a", "b"):
+        language_model = with_adapter(parent, LORA.model_copy(update={"dropout": 0.1}))
+        train_rows(language_model, RECIPE, rows, tmp_path / out, ignore_progress)
+        language_model.save(tmp_path / f"{out}-model")
+        digests.append(ArtifactManifest.of(tmp_path / f"{out}-model").digest)
+    assert digests[0] == digests[1]
+
+
+def test_packed_in_chunks_and_computed_again_the_adapter_has_the_same_gradients(
+    parent: Parent, samples: list[Sample]
+) -> None:
+    import torch
+
+    from agentworld.train.batches import collate
+    from agentworld.train.loss import loss_sum
+    from agentworld.train.packing import PACKED_ATTENTION, pack
+
+    language_model = with_adapter(parent)
+    model, rows = language_model.model, rows_of(language_model, samples)
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:  # zero at first, so that lora_A would have no gradient
+            torch.nn.init.normal_(weight, std=0.02)
+
+    def gradients(batches: list[dict[str, Any]], most_logits: int) -> dict[str, torch.Tensor]:
+        model.zero_grad()
+        for batch in batches:
+            is_target = batch.pop("is_target")[:, 1:]
+            hidden = model.model(**batch, use_cache=False).last_hidden_state[:, :-1][is_target]
+            truth = batch["input_ids"][:, 1:][is_target]
+            loss_sum(hidden, model.lm_head, truth, most_logits).backward()
+        weights = model.named_parameters()
+        return {name: w.grad.clone() for name, w in weights if w.grad is not None}
+
+    alone = gradients([collate([row]) for row in rows], 2**28)
+    language_model.trained.gradient_checkpointing_enable({"use_reentrant": False})
+    model.set_attn_implementation(PACKED_ATTENTION)
+    model.train()
+    packed = gradients([pack(rows)], 16 * model.lm_head.out_features)
+    assert packed.keys() == alone.keys()
+    assert all("lora_" in name for name in packed)
+    for name, gradient in alone.items():
+        torch.testing.assert_close(packed[name], gradient, rtol=1e-4, atol=1e-4)
+
+
+def test_the_trainer_packs_accumulates_and_computes_again_with_an_adapter(
+    parent: Parent, samples: list[Sample], tmp_path: Path
+) -> None:
+    import torch
+
+    settings = {"packing": True, "accumulation": 2, "gradient_checkpointing": True}
+    adapted = trained(parent, samples, tmp_path / "out", tokens_per_batch=128, **settings)
+    moved = [w for name, w in adapted.model.named_parameters() if "lora_B" in name]
+    assert len(moved) == 7
+    assert all(torch.count_nonzero(weight) for weight in moved)
+
+
+def test_layers_that_a_model_does_not_have_are_named(parent: Parent) -> None:
+    lora = LoraRecipe(target_modules=("q_proj", "lm_head"))
+    with pytest.raises(InputError, match=r"names lm_head, .*choose from down_proj, gate_proj, k_"):
+        with_adapter(parent, lora)
+
+
+def test_an_adapter_of_gated_delta_layers_is_merged_always(tmp_path: Path) -> None:
+    from make.model import tiny_family
+
+    parent = Parent(tiny_family(tmp_path / "base", "Qwen3_5"))
+    with pytest.raises(InputError, match=r"layers of linear_attention, .*set lora.merge to true"):
+        with_adapter(parent, LoraRecipe(merge=False))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"stage": "imitation"}, "imitation trains all weights, .*leave lora out"),
+        ({"stage": "sft", "muon_learning_rate": 0.02}, "set muon_learning_rate to null, or leave"),
+    ],
+)
+def test_what_an_adapter_cannot_be_trained_with_is_refused(
+    settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValidationError, match=words):
+        NextTokenRecipe.model_validate({**settings, "lora": {}})
+
+
+def test_a_recipe_without_an_adapter_keeps_its_digest() -> None:
+    assert "lora" not in NextTokenRecipe(stage="cpt").model_dump()
+
+
+def test_a_new_model_has_no_weights_to_freeze(tmp_path: Path) -> None:
+    from agentworld.train import next_token
+
+    with pytest.raises(InputError, match=r"cpt.lora would freeze the random weights .*leave cpt"):
+        next_token.run(RECIPE, ModelRecipe(), tmp_path, None, tmp_path / "out", ignore_progress)
+
+
+def test_the_adapter_is_in_a_folder_of_its_own(
+    parent: Parent, samples: list[Sample], tmp_path: Path
+) -> None:
+    trained(parent, samples, tmp_path / "out").save(tmp_path / "kept")
+    assert has_adapter(tmp_path / "kept")
+    config = (tmp_path / "kept" / ADAPTER / "adapter_config.json").read_text()
+    assert str(tmp_path) not in config
+
+
+def test_two_processes_that_share_all_weights_train_the_adapter_that_one_trains(
+    tmp_path: Path,
+) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    from make.model import tiny_family
+
+    base = tiny_family(tmp_path / "base", "Qwen3")
+    lora = {"rank": 4, "alpha": 8, "merge": False}
+    cpt = {"muon_learning_rate": None, "epochs": 2, "zero_stage": 3, "lora": lora}
+    stores = [
+        training.training(
+            tmp_path / name,
+            model={"base": str(base)},
+            cpt={**cpt, "gradient_checkpointing": name == "two"},
+        )
+        for name in ("one", "two")
+    ]
+    alone = model_of(Path(run_by_name("cpt", *stores[0])))
+    run_with_ranks(tmp_path, main, ("cpt", *stores[1]))
+    (step,) = (path for path in (tmp_path / "two/steps/cpt").iterdir() if path.is_dir())
+    assert digest_file(model_of(step) / WEIGHTS) == digest_file(alone / WEIGHTS)
+    tensors, same = (
+        load_file(model / ADAPTER / "adapter_model.safetensors")
+        for model in (alone, model_of(step))
+    )
+    assert tensors.keys() == same.keys()
+    for name, tensor in tensors.items():
+        # Layers compute in bfloat16, and each process has half of the rows.
+        torch.testing.assert_close(same[name], tensor, rtol=0, atol=2e-3, msg=name)
+
+
+@pytest.mark.parametrize("family", ["Qwen3", "Qwen3Moe"])
+def test_a_merged_cpt_and_a_kept_sft_are_pinned_and_served(family: str, tmp_path: Path) -> None:
+    from make.model import tiny_family
+
+    base = tiny_family(tmp_path / "base", family)
+    stage = {"muon_learning_rate": None, "epochs": 1, "lora": {"rank": 4, "alpha": 8}}
+    kept = {**stage, "lora": {"rank": 4, "alpha": 8, "merge": False}}
+    given = training.training(tmp_path / "store", model={"base": str(base)}, cpt=stage, sft=kept)
+    cpt = Path(run_by_name("cpt", *given))
+    sft = Path(run_by_name("sft", *given, str(cpt)))
+    merged, beside = model_of(cpt), model_of(sft)
+    assert not has_adapter(merged)
+    assert has_adapter(beside)
+    assert digest_file(beside / WEIGHTS) == digest_file(merged / WEIGHTS)
+    assert digest_file(merged / WEIGHTS) != digest_file(base / WEIGHTS)
+    artifact = ArtifactManifest.of(beside)
+    checkpoint = checkpoint_of(sft)
+    assert checkpoint.artifact == artifact.digest
+    assert checkpoint.parents == (ArtifactManifest.of(merged).digest,)
+
+    engine = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
+    world = SimulateRecipe(sampling=Sampling(max_tokens=8))
+    lock = records.digest("lock")
+    manifest = pin(artifact, world, engine, lock=lock, context_tokens=256)
+    assert f"{ADAPTER}/adapter_model.safetensors" in manifest.files
+    assert accepts(check_files, manifest, beside)
+    assert _answer(beside, engine, tmp_path) == _generated(beside)
+    (beside / ADAPTER / "adapter_config.json").write_text("{}")
+    with pytest.raises(InputError, match=r"adapter_config\.json is not the file of the manifest"):
+        check_files(manifest, beside)
+
+
+def _answer(folder: Path, engine: EngineRecipe, logs: Path) -> str:
+    sampling = Sampling(max_tokens=8)
+    with serve(
+        folder, engine, sampling=sampling, context_tokens=256, log=logs / "engine.log"
+    ) as served:
+        body = request_body(served.kind, served.model, CompletionRequest(_MESSAGES, sampling))
+        answer = httpx.post(served.url + CHAT_PATH, json=body).raise_for_status().json()
+        return str(answer["choices"][0]["message"]["content"])
+
+
+def _generated(folder: Path) -> str:
+    """What transformers' own generate writes with the adapter."""
+    from agentworld.train.model import load_model
+
+    model, tokenizer, _ = load_model(Parent(folder))
+    prompt = tokenizer.apply_chat_template(
+        _MESSAGES, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    written = model.generate(**prompt, do_sample=False, max_new_tokens=8)
+    ids = written[0, prompt["input_ids"].shape[1] :]
+    return str(tokenizer.decode(ids, skip_special_tokens=True))

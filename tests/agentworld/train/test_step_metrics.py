@@ -1,0 +1,121 @@
+"""Figures of a training by step, and their way to MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentworld.engine.process import free_port
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.progress import ignore_progress
+from agentworld.records.sample import Sample
+from agentworld.runner.folders import checkpoint_of
+from agentworld.steps.run import run_by_name
+from make.training import TINY, training
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.compute
+
+FIGURES = {
+    *("loss", "learning_rate", "gradient_norm"),
+    *("padding_share", "tokens_per_second", "memory_gib"),
+}
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_every_few_steps_are_reported_with_the_batches_that_they_had(
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path, *, packing: bool
+) -> None:
+    from agentworld.train.encode import encode, whole_episode
+    from agentworld.train.trainer import train_rows
+
+    seen: dict[int, Mapping[str, float]] = {}
+    rows = list(encode(language_model.tokenizer, map(whole_episode, samples)))
+    recipe = NextTokenRecipe(
+        **TINY | {"packing": packing}, stage="cpt", tokens_per_batch=256, epochs=16
+    )
+    train_rows(language_model, recipe, rows, tmp_path, ignore_progress, seen.__setitem__)
+    assert list(seen) == [*range(20, 20 * len(seen) + 1, 20)]
+    assert len(seen) > 1
+    for figures in seen.values():
+        assert figures.keys() == FIGURES
+        assert (figures["padding_share"] == 0) == packing
+        assert figures["padding_share"] < 0.2
+        assert figures["tokens_per_second"] > 0
+
+
+def test_tokens_of_batches_are_counted_with_and_without_their_padding() -> None:
+    from agentworld.train.batches import TokenBatches
+
+    squares = 9 + 64 + 81
+    padded, packed = (
+        TokenBatches([3, 8, 9], 64, 1.0, 0, packed=packed) for packed in (False, True)
+    )
+    assert padded.tokens(0, 1) == (20, 48, squares)
+    assert packed.tokens(0, 1) == (20, 20, squares)
+    assert packed.tokens(1, 2) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_model_flops_of_a_known_card_are_reported_by_the_formula_of_the_benchmarks(
+    language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch, *, adapted: bool
+) -> None:
+    from transformers import TrainerControl, TrainerState
+
+    from agentworld.recipes.train import LoraRecipe
+    from agentworld.train.batches import TokenBatches
+    from agentworld.train.step_metrics import StepMetrics
+
+    model = language_model.model
+    if adapted:
+        language_model.with_adapter(LoraRecipe(rank=1), seed=0)
+    frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
+    assert (frozen > 0) == adapted
+    weights = 6 * language_model.num_parameters - 2 * frozen
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda: 3 << 30)
+    clock = iter([10.0, 12.0])
+    monkeypatch.setattr("agentworld.train.step_metrics.time.perf_counter", lambda: next(clock))
+    seen: dict[str, float] = {}
+    batches = TokenBatches([3, 8, 9], 64, 1.0, 0)
+    metrics = StepMetrics(lambda _step, figures: seen.update(figures), batches, model, 1)
+    state, control = TrainerState(), TrainerControl()
+    metrics.on_train_begin(None, state, control)
+    state.global_step = 1
+    metrics.on_log(None, state, control, {"loss": 1.0})
+    attention = 6 * 1 * 2 * 8 * (9 + 64 + 81)  # one layer of two heads of eight
+    assert seen["mfu"] == pytest.approx((20 * weights + attention) / 2 / 989e12)
+    assert seen["tokens_per_second"] == 10
+    assert seen["memory_gib"] == 3
+
+
+def test_a_training_has_one_run_in_mlflow_and_needs_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlflow
+
+    sft = {"epochs": 16}
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
+    without = checkpoint_of(Path(run_by_name("sft", *training(tmp_path / "without", sft=sft))))
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    store = training(tmp_path / "with", sft=sft)
+    made = Path(run_by_name("sft", *store))
+    assert checkpoint_of(made) == without
+
+    (made / "receipt.json").unlink()
+    run_by_name("sft", *store)
+    client = mlflow.MlflowClient(uri, uri)
+    experiment = client.get_experiment_by_name("agentworld")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.run_name == f"sft/{made.name}"
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics.keys() == FIGURES
+    steps = {metric.step for metric in client.get_metric_history(run.info.run_id, "loss")}
+    assert steps == {*range(20, 20 * len(steps) + 1, 20)}
