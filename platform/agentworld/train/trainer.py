@@ -133,6 +133,10 @@ class NextTokenTrainer(Trainer):
             loss = self._loss_sum_of_wrapped(model, inputs, is_target, truth)
         return loss * num_ranks() / num_items_in_batch
 
+    def floating_point_ops(self, _inputs: Batch) -> int:
+        """0: the Trainer would count the weights again at each step; `StepMetrics` has the MFU."""
+        return 0
+
     def _loss_sum(
         self, inputs: Batch, is_target: torch.Tensor, truth: torch.Tensor
     ) -> torch.Tensor:
