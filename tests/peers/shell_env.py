@@ -7,7 +7,7 @@ class ShellEnv:
     """One rollout after the other, each an episode of the run."""
 
     def __init__(self, run_url: str) -> None:
-        # The service waits longer for its engine than this client waits for the service unasked.
+        # Longer than the service's AGENTWORLD_ANSWER_SECONDS, even if that is raised for an engine.
         self._world = GenericEnvClient(base_url=run_url, message_timeout_s=300.0).sync()
 
     def reset(self, task: dict, **_columns: object) -> str:
