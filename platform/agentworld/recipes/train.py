@@ -68,8 +68,7 @@ class LoraRecipe(Record):
     """LoRA (arXiv 2106.09685): frozen weights, and an adapter of small matrices that is trained."""
 
     rank: int = Field(32, gt=0, le=512)
-    """Rank of the adapter; our choice: arXiv 2405.09673 tries 16, 64 and 256, and more learns more.
-    """
+    """Rank of the adapter, our choice; arXiv 2405.09673 tries 16, 64 and 256: more learns more."""
     alpha: float = Field(64.0, gt=0)
     """The adapter counts `alpha / rank` times: twice, as arXiv 2405.09673 recommends."""
     dropout: float = Field(0.0, ge=0, lt=1)

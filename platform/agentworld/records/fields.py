@@ -99,6 +99,11 @@ def _describe(
         default = getattr(defaults, name, None)
         section = _record_of(field.annotation)
         if section and get_origin(field.annotation) is not tuple:
+            if default is None and not field.is_required():
+                meaning = words.get(name, "")
+                yield FieldDescription(
+                    name=path, type="section or null", required=False, unit="", meaning=meaning
+                )
             nested_record = default if isinstance(default, BaseModel) else section.model_construct()
             yield from _describe(section, f"{path}.", nested_record)
             continue

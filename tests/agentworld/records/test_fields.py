@@ -19,6 +19,8 @@ class _Gates(Record):
         ("cpt.learning_rate", "number, > 0", 1e-5, ""),
         ("sft.sequence_tokens", "whole number or null, > 0", 8192, "tokens"),
         ("cpt.adam_betas", "list of 2: number, number", [0.9, 0.95], ""),
+        ("cpt.lora", "section or null", None, ""),
+        ("cpt.lora.rank", "whole number, > 0, <= 512", 32, ""),
         ("engine.dtype", "`float32` or `bfloat16` or `float16`", "float32", ""),
         ("rl.reward.endpoint.timeout_seconds", "number", 60.0, "seconds"),
         ("evaluate.num_episodes", "whole number, > 0", 80, "episodes"),
