@@ -9,6 +9,8 @@ from agentworld.cluster.names import DIGEST_LABEL
 OWN = ("Simulator", "SimulatorAlias", "TrainingSchedule")
 """Our resources, all of which are watched; of the others, what is an engine's."""
 WATCHED = (*OWN, "Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "Pod")
+_MAX_DELETED = 10_000
+"""Many more than go while an answer is on its way."""
 
 
 class Cache:
@@ -17,6 +19,8 @@ class Cache:
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in WATCHED}
         self._of_engine: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._deleted: dict[str, None] = {}
+        """The uids of the objects that were deleted last, the oldest first."""
 
     def put(self, kind: str, resource: Object) -> list[Object]:
         """Takes in an object. Returns nothing where it is no news, else the object, after the one
@@ -25,18 +29,26 @@ class Cache:
         resource = _without_managers(resource)
         name = resource["metadata"]["name"]
         current = self._objects[kind].get(name)
-        if current and _is_older(resource, current):
+        # An answer to a request may come after the watch told that the object is deleted.
+        is_deleted = resource["metadata"]["uid"] in self._deleted
+        if is_deleted or (current and _is_older(resource, current)):
             return []
         before = [current] if current and not _is_same(resource, current) else []
         for predecessor in before:
-            self.drop(kind, predecessor)
+            self._forget(kind, predecessor)
         self._objects[kind][name] = resource
         if engine := _engine(resource):
             self._of_engine[kind, engine].add(name)
         return [*before, resource]
 
     def drop(self, kind: str, resource: Object) -> None:
-        """Forgets an object, unless another one of its name is there by now."""
+        """Forgets an object that was deleted; another one of its name stays."""
+        self._deleted[resource["metadata"]["uid"]] = None
+        if len(self._deleted) > _MAX_DELETED:
+            del self._deleted[next(iter(self._deleted))]
+        self._forget(kind, resource)
+
+    def _forget(self, kind: str, resource: Object) -> None:
         name = resource["metadata"]["name"]
         current = self._objects[kind].get(name)
         if current is None or current["metadata"]["uid"] != resource["metadata"]["uid"]:

@@ -32,6 +32,22 @@ def test_a_watch_that_lags_behind_an_answer_tells_no_news():
     assert cache.get("Pod", "a") == thing(version=5)
 
 
+def test_an_answer_that_comes_after_the_watch_told_of_a_deletion_brings_nothing_back():
+    cache = Cache()
+    cache.put("Pod", thing(version=1))
+    cache.drop("Pod", thing(version=3))
+    assert cache.put("Pod", thing(version=2)) == []
+    assert cache.replace("Pod", 2, [thing(version=2)]) == []
+    assert cache.get("Pod", "a") is None
+    assert cache.put("Pod", thing(version=4, uid="new"))
+
+
+def test_an_answer_brings_nothing_back_that_was_told_of_by_its_deletion_alone():
+    cache = Cache()
+    cache.drop("Pod", thing(version=2))
+    assert cache.put("Pod", thing(version=1)) == []
+
+
 def test_an_object_that_was_made_anew_is_not_forgotten_with_the_old_one():
     cache = Cache()
     cache.put("Pod", thing(version=9, uid="new"))

@@ -1,7 +1,6 @@
 """What a placement says of a step, read back from the pipeline that was compiled with it."""
 
 import re
-from functools import cache
 from typing import Any
 
 import pytest
@@ -78,9 +77,8 @@ PLACEMENTS = st.fixed_dictionaries(
 )
 
 
-@cache
 def of_placement(name: str) -> Compiled:
-    """A pipeline with the placement that says everything; do not change it."""
+    """A pipeline with the placement that says everything."""
     return make.pipelines.compiled(name, PLACEMENT)
 
 

@@ -135,7 +135,16 @@ def compiled(
     image: str | None = None,
     stages: Sequence[str] = (),
 ) -> Compiled:
-    """A pipeline's file, read."""
+    """A pipeline's file, read; it is compiled once for all who ask for it: do not change it."""
+    key = name, placement and placement.model_dump_json(), image, *stages
+    if key not in _COMPILED:
+        _COMPILED[key] = _compile(name, placement, image, stages)
+    return _COMPILED[key]
+
+
+def _compile(
+    name: str, placement: Placement | None, image: str | None, stages: Sequence[str]
+) -> Compiled:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "pipeline.yaml"
         compile_pipeline(path, name, placement, image, stages)
@@ -144,4 +153,5 @@ def compiled(
     return Compiled(spec, platform)
 
 
+_COMPILED: dict[tuple[str | None, ...], Compiled] = {}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -80,9 +80,8 @@ def test_all_that_it_is_made_of_goes_with_it(namespace, start):
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
     namespace.delete("Simulator", "one")
-    # Its garbage collector looks for new kinds of objects every half minute, and begins anew
-    # where another test's kinds came or went meanwhile.
-    wait_for(lambda: not any(namespace.get(kind, ENGINE) for kind in CHILDREN), seconds=300)
+    # Kubernetes' garbage collector looks for new kinds of objects every half minute.
+    wait_for(lambda: not any(namespace.get(kind, ENGINE) for kind in CHILDREN), seconds=90)
 
 
 def test_serving_may_change(namespace, start):
