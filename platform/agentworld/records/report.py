@@ -86,6 +86,9 @@ class WorldModelScore(Figures):
     `unknown`. Nobody can know what the first read of a hidden record shows."""
     by_domain: dict[str, Figures] = {}
     """Empty where the turns are of one domain."""
+    without_start: Estimate | None = None
+    """Exact match without the turns that read the initial state: those that read, and show nothing
+    of what an earlier turn changed. Null where there are no others."""
     free_running: Estimate | None = None
     """Exact match when the history holds the model's own observations."""
     answers: Answers | None = None
