@@ -122,7 +122,7 @@ class Shop:
         return {"order": row.pop("number"), **row}
 
     def _list_orders(self, item: str | None = None) -> _Fields:
-        return {"orders": [each for each in self._all_orders() if item in (None, each["item"])]}
+        return {"orders": [order for order in self._all_orders() if item in (None, order["item"])]}
 
     def _cancel_order(self, order: int) -> str:
         row = self._order(order)
