@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from agentworld.domains.base import Domain, TurnKind, domain_of, is_match
+from agentworld.domains.base import HISTORY, Domain, TurnKind, domain_of, is_match
 from agentworld.evaluate.metrics import open_metrics
 from agentworld.evaluate.predict import NOTHING
 from agentworld.records.sample import Sample, SampleTurn
@@ -123,6 +123,11 @@ def values_of(episodes: Episodes, turn_filter: TurnFilter) -> dict[str, list[lis
         name: [[turn.values.get(name) for turn in episode] for episode in selected]
         for name in sorted(names)
     }
+
+
+def is_no_read_of_start(target: Target) -> bool:
+    """False for a read that shows nothing of what an earlier turn changed."""
+    return target.kind != "read" or HISTORY in target.turn.tags
 
 
 def answers_of(episodes: Episodes) -> Answers:

@@ -25,6 +25,7 @@ from agentworld.evaluate.judging import (
     has_kind,
     has_tag,
     is_any,
+    is_no_read_of_start,
     judged_targets,
     kinds_of,
     tags_of,
@@ -124,12 +125,14 @@ def _summary(episodes: Episodes, free: Episodes, recipe: EvaluateRecipe) -> Worl
         )
 
     targets = judged_targets(episodes)
+    remaining = any(map(is_no_read_of_start, targets))
     domains = sorted({target.domain for target in targets})
     return WorldModelScore(
         **dict(group(is_any)),
         by_tag={tag: of(exact(episodes, has_tag(tag))) for tag in tags_of(targets)},
         by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
         by_domain={name: group(has_domain(name)) for name in domains if len(domains) > 1},
+        without_start=of(exact(episodes, is_no_read_of_start)) if remaining else None,
         free_running=of(exact(free, is_any)) if any(free) else None,
         answers=answers_of(episodes),
     )

@@ -74,18 +74,18 @@ class Gain(Figures):
 class WorldModelScore(Figures):
     """How often a predictor was right, and how near it was.
 
-    Of the metrics `rule` is what the domain's rules say, which forgive what no rule asks for. One
-    that has no value for any turn is left out.
+    `rule` is what the domain's rules say; a metric that has no value for any turn is left out.
     """
 
     by_tag: dict[str, Estimate] = {}
     """Exact match of the turns with each tag of their domain: `history` are those that need memory,
     `unseen` those that hold what no training episode held."""
     by_kind: dict[str, Figures] = {}
-    """Of the turns that `read`, that `write`, that are a `computation`, and of those whose kind is
-    `unknown`. Nobody can know what the first read of a hidden record shows."""
+    """Of turns that `read`, that `write`, that are a `computation`, or whose kind is `unknown`."""
     by_domain: dict[str, Figures] = {}
     """Empty where the turns are of one domain."""
+    without_start: Estimate | None = None
+    """Exact match without the reads of the initial state; null where there is no other turn."""
     free_running: Estimate | None = None
     """Exact match when the history holds the model's own observations."""
     answers: Answers | None = None

@@ -97,6 +97,7 @@ def _world_plots(report: WorldModelReport) -> list[Plot]:
         "All turns": lambda score: score.exact_match,
         "Turns that need memory": lambda score: score.by_tag.get(HISTORY),
         "Turns with unseen content": lambda score: score.by_tag.get(UNSEEN),
+        "Turns that do not read the initial state": lambda score: score.without_start,
         "Free-running": lambda score: score.free_running,
     }
     plots = [Plot(title, _scores(report, column)) for title, column in columns.items()]

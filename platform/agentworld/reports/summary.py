@@ -23,6 +23,8 @@ class ExactMatch(Record):
     exact_match: float
     by_tag: dict[str, float] = {}
     """Of the turns with each tag of their domain."""
+    without_start: float | None = None
+    """Of the turns that do not read the initial state."""
 
     @classmethod
     def of(cls, score: WorldModelScore) -> "ExactMatch":
@@ -30,6 +32,7 @@ class ExactMatch(Record):
         return cls(
             exact_match=score.exact_match.mean,
             by_tag={tag: estimate.mean for tag, estimate in score.by_tag.items()},
+            without_start=score.without_start.mean if score.without_start else None,
         )
 
 

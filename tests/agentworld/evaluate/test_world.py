@@ -133,6 +133,16 @@ def test_every_turn_is_of_a_kind_and_has_every_metric_of_it():
     assert [each.metrics["token_f1"].mean for each in (reads, writes)] == [8 / 9, 1]
 
 
+def test_reads_that_show_no_change_are_left_out_where_the_start_is_not_to_be_read():
+    first, *others = SAMPLES[0].turns[1::2]
+    of_start = first.model_copy(update={"tags": ("output",)})
+    sample = SAMPLES[0].model_copy(update={"turns": (of_start, *others)})
+    found, _ = score(knowing(SAMPLES), [sample])
+    assert (found.exact_match.num, found.without_start.num) == (2, 1)
+    reads = sample.model_copy(update={"turns": (of_start,)})
+    assert score(knowing(SAMPLES), [reads])[0].without_start is None
+
+
 def test_a_turn_whose_action_says_nothing_is_of_an_unknown_kind():
     turns = [turn.model_copy(update={"action": "frobnicate"}) for turn in SAMPLES[0].turns]
     found, _ = score(lambda _: "a", [SAMPLES[0].model_copy(update={"turns": tuple(turns)})])

@@ -22,7 +22,7 @@ def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
     assert {"mean", "low", "high"} <= set(tree["world_model"]["rl_gain"])
     assert set(tree["world_model"]["baseline"]) == {"copy", "nearest"}
     for stage in ("cpt", "sft", "rl"):
-        assert set(tree["world_model"][stage]) == {"exact_match", "by_tag"}
+        assert set(tree["world_model"][stage]) == {"exact_match", "by_tag", "without_start"}
         assert {"history", "unseen"} <= set(tree["world_model"][stage]["by_tag"])
     assert set(tree["agent"]["trained"]) == {"simulated_success", "live_success"}
     assert set(tree["agent"]) == {
@@ -119,6 +119,23 @@ def test_a_lead_that_its_interval_leaves_open_does_not_hold(summary):
     figure = changed_world(summary, lead=found(0.15, 0.09, 0.2))["lead over the baselines"]
     assert (figure.holds, figure.verdict(0.1)) == (False, "no")
     assert changed_world(summary, lead=found(0.15, 0.11, 0.2))["lead over the baselines"].holds
+
+
+def test_the_recipe_of_mcp_must_lead_and_gain_and_has_no_other_bound(summary):
+    changed = summary.model_copy(update={"recipe": "mcp"})
+    figures = {each.name: each for each in figures_of(changed)}
+    lead, gain = figures["lead over the baselines"], figures["live gain of RL"]
+    assert (lead.must, lead.goal, gain.must) == (1e-9, 0.1, 1e-9)
+    assert figures["exact match, all turns"].must is None
+    assert figures["live success, trained"].must is None
+    assert figures["time of all steps"].must == 900
+
+
+def test_the_share_without_reads_of_the_start_is_told_where_there_is_one(summary):
+    name = "exact match, without reads of the start"
+    rl = summary.world_model.rl.model_copy(update={"without_start": 0.5})
+    assert changed_world(summary, rl=rl)[name].value == 0.5
+    assert name not in changed_world(summary, rl=rl.model_copy(update={"without_start": None}))
 
 
 def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):

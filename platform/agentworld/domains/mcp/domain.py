@@ -1,7 +1,7 @@
 """The domain of MCP: an action is a call of a tool, an observation its result or a refusal."""
 
+import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from agentworld.domains.base import (
     OUTPUT,
@@ -13,13 +13,13 @@ from agentworld.domains.base import (
     TinyModel,
 )
 from agentworld.domains.calls import parse_call, parse_calls, render_calls
-from agentworld.domains.copy_warmup import copy_warmup
 from agentworld.domains.defaults import BaseDomain
 from agentworld.domains.mcp.comparison import canonical, mask_volatile
 from agentworld.domains.mcp.observation import is_failure
 from agentworld.domains.mcp.rubric import RUBRIC
 from agentworld.domains.mcp.shop.tasks import NAME, solved_task
 from agentworld.domains.mcp.shop.tools import shop_tools
+from agentworld.domains.mcp.shop.warm_up import warm_up
 from agentworld.domains.mcp.tags import tags_of
 from agentworld.domains.mcp.verifier import is_same, verify
 from agentworld.domains.package_text import read_prompt_templates
@@ -28,8 +28,9 @@ from agentworld.domains.words import has_unseen_word
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Turn
 
-_PATTERN = r" ?\p{L}+(?:_\p{L}+)*| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+"
-_SEPARATORS = (" ", '","', '":"', '":', ": ", "\n", '"},{"name":"', ", ")
+_WORD = re.compile(r"\w+")
+# A word is the same tokens after a quote and after a space, so that a new model can copy it.
+_PATTERN = r"\p{L}+(?:_\p{L}+)*|\p{N}|[^\s\p{L}\p{N}]+ ?|\s+"
 
 
 class Mcp(BaseDomain):
@@ -41,7 +42,7 @@ class Mcp(BaseDomain):
     prompt_templates = read_prompt_templates(__package__)
     tools = shop_tools()
     """The tools of the shop, the domain's own server. No prompt lists them: a model learns them."""
-    tiny = TinyModel(_PATTERN, partial(copy_warmup, _SEPARATORS))
+    tiny = TinyModel(_PATTERN, warm_up)
     minimum_shares = {OUTPUT: 1 / 2}
 
     def parse_action(self, text: str) -> str:
@@ -74,7 +75,7 @@ class Mcp(BaseDomain):
     def thought(self, state: str, action: str) -> str:
         """The lines of the state that name an argument of the action; without arguments, all."""
         words = {str(value) for call in parse_calls(action) for value in call.arguments.values()}
-        lines = [line for line in state.splitlines() if words.intersection(_words_of(line))]
+        lines = [line for line in state.splitlines() if words.intersection(_WORD.findall(line))]
         return "\n".join(lines) or (state if not words else "") or "none"
 
     def verify(self, predicted: str, truth: str) -> Mapping[Axis, bool | None]:
@@ -98,10 +99,6 @@ def _one_form(text: str) -> str:
         return render_calls(parse_calls(text) or [parse_call(text)])
     except (ActionError, ValueError, RecursionError):
         return text
-
-
-def _words_of(line: str) -> list[str]:
-    return line.replace(":", " ").replace(",", " ").split()
 
 
 DOMAIN: Domain = Mcp()

@@ -1,6 +1,8 @@
 import json
+from itertools import takewhile
 
 import pytest
+import regex
 
 from agentworld.domains.base import Action, ActionError, Call, Start, domain_of
 from agentworld.domains.mcp.shop.server import Shop
@@ -14,6 +16,7 @@ from make import records
 MCP = domain_of("mcp")
 GET = '{"name":"get_item","arguments":{"item":"kolu"}}'
 KOLU = '{"name":"kolu","price":7,"stock":3}'
+ORDER = '{"order":1,"item":"kolu","quantity":2,"status":"open"}'
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def test_the_prompt_has_the_tools_of_any_server_but_the_domains_own_and_the_star
         output_schema={"type": "object"},
         effect="read",
     )
-    start = Start(domain="mcp", text="kolu: price 7, stock 3", tools=(tool,))
+    start = Start(domain="mcp", text=KOLU, tools=(tool,))
     first, listed, state = system_text(MCP.prompt(start)).split("\n")
     assert first.startswith("Simulate the MCP server")
     assert json.loads(listed) == {
@@ -88,8 +91,8 @@ def test_the_closing_call_shows_whether_a_task_is_done(action, observation, outc
 
 
 def test_a_thought_is_what_the_call_names():
-    state = "kolu: price 7, stock 3\ntane: price 1, stock 0\norder 1: 2 kolu, open"
-    assert MCP.thought(state, GET) == "kolu: price 7, stock 3\norder 1: 2 kolu, open"
+    state = f"{KOLU}\n{KOLU.replace('kolu', 'tane')}\n{ORDER}"
+    assert MCP.thought(state, GET) == f"{KOLU}\n{ORDER}"
     assert MCP.thought(state, '{"name":"list_items","arguments":{}}') == state
     assert MCP.thought(state, '{"name":"get_order","arguments":{"order":9}}') == "none"
     assert MCP.thought("", GET) == "none"
@@ -115,6 +118,27 @@ def test_a_new_model_copies_words_between_what_stands_between_values():
     texts = list(MCP.tiny.warm_up(5, 1))
     assert texts == list(MCP.tiny.warm_up(5, 1))
     assert any('":"' in text for text in texts)
+
+
+def test_a_new_model_finds_what_was_said_of_an_item_last():
+    _, account, *_ = MCP.tiny.warm_up(5, 1)
+    lines = account.splitlines()
+    start = list(takewhile(lambda line: '"item"' not in line, lines))
+    shop = Shop("\n".join(start))
+    for action, observation in zip(lines[len(start) :: 2], lines[len(start) + 1 :: 2], strict=True):
+        call = {"name": "update_item", "arguments": json.loads(action)}
+        is_look = len(call["arguments"]) == 1
+        assert (
+            answer(shop, json.dumps(call | {"name": "get_item"} if is_look else call))
+            == observation
+        )
+
+
+def test_a_word_is_the_same_tokens_wherever_it_stands():
+    pieces = regex.compile(MCP.tiny.pattern)
+    for text in (KOLU, ORDER, "add kolu at price 3", "there is no item 'kolu'"):
+        assert "kolu" in pieces.findall(text)
+        assert "".join(pieces.findall(text)) == text
 
 
 def scores(predicted, truth):

@@ -19,11 +19,11 @@ ERRORS = [truth for truth in TRUTHS if truth.startswith("Error: ")]
 
 
 def change_leaf(value, change):
-    """The same with its last leaf changed that is no reference and no time."""
+    """The same with its last leaf changed that is no time."""
     if isinstance(value, list):
         return [*value[:-1], change_leaf(value[-1], change)] if value else value
     if isinstance(value, dict):
-        keys = [key for key in value if key not in ("reference", "placed_at")]
+        keys = [key for key in value if key != "placed_at"]
         return {**value, keys[-1]: change_leaf(value[keys[-1]], change)} if keys else value
     return change(value)
 
@@ -90,7 +90,7 @@ def test_a_second_recording_passes_and_every_turn_has_a_verdict():
         second = shop_episodes.replay(episode)
         for turn, again in zip(episode.turns, second, strict=True):
             assert verdict_of(MCP, again, turn.observation) is True
-    assert any("reference" in truth for truth in TRUTHS)
+    assert any("placed_at" in truth for truth in TRUTHS)
 
 
 def test_an_error_is_judged_as_one_and_all_else_by_what_it_follows_from():

@@ -13,8 +13,8 @@ from agentworld.domains.calls import parse_calls, render_calls
 from agentworld.domains.explorers import ScriptedExplorer, pursue
 from agentworld.domains.tasks import SolvedTask
 
-_ITEM = re.compile(r"^([a-z]+): price", re.MULTILINE)
-_ORDER = re.compile(r"^order ", re.MULTILINE)
+_ITEM = re.compile(r'^\{"name":"([a-z]+)"', re.MULTILINE)
+_ORDER = re.compile(r'^\{"order":', re.MULTILINE)
 _UNKNOWN = 0.1
 
 
@@ -39,7 +39,7 @@ class Beliefs:
 
     def price(self) -> int:
         """A random price."""
-        return self.rng.randint(1, 20)
+        return self.rng.randint(1, 9)
 
     def stock(self) -> int:
         """A random stock."""

@@ -9,7 +9,6 @@ import json
 import re
 import sqlite3
 import sys
-import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -20,12 +19,13 @@ STATE_URI = "shop://state"
 _SCHEMA = """
 CREATE TABLE items (name TEXT PRIMARY KEY, price INTEGER, stock INTEGER);
 CREATE TABLE orders (
-    number INTEGER PRIMARY KEY, item TEXT, quantity INTEGER, status TEXT, reference TEXT,
-    placed_at TEXT
+    number INTEGER PRIMARY KEY, item TEXT, quantity INTEGER, status TEXT, placed_at TEXT
 );
 """
-_ITEM = re.compile(r"([a-z]+): price (\d+), stock (\d+)")
-_ORDER = re.compile(r"order (\d+): (\d+) ([a-z]+), (open|cancelled)")
+_ITEM = re.compile(r'\{"name":"([a-z]+)","price":(\d+),"stock":(\d+)\}')
+_ORDER = re.compile(
+    r'\{"order":(\d+),"item":"([a-z]+)","quantity":(\d+),"status":"(open|cancelled)"\}'
+)
 _NAME = re.compile(r"[a-z]{1,40}")
 _MOST = 10**9
 
@@ -38,6 +38,11 @@ class ToolError(Exception):
 
 class RequestError(Exception):
     """A request that the protocol refuses: a code of JSON-RPC and a message."""
+
+
+def as_text(fields: _Fields) -> str:
+    """JSON without spaces, with its keys in this order."""
+    return json.dumps(fields, separators=(",", ":"))
 
 
 class Shop:
@@ -54,20 +59,13 @@ class Shop:
                     "INSERT INTO items VALUES (?, ?, ?)", match[1], int(match[2]), int(match[3])
                 )
             elif match := _ORDER.fullmatch(line):
-                self._add_order(int(match[1]), match[3], int(match[2]), match[4])
+                self._add_order(int(match[1]), match[2], int(match[3]), match[4])
             else:
                 raise ValueError(f"{line!r} is neither an item nor an order")
 
     def state(self) -> str:
-        """All items and orders, without their random references and their times."""
-        items = (
-            f"{row['name']}: price {row['price']}, stock {row['stock']}" for row in self._items()
-        )
-        orders = (
-            f"order {row['number']}: {row['quantity']} {row['item']}, {row['status']}"
-            for row in self._rows("SELECT * FROM orders ORDER BY number")
-        )
-        return "\n".join([*items, *orders])
+        """All items and orders as the tools list them, without the times of the orders."""
+        return "\n".join(map(as_text, [*self._all_items(), *self._all_orders()]))
 
     def tool(self, name: str) -> Callable[..., _Fields | str]:
         """The method of a tool: it answers a call's arguments, or raises ToolError."""
@@ -75,7 +73,7 @@ class Shop:
         return method
 
     def _list_items(self, max_stock: int = _MOST) -> _Fields:
-        return {"items": [dict(row) for row in self._items() if row["stock"] <= max_stock]}
+        return {"items": [item for item in self._all_items() if item["stock"] <= max_stock]}
 
     def _get_item(self, item: str) -> _Fields:
         return dict(self._item(item))
@@ -117,17 +115,14 @@ class Shop:
         (last,) = self._rows("SELECT max(number) AS number FROM orders")
         number = (last["number"] or 0) + 1
         self._add_order(number, item, quantity, "open")
-        return self._get_order(number)
+        return {"order": number, "item": item, "quantity": quantity, "status": "open"}
 
     def _get_order(self, order: int) -> _Fields:
         row = dict(self._order(order))
         return {"order": row.pop("number"), **row}
 
     def _list_orders(self, item: str | None = None) -> _Fields:
-        rows = self._rows(
-            'SELECT number AS "order", item, quantity, status FROM orders ORDER BY number'
-        )
-        return {"orders": [dict(row) for row in rows if item in (None, row["item"])]}
+        return {"orders": [order for order in self._all_orders() if item in (None, order["item"])]}
 
     def _cancel_order(self, order: int) -> str:
         row = self._order(order)
@@ -140,10 +135,16 @@ class Shop:
         return f"cancelled order {order}"
 
     def _compute_value(self) -> _Fields:
-        return {"value": sum(row["price"] * row["stock"] for row in self._items())}
+        return {"value": sum(item["price"] * item["stock"] for item in self._all_items())}
 
-    def _items(self) -> list[sqlite3.Row]:
-        return self._rows("SELECT * FROM items ORDER BY name")
+    def _all_items(self) -> list[_Fields]:
+        return [dict(row) for row in self._rows("SELECT * FROM items ORDER BY name")]
+
+    def _all_orders(self) -> list[_Fields]:
+        rows = self._rows(
+            'SELECT number AS "order", item, quantity, status FROM orders ORDER BY number'
+        )
+        return [dict(row) for row in rows]
 
     def _item(self, name: str) -> sqlite3.Row:
         rows = self._rows("SELECT * FROM items WHERE name = ?", name)
@@ -159,8 +160,8 @@ class Shop:
 
     def _add_order(self, number: int, item: str, quantity: int, status: str) -> None:
         placed_at = datetime.now(UTC).isoformat(timespec="seconds")
-        values = (number, item, quantity, status, str(uuid.uuid4()), placed_at)
-        self._write("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)", *values)
+        values = (number, item, quantity, status, placed_at)
+        self._write("INSERT INTO orders VALUES (?, ?, ?, ?, ?)", *values)
 
     def _rows(self, query: str, *values: str | int) -> list[sqlite3.Row]:
         return self._database.execute(query, values).fetchall()
@@ -181,8 +182,7 @@ def call(shop: Shop, tools: list[_Fields], name: str, arguments: _Fields) -> _Fi
         return {"content": [{"type": "text", "text": f"Error: {error}"}], "isError": True}
     if isinstance(answer, str):
         return {"content": [{"type": "text", "text": answer}], "isError": False}
-    text = json.dumps(answer, separators=(",", ":"))
-    content = [{"type": "text", "text": text}]
+    content = [{"type": "text", "text": as_text(answer)}]
     return {"content": content, "structuredContent": answer, "isError": False}
 
 

@@ -14,14 +14,14 @@ from pydantic import JsonValue
 from agentworld.domains.base import Call
 from agentworld.domains.calls import parse_calls, render_calls
 from agentworld.domains.mcp.observation import result_text
-from agentworld.domains.mcp.shop.server import Shop, call
+from agentworld.domains.mcp.shop.server import Shop, as_text, call
 from agentworld.domains.mcp.shop.tools import listed_tools
 from agentworld.domains.tasks import NO_GOAL, Goal, SolvedTask, new_task
 from agentworld.domains.words import EpisodeWords, episode_words
 from agentworld.records.task import SuccessRule
 
 NAME = "mcp"
-_MOST_PRICE = 20
+_MOST_PRICE = 9
 _MOST_STOCK = 9
 
 
@@ -42,12 +42,14 @@ class _Start(NamedTuple):
 
     @property
     def state(self) -> str:
-        items = (f"{name}: price {p}, stock {s}" for name, (p, s) in sorted(self.items.items()))
-        orders = (
-            f"order {number}: {quantity} {item}, open"
+        items = [
+            {"name": name, "price": p, "stock": s} for name, (p, s) in sorted(self.items.items())
+        ]
+        orders = [
+            {"order": number, "item": item, "quantity": quantity, "status": "open"}
             for number, (item, quantity) in enumerate(self.orders, start=1)
-        )
-        return "\n".join([*items, *orders])
+        ]
+        return "\n".join(map(as_text, [*items, *orders]))
 
 
 def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> SolvedTask:

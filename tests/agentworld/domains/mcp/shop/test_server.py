@@ -1,4 +1,5 @@
 import json
+from datetime import datetime
 
 import jsonschema
 import pytest
@@ -8,7 +9,10 @@ from agentworld.domains.mcp.shop.tools import listed_tools, shop_tools
 from agentworld.domains.tools import check_tools
 from make import shop_episodes
 
-STATE = "kolu: price 7, stock 3\ntane: price 1, stock 0\norder 1: 2 kolu, open"
+STATE = """\
+{"name":"kolu","price":7,"stock":3}
+{"name":"tane","price":1,"stock":0}
+{"order":1,"item":"kolu","quantity":2,"status":"open"}"""
 
 
 def answer(shop, name, **arguments):
@@ -22,7 +26,15 @@ def test_a_shop_holds_what_its_state_says():
     assert Shop().state() == ""
 
 
-@pytest.mark.parametrize("line", ["kolu", "Kolu: price 1, stock 1", "order 1: 2 kolu, lost", ""])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kolu",
+        '{"name":"Kolu","price":1,"stock":1}',
+        '{"order":1,"item":"kolu","quantity":2,"status":"lost"}',
+        "",
+    ],
+)
 def test_a_state_that_says_neither_an_item_nor_an_order_is_refused(line):
     with pytest.raises(ValueError, match="neither an item nor an order"):
         Shop(f"{STATE}\n{line}\n")
@@ -34,16 +46,20 @@ def test_writes_change_what_reads_show():
     assert json.loads(answer(shop, "update_item", item="tane", stock=4))["price"] == 1
     order = json.loads(answer(shop, "create_order", item="besa", quantity=3))
     assert (order["order"], order["item"], order["status"]) == (2, "besa", "open")
-    assert json.loads(answer(shop, "get_order", order=2)) == order
+    shown = json.loads(answer(shop, "get_order", order=2))
+    assert datetime.fromisoformat(shown.pop("placed_at"))
+    assert shown == order
     assert answer(shop, "cancel_order", order=1) == "cancelled order 1"
     assert answer(shop, "remove_item", item="kolu") == "removed kolu"
     assert json.loads(answer(shop, "compute_value")) == {"value": 2 * 2 + 4}
     assert len(json.loads(answer(shop, "list_orders"))["orders"]) == 2
     assert len(json.loads(answer(shop, "list_items", max_stock=2))["items"]) == 1
-    assert shop.state() == (
-        "besa: price 2, stock 2\ntane: price 1, stock 4\n"
-        "order 1: 2 kolu, cancelled\norder 2: 3 besa, open"
-    )
+    assert shop.state().split("\n") == [
+        '{"name":"besa","price":2,"stock":2}',
+        '{"name":"tane","price":1,"stock":4}',
+        '{"order":1,"item":"kolu","quantity":2,"status":"cancelled"}',
+        '{"order":2,"item":"besa","quantity":3,"status":"open"}',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +92,7 @@ def test_an_order_is_cancelled_once():
     shop = Shop(STATE)
     answer(shop, "cancel_order", order=1)
     assert answer(shop, "cancel_order", order=1) == "Error: order 1 is cancelled"
-    assert "kolu: price 7, stock 5" in shop.state()
+    assert '{"name":"kolu","price":7,"stock":5}' in shop.state()
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol():

@@ -1,0 +1,52 @@
+"""The recipe `mcp`, tiny: from live servers to weights, by the commands that a user gives."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agentworld.recipes import recipe_path
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.runner.folders import checkpoint_of, model_of
+from agentworld.storage.pools import read_dataset, read_pool
+
+pytestmark = pytest.mark.compute
+
+TINY = {
+    "collect": {"num_transitions": 400, "num_held_out_episodes": 6, "num_workers": 1},
+    "model": {"hidden_size": 32, "intermediate_size": 64, "num_layers": 1, "num_warmup_texts": 60},
+    "cpt": {"epochs": 1, "compile_layers": False},
+    "agent": {"imitation": {"epochs": 1}},
+}
+
+
+def shrunk(whole: dict[str, object], tiny: dict[str, object]) -> dict[str, object]:
+    """The recipe with these numbers in place of its own."""
+    for name, value in tiny.items():
+        inner = whole.get(name, {})
+        is_part = isinstance(value, dict) and isinstance(inner, dict)
+        whole[name] = shrunk(inner, value) if is_part else value
+    return whole
+
+
+def test_live_servers_become_a_data_set_and_a_world_model(call, tmp_path):
+    recipe = tmp_path / "tiny.yaml"
+    recipe.write_text(yaml.safe_dump(shrunk(yaml.safe_load(recipe_path("mcp").read_text()), TINY)))
+
+    def made(words: str) -> Path:
+        done = call(f"{words} --recipe {recipe} --store {tmp_path}")
+        assert done.code == 0, done.error
+        return Path(done.out.strip())
+
+    data = made(f"data prepare --collected {made('data collect')}")
+    dataset = read_dataset(data)
+    assert [*dataset.domains] == ["mcp"]
+    held_out = list(read_pool(data, dataset, "held_out"))
+    tags = {tag for sample in held_out for turn in sample.turns for tag in turn.tags}
+    assert {"get_item", "history", "output", "unseen"} <= tags
+    turns = [turn for sample in read_pool(data, dataset, "cpt") for turn in sample.turns]
+    assert all(turn.target for turn in turns)
+    cpt = made(f"train cpt --data {data}")
+    checkpoint: Checkpoint = checkpoint_of(cpt)
+    assert checkpoint.stage == "cpt"
+    assert '"get_item"' in (model_of(cpt) / "tokenizer.json").read_text()
