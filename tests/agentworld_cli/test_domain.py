@@ -35,4 +35,4 @@ def test_a_domain_that_cannot_be_loaded_hides_no_other(monkeypatch):
     monkeypatch.setattr(base._KINDS, "_modules", modules)
     broken, *others = listed().splitlines()
     assert broken.startswith("broken       cannot be loaded: ModuleNotFoundError(")
-    assert [line.split()[0] for line in others] == ["mcp", "screen", "shell", "text"]
+    assert [line.split()[0] for line in others] == ["mcp", "screen", "shell", "terminal", "text"]

@@ -21,7 +21,7 @@ while IFS= read -r -u "$requests" folder; do
   printf '\0'
 done >&"$answers"
 """
-"""The end of a supervisor in bash: it answers the folders in `requests`, two open files' numbers."""
+"""The end of a supervisor in bash: it answers each folder in `$requests` to `$answers`."""
 
 
 def read_files(supervisor: Pipes, folder: str, deadline: float) -> dict[str, str]:

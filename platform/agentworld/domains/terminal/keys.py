@@ -1,7 +1,7 @@
-"""The actions of a terminal, in the form of Terminus: a JSON list of keystrokes with durations.
+r"""The actions of a terminal, in the form of Terminus: a JSON list of keystrokes with durations.
 
-`[{"keystrokes": "ls\\n", "duration": 0.5}]`. Keystrokes are typed as they are, a line feed as
-such, as tmux does; keystrokes that are the name of a key (`C-c`, `Up`) press that key. Empty keystrokes
+`[{"keystrokes": "ls\n", "duration": 0.5}]`. Keystrokes are typed as they are, a line feed as such,
+as tmux does; keystrokes that are the name of a key (`C-c`, `Up`) press that key. Empty keystrokes
 wait, and an empty list shows the screen.
 """
 
@@ -38,6 +38,11 @@ class Keys(Record):
     keystrokes: str
     duration: float = Field(default=1.0, ge=0, le=60)
     """The most seconds; it is over earlier where the shell waits for its next command."""
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the keystrokes are the name of a key."""
+        return self.keystrokes in _KEYS or _CONTROL.fullmatch(self.keystrokes) is not None
 
     @property
     def text(self) -> bytes:

@@ -100,12 +100,7 @@ class TerminalSession:
             ready, _, _ = select.select([self._process.master], [], [], min(left, _POLL_SECONDS))
             if ready:
                 has_answered = bool(self._show(self._read())) or has_answered
-            elif (
-                has_answered
-                and self._is_waiting()
-                and not self._drain()
-                and self._is_waiting()
-            ):
+            elif has_answered and self._is_waiting() and not self._drain() and self._is_waiting():
                 return True
         return False
 

@@ -1,0 +1,150 @@
+"""Tasks for an agent at a terminal: their success is what its home holds afterwards.
+
+The transcript closes a task where the agent shows the result's file; live, the files decide.
+"""
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agentworld.domains.start_files import describe_files, make_files
+from agentworld.domains.tasks import NO_GOAL, Goal, SolvedTask, new_task
+from agentworld.domains.terminal.keys import Keys, render_keys
+from agentworld.domains.words import EpisodeWords, episode_words
+from agentworld.records.task import SuccessRule
+
+NAME = "terminal"
+_PROGRAM_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class TerminalTask(SolvedTask):
+    """A solved task and the files that it begins with."""
+
+    files: dict[str, str]
+
+
+@dataclass
+class _Draft:
+    """What a family's maker draws from, and the files that it may add to the start."""
+
+    rng: random.Random
+    words: EpisodeWords
+    files: dict[str, str]
+
+    def phrase(self, num_words: int = 2) -> str:
+        return " ".join(self.rng.sample(self.words.contents, num_words))
+
+    def new_file(self) -> str:
+        taken = {path.rpartition("/")[2] for path in self.files}
+        names = [f"{word}.txt" for word in self.words.names if f"{word}.txt" not in taken]
+        return self.rng.choice(names)
+
+    def add(self, *lines: str) -> str:
+        name = self.new_file()
+        self.files[name] = "".join(f"{line}\n" for line in lines)
+        return name
+
+    def goal(self, instruction: str, name: str, text: str, *steps: str, gone: str = "") -> Goal:
+        """A file and what it holds in the end; `gone` is no more there."""
+        files = {path: old for path, old in self.files.items() if path != gone}
+        state = describe_files({**files, name: text})
+        rule = SuccessRule(
+            closing=re.escape(f"cat {name}\n"), output=text.removesuffix("\n"), state=state
+        )
+        return Goal(instruction, rule, (*steps, typed(f"cat {name}\n")))
+
+
+def typed(*texts: str, duration: float = 1.0) -> str:
+    """An action that types these texts, each with a time of its own."""
+    return render_keys([Keys(keystrokes=text, duration=duration) for text in texts])
+
+
+def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> TerminalTask:
+    """The task of a seed: always the same. Without a goal it has files, and nothing closes it."""
+    rng = random.Random(f"terminal {seed} {held_out}")
+    words = episode_words(rng, held_out=held_out)
+    draft = _Draft(rng, words, make_files(rng, words))
+    family = rng.choice(list(_MAKERS)) if has_goal else "explore"
+    goal = _MAKERS[family](draft) if has_goal else NO_GOAL
+    task = new_task(
+        NAME,
+        goal,
+        domain=NAME,
+        family=family,
+        initial_state=describe_files(draft.files),
+        seed=seed,
+        held_out=held_out,
+    )
+    return TerminalTask(task, words, goal.steps, draft.files)
+
+
+def _create(draft: _Draft) -> Goal:
+    name, text = draft.new_file(), draft.phrase()
+    step = typed(f"echo {text} > {name}\n")
+    return draft.goal(f"write {text} to {name}", name, f"{text}\n", step)
+
+
+def _append(draft: _Draft) -> Goal:
+    old, new = draft.phrase(), draft.phrase()
+    name = draft.add(old)
+    step = typed(f"echo {new} >> {name}\n")
+    return draft.goal(f"append {new} to {name}", name, f"{old}\n{new}\n", step)
+
+
+def _replace(draft: _Draft) -> Goal:
+    first, old, new = draft.phrase(3).split()
+    name = draft.add(f"{first} {old}")
+    step = typed(f"sed -i s/{old}/{new}/ {name}\n")
+    return draft.goal(f"replace {old} by {new} in {name}", name, f"{first} {new}\n", step)
+
+
+def _rename(draft: _Draft) -> Goal:
+    text = draft.phrase()
+    old, new = draft.add(text), draft.new_file()
+    step = typed(f"mv {old} {new}\n")
+    return draft.goal(f"rename {old} to {new}", new, f"{text}\n", step, gone=old)
+
+
+def _sort(draft: _Draft) -> Goal:
+    words = draft.phrase(3).split()
+    name, new = draft.add(*words), draft.new_file()
+    text = "".join(f"{word}\n" for word in sorted(words))
+    step = typed(f"sort {name} > {new}\n")
+    return draft.goal(f"write the sorted lines of {name} to {new}", new, text, step)
+
+
+def _type_in(draft: _Draft) -> Goal:
+    name, text = draft.new_file(), draft.phrase()
+    open_, end = (
+        typed(f"cat > {name}\n", f"{text}\n", duration=_PROGRAM_SECONDS / 5),
+        typed("C-d"),
+    )
+    return draft.goal(f"type {text} into cat for {name}", name, f"{text}\n", open_, end)
+
+
+def _compute(draft: _Draft) -> Goal:
+    first, second = draft.rng.randint(12, 99), draft.rng.randint(12, 99)
+    name = draft.new_file()
+    steps = (
+        typed("python3 -q\n", duration=_PROGRAM_SECONDS),
+        typed(
+            f"print({first} * {second}, file=open('{name}', 'w'))\n",
+            duration=_PROGRAM_SECONDS / 5,
+        ),
+        typed("C-d"),
+    )
+    instruction = f"write {first} times {second} to {name} with python3"
+    return draft.goal(instruction, name, f"{first * second}\n", *steps)
+
+
+_MAKERS: dict[str, Callable[[_Draft], Goal]] = {
+    "create": _create,
+    "append": _append,
+    "replace": _replace,
+    "rename": _rename,
+    "sort": _sort,
+    "type": _type_in,
+    "compute": _compute,
+}
