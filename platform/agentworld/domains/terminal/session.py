@@ -51,6 +51,7 @@ class TerminalSession:
         self._seconds = seconds
         self._display = Display()
         self._num_bytes = 0
+        self._unshown = b""  # a screen is slower than a flood, and no keys wait for it
         self._mark = f"\x1b]777;{secrets.token_hex(8)}\x07".encode()
         os.set_blocking(process.master, False)
         self._shell = 0
@@ -61,6 +62,8 @@ class TerminalSession:
     @property
     def screen(self) -> str:
         """What the terminal shows."""
+        self._display.feed(self._unshown)
+        self._unshown = b""
         return self._display.text
 
     def type(self, commands: Sequence[Keys]) -> None:
@@ -100,6 +103,8 @@ class TerminalSession:
             ready, _, _ = select.select([self._process.master], [], [], min(left, _POLL_SECONDS))
             if ready:
                 has_answered = bool(self._show(self._read())) or has_answered
+            elif not self._process.is_alive():
+                raise _dead()
             elif has_answered and self._is_waiting() and not self._drain() and self._is_waiting():
                 return True
         return False
@@ -158,7 +163,7 @@ class TerminalSession:
         return output
 
     def _show(self, output: bytes) -> int:
-        self._display.feed(output)
+        self._unshown += output
         return len(output)
 
     def _write(self, text: bytes) -> None:
