@@ -62,7 +62,7 @@ class Terminal(BaseDomain):
     def turn_kind(self, action: str, tags: Collection[str] = ()) -> TurnKind | None:
         """By the commands that are typed."""
         keys = keys_of(action)
-        return kind_of_turn("".join(each.keystrokes for each in keys or ()).strip(), tags)
+        return kind_of_turn("".join(command.keystrokes for command in keys or ()).strip(), tags)
 
     def mask_volatile(self, observation: str) -> str:
         """Times, ids of processes, temporary paths, and what `top` measures."""
@@ -83,7 +83,9 @@ class Terminal(BaseDomain):
     def outcome(self, task: Task, action: str, observation: str) -> bool | None:
         """Whether the closing keys show the rule's output between their line and the prompt."""
         keys = keys_of(action)
-        if keys is None or not closes(task.success, "".join(each.keystrokes for each in keys)):
+        if keys is None or not closes(
+            task.success, "".join(command.keystrokes for command in keys)
+        ):
             return None
         return "\n".join(last_block(observation)) == task.success.output
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from agentworld.domains.explorers import ScriptedExplorer, pursue
 from agentworld.domains.terminal.keys import parse_keys, render_keys
-from agentworld.domains.terminal.tasks import TerminalTask, typed
+from agentworld.domains.terminal.tasks import TerminalTask, type_keys
 from agentworld.domains.words import EpisodeWords
 
 _START_SECONDS = 0.5
@@ -71,8 +71,8 @@ def _one_move(beliefs: Beliefs, moves: dict[Move, float]) -> Iterator[str]:
 def _perturb(beliefs: Beliefs, step: str) -> str:
     """The same keys with one of the words exchanged that the episode writes."""
     (first, *rest) = parse_keys(step)
-    known = set(beliefs.words.contents)
-    places = [word for word in first.keystrokes.split() if word in known]
+    content_words = set(beliefs.words.contents)
+    places = [word for word in first.keystrokes.split() if word in content_words]
     if not places:
         return step
     text = first.keystrokes.replace(beliefs.rng.choice(places), beliefs.word(), 1)
@@ -81,7 +81,7 @@ def _perturb(beliefs: Beliefs, step: str) -> str:
 
 def _command(make: Callable[[Beliefs], str]) -> Move:
     def move(beliefs: Beliefs) -> Iterator[str]:
-        yield typed(make(beliefs) + "\n")
+        yield type_keys(make(beliefs) + "\n")
 
     return move
 
@@ -89,42 +89,42 @@ def _command(make: Callable[[Beliefs], str]) -> Move:
 def _write(beliefs: Beliefs) -> Iterator[str]:
     name, operator = beliefs.new_file(), beliefs.rng.choice((">", ">", ">>"))
     beliefs.files.append(name)
-    yield typed(f"echo {beliefs.phrase()} {operator} {name}\n")
+    yield type_keys(f"echo {beliefs.phrase()} {operator} {name}\n")
 
 
 def _here_document(beliefs: Beliefs) -> Iterator[str]:
     name = beliefs.new_file()
     beliefs.files.append(name)
-    yield typed(f"cat > {name} <<EOF\n{beliefs.phrase()}\n{beliefs.phrase()}\nEOF\n")
+    yield type_keys(f"cat > {name} <<EOF\n{beliefs.phrase()}\n{beliefs.phrase()}\nEOF\n")
 
 
 def _make_folder(beliefs: Beliefs) -> Iterator[str]:
     name = beliefs.rng.choice(beliefs.words.names)
     beliefs.folders.append(name)
-    yield typed(f"mkdir {name}\n")
+    yield type_keys(f"mkdir {name}\n")
 
 
 def _enter(beliefs: Beliefs) -> Iterator[str]:
     name = beliefs.rng.choice(beliefs.folders or beliefs.words.names)
-    yield typed(f"cd {name}\n")
-    yield typed("pwd\n")
-    yield typed("cd\n")
+    yield type_keys(f"cd {name}\n")
+    yield type_keys("pwd\n")
+    yield type_keys("cd\n")
 
 
 def _move_file(beliefs: Beliefs) -> Iterator[str]:
     old, new = beliefs.file(), beliefs.new_file()
     beliefs.files.append(new)
-    yield typed(f"{beliefs.rng.choice(('cp', 'mv'))} {old} {new}\n")
+    yield type_keys(f"{beliefs.rng.choice(('cp', 'mv'))} {old} {new}\n")
 
 
 def _two_commands(beliefs: Beliefs) -> Iterator[str]:
-    yield typed(f"wc -w {beliefs.file()}\n", f"tail -n 1 {beliefs.file()}\n")
+    yield type_keys(f"wc -w {beliefs.file()}\n", f"tail -n 1 {beliefs.file()}\n")
 
 
 def _edit_line(beliefs: Beliefs) -> Iterator[str]:
-    yield typed(f"echo {beliefs.phrase()}")
-    yield typed(beliefs.rng.choice(("C-u", "C-c", "Enter", "C-w")))
-    yield typed("C-c")
+    yield type_keys(f"echo {beliefs.phrase()}")
+    yield type_keys(beliefs.rng.choice(("C-u", "C-c", "Enter", "C-w")))
+    yield type_keys("C-c")
 
 
 def _malformed(beliefs: Beliefs) -> Iterator[str]:
@@ -132,13 +132,13 @@ def _malformed(beliefs: Beliefs) -> Iterator[str]:
 
 
 def _page(beliefs: Beliefs) -> Iterator[str]:
-    yield typed(f"less {beliefs.file()}\n", duration=_PROGRAM_SECONDS * 2)
-    yield typed(f"/{beliefs.word()}\n", duration=_PROGRAM_SECONDS)
-    yield typed("q", "q", "C-u")
+    yield type_keys(f"less {beliefs.file()}\n", duration=_PROGRAM_SECONDS * 2)
+    yield type_keys(f"/{beliefs.word()}\n", duration=_PROGRAM_SECONDS)
+    yield type_keys("q", "q", "C-u")
 
 
 def _calculate(beliefs: Beliefs) -> Iterator[str]:
-    yield typed("python3 -q\n", duration=_START_SECONDS)
+    yield type_keys("python3 -q\n", duration=_START_SECONDS)
     number, word = beliefs.rng.randint(2, 99), beliefs.word()
     lines = (
         f"x = {number}\n",
@@ -148,23 +148,23 @@ def _calculate(beliefs: Beliefs) -> Iterator[str]:
         f"print(open('{beliefs.file()}').read())\n",
     )
     for line in beliefs.rng.sample(lines, 2):
-        yield typed(line, duration=_PROGRAM_SECONDS)
-    yield typed("C-d")
+        yield type_keys(line, duration=_PROGRAM_SECONDS)
+    yield type_keys("C-d")
 
 
 def _copy_lines(beliefs: Beliefs) -> Iterator[str]:
     name = beliefs.new_file()
     beliefs.files.append(name)
     target = beliefs.rng.choice(("", f" > {name}"))
-    yield typed(f"cat{target}\n", duration=_PROGRAM_SECONDS)
-    yield typed(f"{beliefs.phrase()}\n", duration=_PROGRAM_SECONDS)
-    yield typed(beliefs.rng.choice(("C-d", "C-c")))
+    yield type_keys(f"cat{target}\n", duration=_PROGRAM_SECONDS)
+    yield type_keys(f"{beliefs.phrase()}\n", duration=_PROGRAM_SECONDS)
+    yield type_keys(beliefs.rng.choice(("C-d", "C-c")))
 
 
 def _sleep(_beliefs: Beliefs) -> Iterator[str]:
-    yield typed("sleep 30\n", duration=_PROGRAM_SECONDS)
-    yield typed("C-c")
-    yield typed("echo $?\n")
+    yield type_keys("sleep 30\n", duration=_PROGRAM_SECONDS)
+    yield type_keys("C-c")
+    yield type_keys("echo $?\n")
 
 
 _COMMANDS: dict[Move, float] = {

@@ -63,14 +63,16 @@ def parse_keys(action: str) -> tuple[Keys, ...]:
     except (ValueError, RecursionError) as error:
         raise ActionError("it is no JSON") from error
     keys = tuple(_keys(command) for command in _commands(value))
-    if sum(len(each.keystrokes) for each in keys) > MOST_CHARACTERS:
+    if sum(len(command.keystrokes) for command in keys) > MOST_CHARACTERS:
         raise ActionError(f"it has more than {MOST_CHARACTERS} characters of keystrokes")
     return keys
 
 
 def render_keys(keys: Sequence[Keys]) -> str:
     """The one form in which actions are recorded."""
-    commands = [{"keystrokes": each.keystrokes, "duration": each.duration} for each in keys]
+    commands = [
+        {"keystrokes": command.keystrokes, "duration": command.duration} for command in keys
+    ]
     return json.dumps(commands, ensure_ascii=False)
 
 

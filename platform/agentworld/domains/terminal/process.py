@@ -53,20 +53,24 @@ class SandboxedTerminal:
         requests, to = os.pipe()
         back, answers = os.pipe()
         self._supervisor = Pipes(to, back)
-        given = (requests, answers, shell_side)
-        words = [*map(str, given), _PROMPT, *(word for file in files.items() for word in file)]
+        descriptors = (requests, answers, shell_side)
+        words = [
+            *map(str, descriptors),
+            _PROMPT,
+            *(word for file in files.items() for word in file),
+        ]
         try:
             self._sandbox: Sandbox = open_sandbox(
                 ["/bin/bash", "-c", _SUPERVISOR, "supervisor", *words],
                 limits,
-                given,
+                descriptors,
                 SandboxAccess(),
             )
         except BaseException:
             self._close_files()
             raise
         finally:
-            for file in given:
+            for file in descriptors:
                 os.close(file)
 
     def is_alive(self) -> bool:

@@ -30,20 +30,22 @@ _WORD = re.compile(r"\w{3,}")
 
 def tags_of(turns: Sequence[Turn]) -> list[frozenset[str]]:
     """For each turn of an episode."""
-    typed: set[str] = set()
+    earlier_words: set[str] = set()
     screen = ""
     results = []
     for turn in turns:
         keys = keys_of(turn.action)
-        own = {word for each in keys or () for word in _WORD.findall(each.keystrokes)}
+        own = {word for command in keys or () for word in _WORD.findall(command.keystrokes)}
         lines = [line for line in new_lines(screen, turn.observation) if not PROMPT.match(line)]
-        shown = set(_WORD.findall("\n".join(lines))) - own
+        new_words = set(_WORD.findall("\n".join(lines))) - own
         tags = common_tags(
-            turn, has_output=bool(shown or lines[1:]), shows_history=bool(shown & typed)
+            turn,
+            has_output=bool(new_words or lines[1:]),
+            shows_history=bool(new_words & earlier_words),
         )
         results.append(frozenset(tags | _kinds(turn, keys)))
-        typed |= own
-        screen = turn.observation
+        earlier_words |= own
+        screen = screen if keys is None else turn.observation
     return results
 
 
@@ -60,8 +62,8 @@ def _kinds(turn: Turn, keys: tuple[Keys, ...] | None) -> set[str]:
         return {MALFORMED, FAILURE}
     is_inside = not PROMPT.match(turn.observation.rpartition("\n")[2])
     tags = {
-        WAIT: not any(each.keystrokes for each in keys),
-        KEY: any(each.is_key for each in keys),
+        WAIT: not any(command.keystrokes for command in keys),
+        KEY: any(command.is_key for command in keys),
         INSIDE: is_inside,
         FAILURE: is_failure(turn.observation),
     }

@@ -37,8 +37,8 @@ class _Draft:
         return " ".join(self.rng.sample(self.words.contents, num_words))
 
     def new_file(self) -> str:
-        taken = {path.rpartition("/")[2] for path in self.files}
-        names = [f"{word}.txt" for word in self.words.names if f"{word}.txt" not in taken]
+        file_names = {path.rpartition("/")[2] for path in self.files}
+        names = [f"{word}.txt" for word in self.words.names if f"{word}.txt" not in file_names]
         return self.rng.choice(names)
 
     def add(self, *lines: str) -> str:
@@ -46,17 +46,17 @@ class _Draft:
         self.files[name] = "".join(f"{line}\n" for line in lines)
         return name
 
-    def goal(self, instruction: str, name: str, text: str, *steps: str, gone: str = "") -> Goal:
-        """A file and what it holds in the end; `gone` is no more there."""
-        files = {path: old for path, old in self.files.items() if path != gone}
+    def goal(self, instruction: str, name: str, text: str, *steps: str, old_name: str = "") -> Goal:
+        """A file and what it holds in the end, and `old_name` is no more there."""
+        files = {path: old for path, old in self.files.items() if path != old_name}
         state = describe_files({**files, name: text})
         rule = SuccessRule(
             closing=re.escape(f"cat {name}\n"), output=text.removesuffix("\n"), state=state
         )
-        return Goal(instruction, rule, (*steps, typed(f"cat {name}\n")))
+        return Goal(instruction, rule, (*steps, type_keys(f"cat {name}\n")))
 
 
-def typed(*texts: str, duration: float = 1.0) -> str:
+def type_keys(*texts: str, duration: float = 1.0) -> str:
     """An action that types these texts, each with a time of its own."""
     return render_keys([Keys(keystrokes=text, duration=duration) for text in texts])
 
@@ -82,44 +82,44 @@ def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> Terminal
 
 def _create(draft: _Draft) -> Goal:
     name, text = draft.new_file(), draft.phrase()
-    step = typed(f"echo {text} > {name}\n")
+    step = type_keys(f"echo {text} > {name}\n")
     return draft.goal(f"write {text} to {name}", name, f"{text}\n", step)
 
 
 def _append(draft: _Draft) -> Goal:
     old, new = draft.phrase(), draft.phrase()
     name = draft.add(old)
-    step = typed(f"echo {new} >> {name}\n")
+    step = type_keys(f"echo {new} >> {name}\n")
     return draft.goal(f"append {new} to {name}", name, f"{old}\n{new}\n", step)
 
 
 def _replace(draft: _Draft) -> Goal:
     first, old, new = draft.phrase(3).split()
     name = draft.add(f"{first} {old}")
-    step = typed(f"sed -i s/{old}/{new}/ {name}\n")
+    step = type_keys(f"sed -i s/{old}/{new}/ {name}\n")
     return draft.goal(f"replace {old} by {new} in {name}", name, f"{first} {new}\n", step)
 
 
 def _rename(draft: _Draft) -> Goal:
     text = draft.phrase()
     old, new = draft.add(text), draft.new_file()
-    step = typed(f"mv {old} {new}\n")
-    return draft.goal(f"rename {old} to {new}", new, f"{text}\n", step, gone=old)
+    step = type_keys(f"mv {old} {new}\n")
+    return draft.goal(f"rename {old} to {new}", new, f"{text}\n", step, old_name=old)
 
 
 def _sort(draft: _Draft) -> Goal:
     words = draft.phrase(3).split()
     name, new = draft.add(*words), draft.new_file()
     text = "".join(f"{word}\n" for word in sorted(words))
-    step = typed(f"sort {name} > {new}\n")
+    step = type_keys(f"sort {name} > {new}\n")
     return draft.goal(f"write the sorted lines of {name} to {new}", new, text, step)
 
 
 def _type_in(draft: _Draft) -> Goal:
     name, text = draft.new_file(), draft.phrase()
     open_, end = (
-        typed(f"cat > {name}\n", f"{text}\n", duration=_PROGRAM_SECONDS / 5),
-        typed("C-d"),
+        type_keys(f"cat > {name}\n", f"{text}\n", duration=_PROGRAM_SECONDS / 5),
+        type_keys("C-d"),
     )
     return draft.goal(f"type {text} into cat for {name}", name, f"{text}\n", open_, end)
 
@@ -128,12 +128,12 @@ def _compute(draft: _Draft) -> Goal:
     first, second = draft.rng.randint(12, 99), draft.rng.randint(12, 99)
     name = draft.new_file()
     steps = (
-        typed("python3 -q\n", duration=_PROGRAM_SECONDS),
-        typed(
+        type_keys("python3 -q\n", duration=_PROGRAM_SECONDS),
+        type_keys(
             f"print({first} * {second}, file=open('{name}', 'w'))\n",
             duration=_PROGRAM_SECONDS / 5,
         ),
-        typed("C-d"),
+        type_keys("C-d"),
     )
     instruction = f"write {first} times {second} to {name} with python3"
     return draft.goal(instruction, name, f"{first * second}\n", *steps)

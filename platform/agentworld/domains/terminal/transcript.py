@@ -23,10 +23,10 @@ def new_lines(previous: str, screen: str) -> list[str]:
     """The lines that a screen shows beyond the previous one, which may have scrolled up."""
     old, new = previous.split("\n"), screen.split("\n")
     last = old.pop()
-    for gone in range(len(old) + 1):
-        kept = old[gone:]
-        if new[: len(kept)] == kept and new[len(kept) :][:1]:
-            rest = new[len(kept) :]
-            if rest[0].startswith(last) or gone == len(old):
+    for num_scrolled in range(len(old) + 1):
+        common_lines = old[num_scrolled:]
+        if new[: len(common_lines)] == common_lines and new[len(common_lines) :][:1]:
+            rest = new[len(common_lines) :]
+            if rest[0].startswith(last) or num_scrolled == len(old):
                 return [line for line in (rest[0].removeprefix(last), *rest[1:]) if line]
     return new
