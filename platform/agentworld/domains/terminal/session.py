@@ -103,9 +103,9 @@ class TerminalSession:
             ready, _, _ = select.select([self._process.master], [], [], min(left, _POLL_SECONDS))
             if ready:
                 has_answered = bool(self._show(self._read())) or has_answered
-            elif not self._process.is_alive():
-                raise _dead()
-            elif has_answered and self._is_waiting() and not self._drain() and self._is_waiting():
+                continue
+            self._check_shell()
+            if has_answered and self._is_waiting() and not self._drain() and self._is_waiting():
                 return True
         return False
 
@@ -184,7 +184,8 @@ class TerminalSession:
                 raise EnvironmentBroken("the terminal takes no more keys; the episode is over")
 
     def _check_shell(self) -> None:
-        if not self._process.is_alive() or _state_of(self._shell) in "TtZX":
+        is_gone = self._shell and _state_of(self._shell) in "TtZX"
+        if is_gone or not self._process.is_alive():
             raise _dead()
 
 

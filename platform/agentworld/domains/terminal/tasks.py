@@ -16,6 +16,7 @@ from agentworld.records.task import SuccessRule
 
 NAME = "terminal"
 _PROGRAM_SECONDS = 0.5
+_END_SECONDS = 4.0  # it waits no longer than the program takes to end
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _type_in(draft: _Draft) -> Goal:
     name, text = draft.new_file(), draft.phrase()
     open_, end = (
         type_keys(f"cat > {name}\n", f"{text}\n", duration=_PROGRAM_SECONDS / 5),
-        type_keys("C-d"),
+        type_keys("C-d", duration=_END_SECONDS),
     )
     return draft.goal(f"type {text} into cat for {name}", name, f"{text}\n", open_, end)
 
@@ -133,7 +134,7 @@ def _compute(draft: _Draft) -> Goal:
             f"print({first} * {second}, file=open('{name}', 'w'))\n",
             duration=_PROGRAM_SECONDS / 5,
         ),
-        type_keys("C-d"),
+        type_keys("C-d", duration=_END_SECONDS),
     )
     instruction = f"write {first} times {second} to {name} with python3"
     return draft.goal(instruction, name, f"{first * second}\n", *steps)
