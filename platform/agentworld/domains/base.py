@@ -162,6 +162,7 @@ _KINDS = Kinds[Domain](
         "mcp": "agentworld.domains.mcp.domain",
         "screen": "agentworld.domains.screen.domain",
         "shell": "agentworld.domains.shell.domain",
+        "terminal": "agentworld.domains.terminal.domain",
         "text": "agentworld.domains.text.domain",
     },
 )

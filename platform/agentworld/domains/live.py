@@ -122,6 +122,7 @@ _KINDS = Kinds[LiveDomain](
     modules={
         "mcp": "agentworld.domains.mcp.live",
         "shell": "agentworld.domains.shell.live",
+        "terminal": "agentworld.domains.terminal.live",
     },
 )
 

@@ -10,8 +10,8 @@ from agentworld.data import explore as module
 from agentworld.domains.base import HISTORY
 from agentworld.domains.live import Observation
 from agentworld.domains.shell.session import LiveShell
-from agentworld.domains.shell.start import parse_files
 from agentworld.domains.shell.tags import tags_of
+from agentworld.domains.start_files import parse_files
 from agentworld.domains.words import has_unseen_word
 from agentworld.errors import EnvironmentBroken, InputError
 from agentworld.recipes.data import CollectRecipe

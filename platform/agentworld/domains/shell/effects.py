@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from agentworld.domains.sandbox import HOME
 from agentworld.domains.shell.grammar import Command, operands_of
-from agentworld.domains.shell.start import parse_files
+from agentworld.domains.start_files import parse_files
 
 
 @dataclass

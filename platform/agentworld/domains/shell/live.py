@@ -12,8 +12,8 @@ from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSetti
 from agentworld.domains.sandbox import check_sandbox
 from agentworld.domains.shell.explorers import new_explorer
 from agentworld.domains.shell.session import LiveShell
-from agentworld.domains.shell.start import parse_files
 from agentworld.domains.shell.tasks import NAME, files_agree, solved_task
+from agentworld.domains.start_files import parse_files
 from agentworld.errors import EnvironmentBroken
 from agentworld.records.task import Task
 

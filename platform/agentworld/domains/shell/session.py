@@ -10,11 +10,14 @@ import shlex
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
+from agentworld.domains.file_listing import LISTER, read_files
+from agentworld.domains.pipes import Pipes
 from agentworld.domains.sandbox import HOME, Sandbox, SandboxLimits, open_sandbox
-from agentworld.domains.shell.pipes import Pipes
 from agentworld.errors import EnvironmentBroken
+
+_Answer = TypeVar("_Answer")
 
 # The supervisor is the first process of a sandbox. It starts the shell, then lists files on
 # request, over pipes that the shell does not have. Commands of the shell cannot kill it, because it
@@ -27,23 +30,7 @@ set -m
 {{ bash --norc --noprofile --noediting +H -i; kill -USR1 1; }} \\
   <&0 {{requests}}<&- {{answers}}>&- &
 exec </dev/null >/dev/null 2>&1
-list() {{
-  local path lines IFS=$'\\n'
-  for path in "$1"*; do
-    if [[ -f $path && -r $path ]]; then
-      mapfile -t lines < "$path"
-      printf '%s\\0%s\\0' "$path" "${{lines[*]}}"
-    elif [[ -d $path && ! -L $path ]]; then
-      lines=("$path"/*)
-      [[ -e ${{lines[0]}} ]] || printf '%s/\\0\\0' "$path"
-      list "$path/"
-    fi
-  done
-}}
-while IFS= read -r -u "$requests" folder; do
-  cd -- "$folder" && list ''
-  printf '\\0'
-done >&"$answers"
+{LISTER}
 """
 
 # A prompt carries a mark that is new for each command. The shell asks for it when the command is
@@ -123,10 +110,7 @@ class LiveShell:
         The supervisor reads them, so no command can falsify them. The last line break is left out.
         """
         deadline = time.monotonic() + self._seconds
-        request = f"{folder}\n".encode()
-        answer = self._exchange(self._supervisor, request, _is_whole_list, deadline)
-        parts = answer.decode(errors="replace").split("\0")[:-2]
-        return dict(zip(parts[::2], parts[1::2], strict=True))
+        return self._ask(lambda: read_files(self._supervisor, folder, deadline))
 
     def close(self) -> None:
         """Ends the sandbox and everything in it."""
@@ -190,10 +174,13 @@ class LiveShell:
         deadline: float,
         buffer: bytes = b"",
     ) -> bytes:
+        return self._ask(lambda: pipes.exchange(data, is_whole, deadline, buffer))
+
+    def _ask(self, exchange: Callable[[], _Answer]) -> _Answer:
         if self._sandbox is None:
             raise EnvironmentBroken("no episode is open in this shell; reset begins one")
         try:
-            return pipes.exchange(data, is_whole, deadline, buffer)
+            return exchange()
         except EnvironmentBroken:
             self.close()
             raise
@@ -209,8 +196,3 @@ def _start_commands(files: dict[str, str]) -> str:
         if not path.endswith("/"):
             commands.append(f"printf %s {shlex.quote(text)} > {shlex.quote(path)}")
     return " && ".join(commands)
-
-
-def _is_whole_list(answer: bytes) -> bool:
-    """Whether an empty path ends the list; every other path is followed by its text."""
-    return b"" in answer.split(b"\0")[:-1:2]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from agentworld.domains.shell.start import describe_files, make_files
+from agentworld.domains.start_files import describe_files, make_files
 from agentworld.domains.tasks import NO_GOAL, Goal, SolvedTask, new_task
 from agentworld.domains.transcript import closes
 from agentworld.domains.words import EpisodeWords, episode_words

@@ -3,7 +3,7 @@
 It has only the files that the command names: the whole state doubled the tokens and taught less.
 """
 
-from agentworld.domains.shell.start import describe_files, parse_files
+from agentworld.domains.start_files import describe_files, parse_files
 
 
 def recorded_thought(state: str, action: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentworld.domains.sandbox import SandboxLimits
 from agentworld.domains.shell.session import LiveShell
-from agentworld.domains.shell.start import describe_files
+from agentworld.domains.start_files import describe_files
 from agentworld.errors import EnvironmentBroken
 from make.examples import examples
 from waiting import wait_for

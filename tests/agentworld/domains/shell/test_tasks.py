@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentworld.domains.shell.start import parse_files
 from agentworld.domains.shell.tasks import files_agree, outcome, solved_task
+from agentworld.domains.start_files import parse_files
 from agentworld.errors import InputError
 from agentworld.records.task import SuccessRule
 from make import records

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.domains.shell.start import describe_files, make_files, parse_files
+from agentworld.domains.start_files import describe_files, make_files, parse_files
 from agentworld.domains.words import episode_words
 
 word = st.text("abc", min_size=1, max_size=4)

@@ -1,0 +1,1 @@
+"""Terminals: keystrokes in, a screen of 40 lines out."""

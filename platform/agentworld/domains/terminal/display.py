@@ -1,0 +1,25 @@
+"""The screen that a terminal shows: 40 lines of 160 columns, as the open corpora have them."""
+
+import codecs
+
+import pyte
+
+LINES, COLUMNS = 40, 160
+
+
+class Display:
+    """What the bytes of a program make of a screen; equal bytes, equal screens."""
+
+    def __init__(self) -> None:
+        self._screen = pyte.Screen(COLUMNS, LINES)
+        self._stream = pyte.Stream(self._screen)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, output: bytes) -> None:
+        """Shows what a program wrote; a character may be cut between two calls."""
+        self._stream.feed(self._decoder.decode(output))
+
+    @property
+    def text(self) -> str:
+        """The lines without spaces at their ends, and without empty lines at the bottom."""
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip("\n")

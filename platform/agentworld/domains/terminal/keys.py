@@ -1,0 +1,122 @@
+r"""The actions of a terminal, in the form of Terminus: a JSON list of keystrokes with durations.
+
+`[{"keystrokes": "ls\n", "duration": 0.5}]`. Keystrokes are typed as they are, a line feed as such,
+as tmux does; keystrokes that are the name of a key (`C-c`, `Up`) press that key. Empty keystrokes
+wait, and an empty list shows the screen.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from pydantic import Field, JsonValue, ValidationError
+
+from agentworld.domains.base import ActionError
+from agentworld.errors import InputError
+from agentworld.records.base import Record, first_problem
+
+_KEYS = {
+    "Enter": "\r",
+    "Escape": "\x1b",
+    "Tab": "\t",
+    "Space": " ",
+    "BSpace": "\x7f",
+    "Up": "\x1b[A",
+    "Down": "\x1b[B",
+    "Right": "\x1b[C",
+    "Left": "\x1b[D",
+}
+_CONTROL = re.compile(r"C-([a-z\[\\\]^_@])")
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
+MOST_CHARACTERS = 16_384
+"""Of one action's keystrokes together."""
+
+
+class Keys(Record):
+    """Keystrokes, and how long the terminal is waited for after them."""
+
+    keystrokes: str
+    duration: float = Field(default=1.0, ge=0, le=60)
+    """The most seconds; it is over earlier where the shell waits for its next command."""
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the keystrokes are the name of a key."""
+        return self.keystrokes in _KEYS or _CONTROL.fullmatch(self.keystrokes) is not None
+
+    @property
+    def text(self) -> bytes:
+        """The bytes that a keyboard sends."""
+        if control := _CONTROL.fullmatch(self.keystrokes):
+            return bytes([ord(control[1].upper()) & 0x1F])
+        return _KEYS.get(self.keystrokes, self.keystrokes).encode()
+
+
+def parse_keys(action: str) -> tuple[Keys, ...]:
+    """The keystrokes of an action; raises ActionError, in words for the agent, where it has none.
+
+    Also read are one command that is no list, an object with a list `commands`, as Terminus writes
+    it, and texts in place of commands, as an import of `commands.*.keystrokes` has them.
+    """
+    try:
+        value = json.loads(_unfenced(action))
+    except (ValueError, RecursionError) as error:
+        raise ActionError("it is no JSON") from error
+    keys = tuple(_keys(command) for command in _commands(value))
+    if sum(len(command.keystrokes) for command in keys) > MOST_CHARACTERS:
+        raise ActionError(f"it has more than {MOST_CHARACTERS} characters of keystrokes")
+    return keys
+
+
+def render_keys(keys: Sequence[Keys]) -> str:
+    """The one form in which actions are recorded."""
+    commands = [
+        {"keystrokes": command.keystrokes, "duration": command.duration} for command in keys
+    ]
+    return json.dumps(commands, ensure_ascii=False)
+
+
+def refusal(error: InputError) -> str:
+    """The observation of an action that is none."""
+    return (
+        f"ERROR: the action was not executed: {error}. Write a JSON list of commands, as"
+        ' [{"keystrokes": "ls\\n", "duration": 0.5}].'
+    )
+
+
+def is_refusal(observation: str) -> bool:
+    """Whether an observation refuses its action."""
+    return observation.startswith("ERROR: the action was not executed: ")
+
+
+def _unfenced(action: str) -> str:
+    fenced = _FENCED.search(action)
+    return fenced[1] if fenced else action
+
+
+def _commands(value: JsonValue) -> list[JsonValue]:
+    if isinstance(value, dict) and "commands" in value:
+        value = value["commands"]
+    if isinstance(value, dict):
+        return [value]
+    if not isinstance(value, list):
+        raise ActionError("it is no list of commands")
+    return value
+
+
+def _keys(command: JsonValue) -> Keys:
+    if isinstance(command, str):
+        command = {"keystrokes": command}
+    if not isinstance(command, dict):
+        raise ActionError(f"a command is no object: {command!r:.40}")
+    try:
+        # Terminus has further fields, as `is_blocking`, which change nothing here.
+        keys = Keys.model_validate(
+            {name: command[name] for name in ("keystrokes", "duration") if name in command}
+        )
+        keys.text  # noqa: B018  a lone surrogate is no text
+    except ValidationError as error:
+        raise ActionError(first_problem(error)) from error
+    except UnicodeEncodeError as error:
+        raise ActionError("its keystrokes are no Unicode text") from error
+    return keys

@@ -1,0 +1,202 @@
+"""A shell at a pty: keys go in, and its screen is read where the shell waits or time is over."""
+
+import errno
+import fcntl
+import os
+import secrets
+import select
+import struct
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from agentworld.domains.terminal.display import Display
+from agentworld.domains.terminal.keys import Keys
+from agentworld.errors import EnvironmentBroken
+
+MOST_OUTPUT = 256 << 10
+_POLL_SECONDS = 0.001  # no event tells that a shell waits for input, so it is looked at
+_LOCAL_FLAGS = 3  # of what tcgetattr returns
+
+
+class TerminalProcess(Protocol):
+    """A shell at a pty, whoever started it and behind whatever wall."""
+
+    @property
+    def master(self) -> int:
+        """The pty's side of the keyboard and the screen."""
+
+    @property
+    def line(self) -> int:
+        """The shell's side, opened once more and without blocking."""
+
+    def is_alive(self) -> bool:
+        """Whether the shell runs."""
+
+    def files(self, deadline: float) -> dict[str, str]:
+        """The files of its home, read where no command can misreport them."""
+
+    def close(self) -> None:
+        """Ends the shell and all that it started."""
+
+
+class TerminalSession:
+    """One episode. Every method that raises EnvironmentBroken leaves it to be closed."""
+
+    def __init__(self, process: TerminalProcess, seconds: float) -> None:
+        """Waits for the first prompt, at most so many seconds."""
+        self._process = process
+        self._seconds = seconds
+        self._display = Display()
+        self._num_bytes = 0
+        self._unshown = b""  # a screen is slower than a flood, and no keys wait for it
+        self._mark = f"\x1b]777;{secrets.token_hex(8)}\x07".encode()
+        os.set_blocking(process.master, False)
+        self._shell = 0
+        if not self._settle(seconds):
+            raise EnvironmentBroken("the terminal's shell showed no prompt; the episode is over")
+        self._shell = os.tcgetpgrp(process.master)
+
+    @property
+    def screen(self) -> str:
+        """What the terminal shows."""
+        self._display.feed(self._unshown)
+        self._unshown = b""
+        return self._display.text
+
+    def type(self, commands: Sequence[Keys]) -> None:
+        """Types commands, each after the one before has ended or had its time."""
+        self._num_bytes = 0
+        deadline = time.monotonic() + self._seconds
+        for command in commands:
+            left = max(0.0, deadline - time.monotonic())
+            if not self._run(command, min(command.duration, left)):
+                if command.duration > left:
+                    raise EnvironmentBroken(
+                        f"the action took more than {self._seconds:g} seconds; the episode is over"
+                    )
+                self._drain()
+            self._check_shell()
+
+    def files(self) -> dict[str, str]:
+        """The files of the shell's home by their paths."""
+        return self._process.files(time.monotonic() + self._seconds)
+
+    def close(self) -> None:
+        """Ends the shell and all that it started."""
+        self._process.close()
+
+    def _run(self, command: Keys, seconds: float) -> bool:
+        """Whether the shell waits for its next command again."""
+        if not command.text and self._is_waiting() and not self._drain():
+            return True
+        self._write(command.text)
+        return self._settle(seconds)
+
+    def _settle(self, seconds: float) -> bool:
+        """Reads until the shell waits for its next command; false where the time is over first."""
+        deadline = time.monotonic() + seconds
+        has_answered = False
+        while (left := deadline - time.monotonic()) > 0:
+            ready, _, _ = select.select([self._process.master], [], [], min(left, _POLL_SECONDS))
+            if ready:
+                has_answered = bool(self._show(self._read())) or has_answered
+                continue
+            self._check_shell()
+            if has_answered and self._is_waiting() and not self._drain() and self._is_waiting():
+                return True
+        return False
+
+    def _is_waiting(self) -> bool:
+        """Whether the shell is in front, reads keys one by one, has read all and sleeps."""
+        try:
+            group = os.tcgetpgrp(self._process.master)
+            flags = termios.tcgetattr(self._process.master)[_LOCAL_FLAGS]
+            unread = fcntl.ioctl(self._process.line, termios.FIONREAD, b"\0" * 4)
+        except (OSError, termios.error):  # the pty is hung up; who reads from it learns that
+            return False
+        is_in_front = group > 0 and self._shell in (0, group)
+        return (
+            is_in_front
+            and not flags & termios.ICANON
+            and struct.unpack("i", unread)[0] == 0
+            and _state_of(group) == "S"
+        )
+
+    def _drain(self) -> int:
+        """Shows all that was written until now; returns how many bytes that was.
+
+        A mark is written behind it into the same queue, and is read back.
+        """
+        try:
+            os.write(self._process.line, self._mark)
+        except BlockingIOError:  # the screen is stopped, as by C-s: then nothing more comes
+            return 0
+        except OSError as error:
+            raise _dead() from error
+        buffer = b""
+        deadline = time.monotonic() + self._seconds
+        while self._mark not in buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._process.master], [], [], left)[0]:
+                raise EnvironmentBroken("the terminal does not answer; the episode is over")
+            buffer += self._read()
+        return self._show(buffer.replace(self._mark, b""))
+
+    def _read(self) -> bytes:
+        try:
+            output = os.read(self._process.master, 65536)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            if error.errno == errno.EIO:
+                raise _dead() from error
+            raise
+        self._num_bytes += len(output)
+        if self._num_bytes > MOST_OUTPUT:
+            raise EnvironmentBroken(
+                f"the terminal showed more than {MOST_OUTPUT} bytes for an action; the episode is"
+                " over"
+            )
+        return output
+
+    def _show(self, output: bytes) -> int:
+        self._unshown += output
+        return len(output)
+
+    def _write(self, text: bytes) -> None:
+        """Types a text, and shows what comes meanwhile: who is not read from may not read."""
+        deadline = time.monotonic() + self._seconds
+        master = self._process.master
+        while text:
+            left = max(0.0, deadline - time.monotonic())
+            readable, writable, _ = select.select([master], [master], [], left)
+            if readable:
+                self._show(self._read())
+            if writable:
+                try:
+                    text = text[os.write(master, text) :]
+                except BlockingIOError:
+                    writable = []
+            if not left or not (readable or writable):
+                raise EnvironmentBroken("the terminal takes no more keys; the episode is over")
+
+    def _check_shell(self) -> None:
+        is_gone = self._shell and _state_of(self._shell) in "TtZX"
+        if is_gone or not self._process.is_alive():
+            raise _dead()
+
+
+def _state_of(process: int) -> str:
+    """The kernel's letter for what a process does: S sleeps, T is stopped, X is gone."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+    return status.rpartition(")")[2].split()[0]
+
+
+def _dead() -> EnvironmentBroken:
+    return EnvironmentBroken("the terminal's shell has ended or was stopped; the episode is over")

@@ -1,0 +1,37 @@
+import pytest
+
+from agentworld.domains.terminal.display import COLUMNS, LINES, Display
+
+
+def shown(*outputs):
+    display = Display()
+    for output in outputs:
+        display.feed(output)
+    return display.text
+
+
+def test_a_screen_is_40_lines_of_160_columns_and_older_lines_scroll_off():
+    lines = [str(number) for number in range(50)]
+    assert shown("\r\n".join(lines).encode()) == "\n".join(lines[-LINES:])
+    assert shown(b"x" * (COLUMNS + 1)) == "x" * COLUMNS + "\nx"
+    assert (LINES, COLUMNS) == (40, 160)
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (b"abc\b\x1b[Kd", "abd"),
+        (b"old\x1b[2J\x1b[Hnew", "new"),
+        (b"\x1b[31mred\x1b[0m  ", "red"),
+        (b"\r\n\r\nx\r\n\r\n", "\n\nx"),
+        (b"\xff", "\N{REPLACEMENT CHARACTER}"),
+        (b"\x1b]777;abc\x07x", "x"),
+        (b"", ""),
+    ],
+)
+def test_control_sequences_move_and_erase(output, text):
+    assert shown(output) == text
+
+
+def test_a_character_cut_between_two_reads_is_whole():
+    assert shown("é".encode()[:1], "é".encode()[1:]) == "é"

@@ -1,0 +1,104 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.data.importers.replies import ReplyOptions, action_in
+from agentworld.domains.base import ActionError, domain_of
+from agentworld.domains.terminal.keys import (
+    MOST_CHARACTERS,
+    Keys,
+    is_refusal,
+    parse_keys,
+    refusal,
+    render_keys,
+)
+
+TERMINAL = domain_of("terminal")
+LIST = [{"keystrokes": "ls\n", "duration": 0.5}, {"keystrokes": "C-c", "duration": 1.0}]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        json.dumps(LIST),
+        json.dumps({"analysis": "a", "plan": "b", "commands": LIST}),
+        f"```json\n{json.dumps(LIST)}\n```",
+        json.dumps([{**LIST[0], "is_blocking": True}, "C-c"]),
+    ],
+)
+def test_every_form_of_terminus_is_recorded_in_one(action):
+    assert TERMINAL.parse_action(action) == json.dumps(LIST)
+
+
+def test_one_command_is_a_list_of_one():
+    assert parse_keys(json.dumps(LIST[0])) == (Keys(keystrokes="ls\n", duration=0.5),)
+
+
+def test_an_imported_reply_of_terminus_is_the_same_action():
+    reply = "I look. " + json.dumps({"analysis": "{", "plan": "", "commands": LIST})
+    action = action_in(reply, ReplyOptions(action_json="commands"))
+    assert TERMINAL.parse_action(action) == json.dumps(LIST)
+
+
+def test_imported_keystrokes_without_durations_are_read():
+    reply = json.dumps({"commands": LIST})
+    action = action_in(reply, ReplyOptions(action_json="commands.*.keystrokes"))
+    assert [keys.keystrokes for keys in parse_keys(action)] == ["ls\n", "C-c"]
+
+
+@pytest.mark.parametrize(
+    ("keystrokes", "text"),
+    [
+        ("ls\n", b"ls\n"),
+        ("C-c", b"\x03"),
+        ("C-d", b"\x04"),
+        ("C-[", b"\x1b"),
+        ("Enter", b"\r"),
+        ("Up", b"\x1b[A"),
+        ("C-c\n", b"C-c\n"),
+        ("é", "é".encode()),
+        ("", b""),
+    ],
+)
+def test_the_name_of_a_key_presses_it_and_all_else_is_typed(keystrokes, text):
+    assert Keys(keystrokes=keystrokes).text == text
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        ("ls", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
+        ("3", "it is no list of commands"),
+        ('{"commands": "ls"}', "it is no list of commands"),
+        ("[3]", "a command is no object: 3"),
+        ('[{"duration": 1}]', "keystrokes"),
+        ('[{"keystrokes": 1}]', "keystrokes"),
+        ('[{"keystrokes": "ls", "duration": -1}]', "duration"),
+        ('[{"keystrokes": "ls", "duration": NaN}]', "duration"),
+        ('[{"keystrokes": "ls", "duration": 61}]', "duration"),
+        ('["\\ud800"]', "its keystrokes are no Unicode text"),
+        (json.dumps(["x" * (MOST_CHARACTERS + 1)]), f"more than {MOST_CHARACTERS} characters"),
+    ],
+)
+def test_a_malformed_action_stays_as_it_is_and_is_refused_in_words(action, reason):
+    with pytest.raises(ActionError) as refused:
+        parse_keys(action)
+    assert TERMINAL.parse_action(action) == action
+    observation = refusal(refused.value)
+    assert reason in observation
+    assert is_refusal(observation)
+    assert TERMINAL.is_failure(observation)
+
+
+def test_a_policy_that_wrote_nothing_has_no_action():
+    with pytest.raises(ActionError, match="no keystrokes"):
+        TERMINAL.parse_action(" \n")
+
+
+@given(st.text(), st.floats(0, 60))
+def test_what_is_rendered_is_parsed_as_the_same(keystrokes, duration):
+    keys = (Keys(keystrokes=keystrokes, duration=duration),)
+    assert parse_keys(render_keys(keys)) == keys

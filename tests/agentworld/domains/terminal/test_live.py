@@ -1,0 +1,209 @@
+"""Live terminals in sandboxes."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from random import Random
+
+import pytest
+
+from agentworld.domains.base import domain_of
+from agentworld.domains.guard import LiveEnvironmentRefused
+from agentworld.domains.live import (
+    LiveSettings,
+    live_domain,
+    no_environment,
+    open_environment,
+)
+from agentworld.domains.terminal.environment import TerminalEnvironment
+from agentworld.domains.terminal.keys import is_refusal
+from agentworld.domains.terminal.tasks import solved_task
+from agentworld.errors import EnvironmentBroken, InputError
+from make import records
+
+LIVE, TERMINAL = live_domain("terminal"), domain_of("terminal")
+PROMPT = "agent@world:~$"
+TASK = records.task(initial_state="a.txt: kolu / tane")
+
+
+def typed(*texts, duration=30.0):
+    return json.dumps([{"keystrokes": text, "duration": duration} for text in texts])
+
+
+def in_terminal(work, seconds=60.0):
+    async def opened():
+        async with open_environment("terminal", LiveSettings(step_seconds=seconds)) as environment:
+            return await work(environment)
+
+    return asyncio.run(opened())
+
+
+async def screens(environment, *actions):
+    await environment.reset(TASK)
+    return [(await environment.step(action)).text for action in actions]
+
+
+def test_a_command_shows_its_screen_as_soon_as_the_shell_waits_again():
+    shown = in_terminal(
+        lambda environment: screens(environment, typed("cat a.t"), typed("xt\n", "echo $?\n"), "[]")
+    )
+    after = f"{PROMPT} cat a.txt\nkolu\ntane\n{PROMPT} echo $?\n0\n{PROMPT}"
+    assert shown == [f"{PROMPT} cat a.t", after, after]
+
+
+async def until(environment, text):
+    """The screen once it shows a text."""
+    for _ in range(600):
+        observation = await environment.step(typed("", duration=0.05))
+        if text in observation.text:
+            return observation.text
+    raise AssertionError(f"{text!r} was never shown")
+
+
+def test_programs_keep_the_terminal_and_keys_reach_them():
+    async def work(environment):
+        await environment.reset(TASK)
+        command = "bash -c 'read -p \"who? \" name; echo you $name'"
+        await environment.step(typed(f"{command}\n", duration=0))
+        asked = await until(environment, "\nwho?")
+        return asked, (await environment.step(typed("rimo\n"))).text
+
+    asked, answered = in_terminal(work)
+    assert asked.endswith("\nwho?")
+    assert answered == f"{asked} rimo\nyou rimo\n{PROMPT}"
+
+
+def test_a_control_key_ends_a_program():
+    async def work(environment):
+        await environment.reset(TASK)
+        await environment.step(typed("echo started; sleep 1000\n", duration=0))
+        await until(environment, "\nstarted")
+        await environment.step(typed("C-c"))
+        return (await environment.step(typed("echo over\n"))).text
+
+    assert in_terminal(work).endswith(f"over\n{PROMPT}")
+
+
+def test_a_program_that_the_domain_never_names_has_the_whole_screen():
+    dialog = "import curses; curses.wrapper(lambda s: (s.addstr(5, 9, 'hello'), s.getkey()))"
+
+    async def work(environment):
+        await environment.reset(TASK)
+        await environment.step(typed(f'python3 -c "{dialog}"\n', duration=0))
+        inside = await until(environment, "\n         hello")
+        return inside, (await environment.step(typed("q"))).text
+
+    inside, after = in_terminal(work)
+    assert inside == "\n" * 5 + " " * 9 + "hello"
+    assert after.endswith(PROMPT)
+
+
+def test_a_malformed_action_is_refused_in_words_and_the_episode_goes_on():
+    refused, shown = in_terminal(lambda environment: screens(environment, "ls", typed("ls\n")))
+    assert is_refusal(refused)
+    assert shown == f"{PROMPT} ls\na.txt\n{PROMPT}"
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (typed("exit\n"), "has ended or was stopped"),
+        (typed("kill -9 $$\n"), "has ended or was stopped"),
+        (typed("kill -STOP $$\n"), "has ended or was stopped"),
+        (typed("yes\n"), "more than 262144 bytes"),
+        (typed("sleep 1000\n"), "more than 2 seconds"),
+    ],
+)
+def test_a_fault_is_no_observation_and_the_next_episode_is_clean(action, reason):
+    async def work(environment):
+        await environment.reset(TASK)
+        await environment.step(typed("touch new\n"))
+        with pytest.raises(EnvironmentBroken, match=reason):
+            await environment.step(action)
+        with pytest.raises(EnvironmentBroken, match="no episode is open"):
+            await environment.step(typed("ls\n"))
+        return await screens(environment, typed("ls; jobs\n"))
+
+    assert in_terminal(work, seconds=2.0) == [f"{PROMPT} ls; jobs\na.txt\n{PROMPT}"]
+
+
+def test_a_stopped_screen_is_no_fault_and_goes_on():
+    async def work(environment):
+        await environment.reset(TASK)
+        await environment.step(typed("stty ixon; echo ready; cat\n", duration=0))
+        await until(environment, "\nready")
+        stopped = await environment.step(typed("C-s", "kolu\n", duration=0.1))
+        await environment.step(typed("C-q", duration=0))
+        return stopped.text, await until(environment, "kolu")
+
+    stopped, shown = in_terminal(work)
+    assert stopped.endswith("\nready")
+    assert "\nready\nkolu" in shown
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_solution_of_a_task_succeeds_live_and_by_its_transcript(seed):
+    solved = solved_task(seed, held_out=True)
+
+    async def work(environment):
+        await environment.reset(solved.task)
+        before = await environment.check(solved.task)
+        for action in solved.steps:
+            observation = await environment.step(action)
+        outcome = TERMINAL.outcome(solved.task, solved.steps[-1], observation.text)
+        return before, outcome, await environment.check(solved.task)
+
+    assert in_terminal(work) == (False, True, True)
+
+
+def test_success_is_read_from_files_and_not_from_what_was_printed():
+    solved = solved_task(0, held_out=False)
+    rule = solved.task.success
+
+    async def work(environment):
+        await environment.reset(solved.task)
+        await environment.step(typed(f"clear; printf %s '{rule.output}'\n"))
+        return await environment.state(), await environment.check(solved.task)
+
+    assert in_terminal(work) == (solved.task.initial_state, False)
+
+
+def test_actions_recorded_twice_show_the_same_screens():
+    async def record(environment, seed):
+        task = LIVE.task(seed, held_out=False)
+        start = await environment.reset(task)
+        explorer = LIVE.explorer(
+            Random(seed), start, task, held_out=False, pursues_task=True, num_turns=8
+        )
+        shown = []
+        while (action := explorer.act(None)) is not None:
+            shown.append((await environment.step(action)).text)
+        return [TERMINAL.mask_volatile(TERMINAL.normalise(screen)) for screen in shown]
+
+    async def work(environment):
+        tasks = [LIVE.task(seed, held_out=False) for seed in range(12)]
+        seeds = [task.seed for task in tasks if task.family not in ("compute", "type")]
+        return [[await record(environment, seed) for _ in range(2)] for seed in seeds]
+
+    assert all(first == second for first, second in in_terminal(work))
+
+
+def test_no_terminal_opens_while_an_agent_trains_in_a_simulator():
+    with no_environment() as guard, pytest.raises(LiveEnvironmentRefused):
+        in_terminal(lambda environment: environment.reset(TASK))
+    assert guard.num_refused == 1
+
+
+def test_its_environments_have_no_options():
+    with pytest.raises(InputError, match="no options width"):
+        LIVE.open(LiveSettings(options={"width": 80}))
+
+
+def test_the_environment_knows_nothing_of_its_wall():
+    code = f"import sys, {TerminalEnvironment.__module__}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "agentworld.domains.terminal.session" in loaded.stdout
+    assert "agentworld.domains.sandbox" not in loaded.stdout
