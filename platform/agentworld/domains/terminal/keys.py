@@ -8,6 +8,7 @@ wait, and an empty list shows the screen.
 import json
 import re
 from collections.abc import Sequence
+from math import isnan
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -27,16 +28,21 @@ _KEYS = {
     "Left": "\x1b[D",
 }
 _CONTROL = re.compile(r"C-([a-z\[\\\]^_@])")
+_REFUSED = "Previous response had parsing errors:\n"
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
 MOST_CHARACTERS = 16_384
 """Of one action's keystrokes together."""
+MOST_SECONDS = 60.0
+"""Of one duration, as Terminus has it; a longer one is cut."""
+_USUAL_SECONDS = 1.0
+"""The duration where none is given or what is given is no number, as Terminus has it."""
 
 
 class Keys(Record):
     """Keystrokes, and how long the terminal is waited for after them."""
 
     keystrokes: str
-    duration: float = Field(default=1.0, ge=0, le=60)
+    duration: float = Field(default=_USUAL_SECONDS, ge=0, le=MOST_SECONDS)
     """The most seconds; it is over earlier where the shell waits for its next command."""
 
     @property
@@ -77,16 +83,15 @@ def render_keys(keys: Sequence[Keys]) -> str:
 
 
 def refusal(error: InputError) -> str:
-    """The observation of an action that is none."""
+    """The observation of an action that is none, in Terminus's words."""
     return (
-        f"ERROR: the action was not executed: {error}. Write a JSON list of commands, as"
-        ' [{"keystrokes": "ls\\n", "duration": 0.5}].'
+        f"{_REFUSED}ERROR: {error}\n\nPlease fix these issues and provide a proper JSON response."
     )
 
 
 def is_refusal(observation: str) -> bool:
     """Whether an observation refuses its action."""
-    return observation.startswith("ERROR: the action was not executed: ")
+    return observation.startswith(_REFUSED)
 
 
 def _unfenced(action: str) -> str:
@@ -112,7 +117,7 @@ def _keys(command: JsonValue) -> Keys:
     try:
         # Terminus has further fields, as `is_blocking`, which change nothing here.
         keys = Keys.model_validate(
-            {name: command[name] for name in ("keystrokes", "duration") if name in command}
+            {"keystrokes": command.get("keystrokes"), "duration": _seconds(command.get("duration"))}
         )
         keys.text  # noqa: B018  a lone surrogate is no text
     except ValidationError as error:
@@ -120,3 +125,9 @@ def _keys(command: JsonValue) -> Keys:
     except UnicodeEncodeError as error:
         raise ActionError("its keystrokes are no Unicode text") from error
     return keys
+
+
+def _seconds(duration: JsonValue) -> float:
+    if isinstance(duration, bool) or not isinstance(duration, int | float) or isnan(duration):
+        return _USUAL_SECONDS
+    return min(max(0.0, float(duration)), MOST_SECONDS)

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Protocol
 
 from agentworld.domains.terminal.display import Display
-from agentworld.domains.terminal.keys import Keys
+from agentworld.domains.terminal.keys import MOST_SECONDS, Keys
 from agentworld.errors import EnvironmentBroken
 
-MOST_OUTPUT = 256 << 10
+MOST_OUTPUT = 16 << 20
+"""Bytes of one action; more is a flood."""
+_MOST_SHOWN = 64 << 10
+"""Bytes of one action that are put on the screen: the last ones, from the start of a line."""
 _POLL_SECONDS = 0.001  # no event tells that a shell waits for input, so it is looked at
 _LOCAL_FLAGS = 3  # of what tcgetattr returns
 
@@ -51,8 +54,9 @@ class TerminalSession:
         self._seconds = seconds
         self._display = Display()
         self._num_bytes = 0
-        self._unshown = b""  # a screen is slower than a flood, and no keys wait for it
-        self._mark = f"\x1b]777;{secrets.token_hex(8)}\x07".encode()
+        # Digits alone: a terminal can be set to change letters.
+        self._mark = f"\x1b]777;{secrets.randbelow(10**18):018d}\x07".encode()
+        self._unshown = bytearray()  # a screen is slower than a flood, and no keys wait for it
         os.set_blocking(process.master, False)
         self._shell = 0
         if not self._settle(seconds):
@@ -62,21 +66,23 @@ class TerminalSession:
     @property
     def screen(self) -> str:
         """What the terminal shows."""
-        self._display.feed(self._unshown)
-        self._unshown = b""
+        first = 0
+        if len(self._unshown) > _MOST_SHOWN:
+            first = self._unshown.find(b"\n", len(self._unshown) - _MOST_SHOWN) + 1
+        self._display.feed(bytes(self._unshown[first:]))
+        self._unshown.clear()
         return self._display.text
 
     def type(self, commands: Sequence[Keys]) -> None:
-        """Types commands, each after the one before has ended or had its time."""
+        """Types commands, each after the one before has ended or had its time.
+
+        Together they have a minute, as one command has; after it the rest is typed without a wait.
+        """
         self._num_bytes = 0
-        deadline = time.monotonic() + self._seconds
+        deadline = time.monotonic() + MOST_SECONDS
         for command in commands:
             left = max(0.0, deadline - time.monotonic())
             if not self._run(command, min(command.duration, left)):
-                if command.duration > left:
-                    raise EnvironmentBroken(
-                        f"the action took more than {self._seconds:g} seconds; the episode is over"
-                    )
                 self._drain()
             self._check_shell()
 
@@ -136,14 +142,17 @@ class TerminalSession:
             return 0
         except OSError as error:
             raise _dead() from error
-        buffer = b""
+        buffer = bytearray()
         deadline = time.monotonic() + self._seconds
-        while self._mark not in buffer:
+        searched = 0
+        while (position := buffer.find(self._mark, searched)) < 0:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._process.master], [], [], left)[0]:
                 raise EnvironmentBroken("the terminal does not answer; the episode is over")
+            searched = max(0, len(buffer) - len(self._mark))
             buffer += self._read()
-        return self._show(buffer.replace(self._mark, b""))
+        del buffer[position : position + len(self._mark)]
+        return self._show(buffer)
 
     def _read(self) -> bytes:
         try:
@@ -162,7 +171,7 @@ class TerminalSession:
             )
         return output
 
-    def _show(self, output: bytes) -> int:
+    def _show(self, output: bytes | bytearray) -> int:
         self._unshown += output
         return len(output)
 

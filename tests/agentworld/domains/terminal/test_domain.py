@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN, Start, domain_of
+from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN, ActionError, Start, domain_of
+from agentworld.domains.terminal.keys import refusal
 from agentworld.domains.terminal.tags import FAILURE, INSIDE, KEY, MALFORMED, WAIT
 from agentworld.domains.terminal.tasks import solved_task
 from agentworld.domains.words import held_out_words
@@ -38,7 +39,7 @@ def test_turns_are_tagged_by_their_keys_and_by_what_they_show():
         (typed("cat\n"), third),
         (typed(""), third),
         (typed("C-c"), f"{third}^C\n{PROMPT}"),
-        ("ls", "ERROR: the action was not executed: it is no JSON."),
+        ("ls", refusal(ActionError("it is no JSON"))),
     )
     assert [set(each) for each in found] == [
         set(),

@@ -111,8 +111,7 @@ def test_a_malformed_action_is_refused_in_words_and_the_episode_goes_on():
         (typed("exit\n"), "has ended or was stopped"),
         (typed("kill -9 $$\n"), "has ended or was stopped"),
         (typed("kill -STOP $$\n"), "has ended or was stopped"),
-        (typed("yes\n"), "more than 262144 bytes"),
-        (typed("sleep 1000\n"), "more than 2 seconds"),
+        (typed("yes\n"), "more than 16777216 bytes"),
     ],
 )
 def test_a_fault_is_no_observation_and_the_next_episode_is_clean(action, reason):
@@ -126,6 +125,18 @@ def test_a_fault_is_no_observation_and_the_next_episode_is_clean(action, reason)
         return await screens(environment, typed("ls; jobs\n"))
 
     assert in_terminal(work, seconds=2.0) == [f"{PROMPT} ls; jobs\na.txt\n{PROMPT}"]
+
+
+def test_a_long_output_is_read_to_its_end_and_a_program_may_go_on_after_its_duration():
+    long, waiting, after = in_terminal(
+        lambda environment: screens(
+            environment, typed("seq 50000\n"), typed("sleep 1000\n", duration=0.1), typed("C-c")
+        ),
+        seconds=2.0,
+    )
+    assert long.split("\n") == [*map(str, range(50000 - 38, 50001)), PROMPT]
+    assert waiting.endswith(f"{PROMPT} sleep 1000")
+    assert after.endswith(f"^C\n{PROMPT}")
 
 
 def test_a_stopped_screen_is_no_fault_and_goes_on():
