@@ -79,7 +79,7 @@ def figures_of(summary: Summary) -> list[Figure]:
         if tag in best.by_tag
     ]
     if best.without_start is not None:
-        exact.append(Figure("exact match, without reads of the start", best.without_start))
+        exact.append(Figure("exact match, start left out", best.without_start))
     seconds, limit = sum(summary.seconds.values()), MOST_SECONDS.get(summary.recipe)
     quality = [
         *exact,

@@ -132,7 +132,7 @@ def test_the_recipe_of_mcp_must_lead_and_gain_and_has_no_other_bound(summary):
 
 
 def test_the_share_without_reads_of_the_start_is_told_where_there_is_one(summary):
-    name = "exact match, without reads of the start"
+    name = "exact match, start left out"
     rl = summary.world_model.rl.model_copy(update={"without_start": 0.5})
     assert changed_world(summary, rl=rl)[name].value == 0.5
     assert name not in changed_world(summary, rl=rl.model_copy(update={"without_start": None}))
