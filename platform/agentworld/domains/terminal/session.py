@@ -10,7 +10,7 @@ import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agentworld.domains.terminal.display import Display
 from agentworld.domains.terminal.keys import MOST_SECONDS, Keys
@@ -20,6 +20,7 @@ MOST_OUTPUT = 16 << 20
 """Bytes of one action; more is a flood."""
 _MOST_SHOWN = 64 << 10
 """Bytes of one action that are put on the screen: the last ones, from the start of a line."""
+_State = Literal["waits", "reads", "runs"]
 _POLL_SECONDS = 0.001  # no event tells that a shell waits for input, so it is looked at
 _LOCAL_FLAGS = 3  # of what tcgetattr returns
 
@@ -102,11 +103,15 @@ class TerminalSession:
         return self._settle(seconds)
 
     def _settle(self, seconds: float) -> bool:
-        """Reads until the shell waits for its next command; false where the time is over first."""
+        """Reads until the shell waits for its next command; false where the time is over first.
+
+        While the shell still reads what was typed, the time is not over: no program has begun yet.
+        """
         deadline = time.monotonic() + seconds
+        last = deadline + self._seconds
         has_answered = False
-        while (left := deadline - time.monotonic()) > 0:
-            ready, _, _ = select.select([self._process.master], [], [], min(left, _POLL_SECONDS))
+        while (now := time.monotonic()) < deadline or (now < last and self._state() == "reads"):
+            ready, _, _ = select.select([self._process.master], [], [], _POLL_SECONDS)
             if ready:
                 has_answered = bool(self._show(self._read())) or has_answered
                 continue
@@ -116,20 +121,22 @@ class TerminalSession:
         return False
 
     def _is_waiting(self) -> bool:
-        """Whether the shell is in front, reads keys one by one, has read all and sleeps."""
+        return self._state() == "waits"
+
+    def _state(self) -> _State:
+        """What the shell does: it waits if it is in front, reads keys one by one, has read all of
+        them and sleeps.
+        """
         try:
             group = os.tcgetpgrp(self._process.master)
             flags = termios.tcgetattr(self._process.master)[_LOCAL_FLAGS]
             unread = fcntl.ioctl(self._process.line, termios.FIONREAD, b"\0" * 4)
         except (OSError, termios.error):  # the pty is hung up; who reads from it learns that
-            return False
-        is_in_front = group > 0 and self._shell in (0, group)
-        return (
-            is_in_front
-            and not flags & termios.ICANON
-            and struct.unpack("i", unread)[0] == 0
-            and _state_of(group) == "S"
-        )
+            return "runs"
+        if group <= 0 or self._shell not in (0, group) or flags & termios.ICANON:
+            return "runs"
+        has_read_all = struct.unpack("i", unread)[0] == 0
+        return "waits" if has_read_all and _state_of(group) == "S" else "reads"
 
     def _drain(self) -> int:
         """Shows all that was written until now; returns how many bytes that was.
