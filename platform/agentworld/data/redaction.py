@@ -1,8 +1,8 @@
 """Replaces the secrets in a trajectory by placeholders: `[REDACTED:aws-access-key:1]`.
 
 A secret has the same placeholder everywhere in a trajectory, so that an observation which repeats
-it stays predictable. A model may learn to copy a placeholder, and nobody mistakes it for a key. All
-other text stays unchanged.
+it stays predictable. A model may learn to copy a placeholder, and a reader sees that it is no
+key. All other text stays unchanged.
 """
 
 from collections import Counter

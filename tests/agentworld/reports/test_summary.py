@@ -97,7 +97,8 @@ def found(mean: float, low: float, high: float) -> Estimate:
 def changed_world(summary: Summary, **fields: Estimate | None) -> dict[str, Figure]:
     world = summary.world_model.model_copy(update=fields)
     return {
-        each.name: each for each in figures_of(summary.model_copy(update={"world_model": world}))
+        figure.name: figure
+        for figure in figures_of(summary.model_copy(update={"world_model": world}))
     }
 
 
@@ -123,7 +124,7 @@ def test_a_lead_that_its_interval_leaves_open_does_not_hold(summary):
 
 def test_the_recipe_of_mcp_must_lead_and_gain_and_has_no_other_bound(summary):
     changed = summary.model_copy(update={"recipe": "mcp"})
-    figures = {each.name: each for each in figures_of(changed)}
+    figures = {figure.name: figure for figure in figures_of(changed)}
     lead, gain = figures["lead over the baselines"], figures["live gain of RL"]
     assert (lead.must, lead.goal, gain.must) == (1e-9, 0.1, 1e-9)
     assert figures["exact match, all turns"].must is None
@@ -140,13 +141,15 @@ def test_the_share_without_reads_of_the_start_is_told_where_there_is_one(summary
 
 def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):
     agent = summary.agent.model_copy(update={"live_gain_interval": (-0.01, 0.2)})
-    figures = {each.name: each for each in figures_of(summary.model_copy(update={"agent": agent}))}
+    figures = {
+        figure.name: figure for figure in figures_of(summary.model_copy(update={"agent": agent}))
+    }
     assert not figures["live gain of RL"].holds
     assert figures["live gain of RL"].verdict(1e-9) == "no difference seen"
 
 
 def test_every_figure_that_is_a_difference_has_its_interval(summary):
-    told = {each.name for each in figures_of(summary) if each.interval}
+    told = {figure.name for figure in figures_of(summary) if figure.interval}
     assert told == {"lead over the baselines", "gain of RL over SFT", "live gain of RL"}
 
 

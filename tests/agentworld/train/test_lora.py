@@ -313,8 +313,8 @@ def test_a_merged_cpt_and_a_kept_sft_are_pinned_and_served(family: str, tmp_path
 
     base = tiny_family(tmp_path / "base", family)
     stage = {"muon_learning_rate": None, "epochs": 1, "lora": {"rank": 4, "alpha": 8}}
-    kept = {**stage, "lora": {"rank": 4, "alpha": 8, "merge": False}}
-    given = training.training(tmp_path / "store", model={"base": str(base)}, cpt=stage, sft=kept)
+    sft = {**stage, "lora": {"rank": 4, "alpha": 8, "merge": False}}
+    given = training.training(tmp_path / "store", model={"base": str(base)}, cpt=stage, sft=sft)
     cpt = Path(run_by_name("cpt", *given))
     sft = Path(run_by_name("sft", *given, str(cpt)))
     merged, beside = model_of(cpt), model_of(sft)

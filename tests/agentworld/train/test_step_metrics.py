@@ -106,15 +106,15 @@ def test_a_training_has_one_run_in_mlflow_and_needs_none(
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     store = training(tmp_path / "with", sft=sft)
-    made = Path(run_by_name("sft", *store))
-    assert checkpoint_of(made) == without
+    step_folder = Path(run_by_name("sft", *store))
+    assert checkpoint_of(step_folder) == without
 
-    (made / "receipt.json").unlink()
+    (step_folder / "receipt.json").unlink()
     run_by_name("sft", *store)
     client = mlflow.MlflowClient(uri, uri)
     experiment = client.get_experiment_by_name("agentworld")
     (run,) = client.search_runs([experiment.experiment_id])
-    assert run.info.run_name == f"sft/{made.name}"
+    assert run.info.run_name == f"sft/{step_folder.name}"
     assert run.info.status == "FINISHED"
     assert run.data.metrics.keys() == FIGURES
     steps = {metric.step for metric in client.get_metric_history(run.info.run_id, "loss")}

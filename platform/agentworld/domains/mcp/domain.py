@@ -8,12 +8,10 @@ from agentworld.domains.base import (
     ActionError,
     Axis,
     Domain,
-    Question,
     Start,
     TinyModel,
 )
 from agentworld.domains.calls import parse_call, parse_calls, render_calls
-from agentworld.domains.defaults import BaseDomain
 from agentworld.domains.mcp.comparison import canonical, mask_volatile
 from agentworld.domains.mcp.observation import is_failure
 from agentworld.domains.mcp.rubric import RUBRIC
@@ -23,8 +21,8 @@ from agentworld.domains.mcp.shop.warm_up import warm_up
 from agentworld.domains.mcp.tags import tags_of
 from agentworld.domains.mcp.verifier import is_same, verify
 from agentworld.domains.package_text import read_prompt_templates
+from agentworld.domains.task_defaults import BaseTaskDomain
 from agentworld.domains.transcript import closes
-from agentworld.domains.words import has_unseen_word
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Turn
 
@@ -33,12 +31,13 @@ _WORD = re.compile(r"\w+")
 _PATTERN = r"\p{L}+(?:_\p{L}+)*|\p{N}|[^\s\p{L}\p{N}]+ ?|\s+"
 
 
-class Mcp(BaseDomain):
+class Mcp(BaseTaskDomain):
     """See `Domain`."""
 
     name = NAME
     version = "mcp-v1"
     rubric = RUBRIC
+    solved_task = staticmethod(solved_task)
     prompt_templates = read_prompt_templates(__package__)
     tools = shop_tools()
     """The tools of the shop, the domain's own server. No prompt lists them: a model learns them."""
@@ -64,10 +63,6 @@ class Mcp(BaseDomain):
         """Masks times, identifiers, and temporary folders."""
         return mask_volatile(observation)
 
-    def has_unseen(self, text: str) -> bool:
-        """Whether a text has a word that is reserved for held-out episodes."""
-        return has_unseen_word(text)
-
     def is_failure(self, observation: str) -> bool:
         """See `observation`."""
         return is_failure(observation)
@@ -87,10 +82,6 @@ class Mcp(BaseDomain):
         if not closes(task.success, _one_form(action)):
             return None
         return is_same(observation, task.success.output)
-
-    def question(self, number: int) -> Question:
-        """The first step of a held-out task."""
-        return solved_task(number, held_out=True).question
 
 
 def _one_form(text: str) -> str:

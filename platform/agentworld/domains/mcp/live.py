@@ -6,6 +6,7 @@ from random import Random
 
 from agentworld.domains.base import Start
 from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSettings
+from agentworld.domains.live_defaults import BaseLiveDomain
 from agentworld.domains.mcp.environment import McpEnvironment
 from agentworld.domains.mcp.explorer import SchemaExplorer
 from agentworld.domains.mcp.options import McpOptions, read_options
@@ -15,26 +16,21 @@ from agentworld.domains.mcp.shop.server import STATE_URI
 from agentworld.domains.mcp.shop.tasks import NAME, solved_task
 from agentworld.domains.mcp.shop.tools import shop_command, shop_tools
 from agentworld.domains.mcp.transport import ServerProcess
-from agentworld.domains.sandbox import SandboxLimits, check_sandbox
+from agentworld.domains.sandbox import SandboxLimits
+from agentworld.domains.tasks import SolvedTask
 from agentworld.errors import InputError
 from agentworld.records.task import Task
 
 _SHOP = "shop"
 
 
-class LiveMcp:
+class LiveMcp(BaseLiveDomain[SolvedTask]):
     """See `LiveDomain`."""
-
-    launchers = frozenset({"bwrap"})
 
     def check_available(self) -> None:
         """Raises EnvironmentUnavailable if this machine cannot run a sandbox with the shop."""
-        check_sandbox()
+        super().check_available()
         shop_command("")
-
-    def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
-        """A task of the shop, even if a recipe names other servers; see `shop.tasks`."""
-        return solved_task(seed, held_out=held_out, has_goal=has_goal).task
 
     def explorer(
         self,
@@ -47,10 +43,12 @@ class LiveMcp:
         num_turns: int,
     ) -> Explorer:
         """The shop's explorer for the shop; for other servers, one that reads their schemas."""
-        solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
         if start.tools:
-            return SchemaExplorer(rng, start.tools, solved.words.contents, num_turns)
-        return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
+            words = solved_task(task.seed, held_out=held_out, has_goal=pursues_task).words
+            return SchemaExplorer(rng, start.tools, words.contents, num_turns)
+        return super().explorer(
+            rng, start, task, held_out=held_out, pursues_task=pursues_task, num_turns=num_turns
+        )
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """An environment whose servers start with the first episode."""
@@ -88,4 +86,4 @@ def _others(options: McpOptions, settings: LiveSettings) -> McpEnvironment:
     )
 
 
-DOMAIN: LiveDomain = LiveMcp()
+DOMAIN: LiveDomain = LiveMcp(solved_task, new_explorer)

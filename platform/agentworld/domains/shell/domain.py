@@ -9,12 +9,10 @@ from agentworld.domains.base import (
     ActionError,
     Axis,
     Domain,
-    Question,
     Start,
     TinyModel,
 )
 from agentworld.domains.calls import render_calls
-from agentworld.domains.defaults import BaseDomain
 from agentworld.domains.package_text import read_prompt_templates
 from agentworld.domains.shell.copy_warmup import copy_warmup
 from agentworld.domains.shell.grammar import is_unknown_command, read_screen
@@ -24,9 +22,9 @@ from agentworld.domains.shell.tags import tags_of
 from agentworld.domains.shell.tasks import NAME, outcome, solved_task
 from agentworld.domains.shell.thought import recorded_thought
 from agentworld.domains.shell.verifier import verify
+from agentworld.domains.task_defaults import BaseTaskDomain
 from agentworld.domains.turn_filters import without_retries
 from agentworld.domains.volatile import mask_clocks, mask_times
-from agentworld.domains.words import has_unseen_word
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
 from agentworld.records.trajectory import Turn
@@ -43,12 +41,13 @@ BASH = Tool(
 )
 
 
-class Shell(BaseDomain):
+class Shell(BaseTaskDomain):
     """See `Domain`. Its actions are commands, even if an episode names tools."""
 
     name = NAME
     version = "shell-v1"
     rubric = RUBRIC
+    solved_task = staticmethod(solved_task)
     prompt_templates = read_prompt_templates(__package__)
     tiny = TinyModel(pretokenizer_pattern(), copy_warmup)
     tools = (BASH,)
@@ -82,10 +81,6 @@ class Shell(BaseDomain):
         """Masks times, also in the form of `ls -l` and `date`."""
         return mask_clocks(mask_times(observation))
 
-    def has_unseen(self, text: str) -> bool:
-        """Whether a text has a word that is reserved for held-out episodes."""
-        return has_unseen_word(text)
-
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
         """False for a repeated unknown command (Qwen-AgentWorld section 3.1.2)."""
         return without_retries(turns, is_unknown_command)
@@ -105,10 +100,6 @@ class Shell(BaseDomain):
     def outcome(self, task: Task, action: str, observation: str) -> bool | None:
         """The closing action shows exactly the rule's output above the prompt line."""
         return outcome(task, action, observation)
-
-    def question(self, number: int) -> Question:
-        """The first step of a held-out task."""
-        return solved_task(number, held_out=True).question
 
 
 DOMAIN: Domain = Shell()

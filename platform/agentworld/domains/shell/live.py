@@ -4,15 +4,14 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, aclosing
-from random import Random
 from typing import TypeVar
 
 from agentworld.domains.base import Start
-from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSettings, Observation
-from agentworld.domains.sandbox import check_sandbox
+from agentworld.domains.live import Environment, LiveDomain, LiveSettings, Observation
+from agentworld.domains.live_defaults import BaseLiveDomain
 from agentworld.domains.shell.explorers import new_explorer
 from agentworld.domains.shell.session import LiveShell
-from agentworld.domains.shell.tasks import NAME, files_agree, solved_task
+from agentworld.domains.shell.tasks import NAME, ShellTask, files_agree, solved_task
 from agentworld.domains.start_files import parse_files
 from agentworld.errors import EnvironmentBroken
 from agentworld.records.task import Task
@@ -61,32 +60,8 @@ class ShellEnvironment:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
-class LiveShells:
+class LiveShells(BaseLiveDomain[ShellTask]):
     """See `LiveDomain`."""
-
-    launchers = frozenset({"bwrap"})
-
-    def check_available(self) -> None:
-        """Raises EnvironmentUnavailable if this machine cannot run a sandbox."""
-        check_sandbox()
-
-    def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:
-        """See `tasks`."""
-        return solved_task(seed, held_out=held_out, has_goal=has_goal).task
-
-    def explorer(
-        self,
-        rng: Random,
-        _start: Start,
-        task: Task,
-        *,
-        held_out: bool,
-        pursues_task: bool,
-        num_turns: int,
-    ) -> Explorer:
-        """See `explorers`; the files of the start are those of the task."""
-        solved = solved_task(task.seed, held_out=held_out, has_goal=pursues_task)
-        return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """An environment whose sandbox starts with the first episode."""
@@ -94,4 +69,4 @@ class LiveShells:
         return aclosing(ShellEnvironment(LiveShell(seconds=settings.step_seconds)))
 
 
-DOMAIN: LiveDomain = LiveShells()
+DOMAIN: LiveDomain = LiveShells(solved_task, new_explorer)

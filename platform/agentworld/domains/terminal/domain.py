@@ -8,14 +8,13 @@ from agentworld.domains.base import (
     ActionError,
     Axis,
     Domain,
-    Question,
     Start,
     TinyModel,
     TurnKind,
 )
 from agentworld.domains.copy_warmup import copy_warmup
-from agentworld.domains.defaults import BaseDomain
 from agentworld.domains.package_text import read_prompt_templates
+from agentworld.domains.task_defaults import BaseTaskDomain
 from agentworld.domains.terminal.comparison import canonical, mask_volatile
 from agentworld.domains.terminal.keys import render_keys
 from agentworld.domains.terminal.rubric import RUBRIC
@@ -25,7 +24,6 @@ from agentworld.domains.terminal.transcript import last_block
 from agentworld.domains.terminal.verifier import is_failure, verify
 from agentworld.domains.transcript import closes
 from agentworld.domains.turn_kinds import kind_of_turn
-from agentworld.domains.words import has_unseen_word
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Turn
 
@@ -33,12 +31,13 @@ _PATTERN = r" ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+"
 _SEPARATORS = (" ", "\n", ".txt\n", ": ", "/", " > ", '\\n"')
 
 
-class Terminal(BaseDomain):
+class Terminal(BaseTaskDomain):
     """See `Domain`."""
 
     name = NAME
     version = "terminal-v1"
     rubric = RUBRIC
+    solved_task = staticmethod(solved_task)
     prompt_templates = read_prompt_templates(__package__)
     tiny = TinyModel(_PATTERN, partial(copy_warmup, _SEPARATORS))
     minimum_shares = {OUTPUT: 1 / 3}
@@ -68,10 +67,6 @@ class Terminal(BaseDomain):
         """Times, ids of processes, temporary paths, and what `top` measures."""
         return mask_volatile(observation)
 
-    def has_unseen(self, text: str) -> bool:
-        """Whether it holds a word that no training episode may use."""
-        return has_unseen_word(text)
-
     def is_failure(self, observation: str) -> bool:
         """Whether the last command on the screen failed, by its words."""
         return is_failure(observation)
@@ -88,10 +83,6 @@ class Terminal(BaseDomain):
         ):
             return None
         return "\n".join(last_block(observation)) == task.success.output
-
-    def question(self, number: int) -> Question:
-        """The first step of a held-out task."""
-        return solved_task(number, held_out=True).question
 
 
 DOMAIN: Domain = Terminal()

@@ -119,7 +119,7 @@ def _keys(command: JsonValue) -> Keys:
         keys = Keys.model_validate(
             {"keystrokes": command.get("keystrokes"), "duration": _seconds(command.get("duration"))}
         )
-        keys.text  # noqa: B018  a lone surrogate is no text
+        keys.keystrokes.encode()  # a lone surrogate cannot be typed
     except ValidationError as error:
         raise ActionError(first_problem(error)) from error
     except UnicodeEncodeError as error:

@@ -143,7 +143,7 @@ async def _translate_errors(ctx: _Context, call_next: CallNext) -> HandlerResult
         return await call_next(ctx)
     except (MCPError, ValidationError):  # the package's own words
         raise
-    except Exception as error:  # an edge: the package would send its text to the client
+    except Exception as error:  # else the package would send the error's text to the client
         if not isinstance(error, AgentworldError):
             _log.exception("an MCP request failed with an internal error")
         count(_scope(ctx), error)

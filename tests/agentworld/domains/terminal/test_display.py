@@ -3,7 +3,7 @@ import pytest
 from agentworld.domains.terminal.display import COLUMNS, LINES, Display
 
 
-def shown(*outputs):
+def screen_of(*outputs):
     display = Display()
     for output in outputs:
         display.feed(output)
@@ -12,8 +12,8 @@ def shown(*outputs):
 
 def test_a_screen_is_40_lines_of_160_columns_and_older_lines_scroll_off():
     lines = [str(number) for number in range(50)]
-    assert shown("\r\n".join(lines).encode()) == "\n".join(lines[-LINES:])
-    assert shown(b"x" * (COLUMNS + 1)) == "x" * COLUMNS + "\nx"
+    assert screen_of("\r\n".join(lines).encode()) == "\n".join(lines[-LINES:])
+    assert screen_of(b"x" * (COLUMNS + 1)) == "x" * COLUMNS + "\nx"
     assert (LINES, COLUMNS) == (40, 160)
 
 
@@ -30,8 +30,8 @@ def test_a_screen_is_40_lines_of_160_columns_and_older_lines_scroll_off():
     ],
 )
 def test_control_sequences_move_and_erase(output, text):
-    assert shown(output) == text
+    assert screen_of(output) == text
 
 
 def test_a_character_cut_between_two_reads_is_whole():
-    assert shown("é".encode()[:1], "é".encode()[1:]) == "é"
+    assert screen_of("é".encode()[:1], "é".encode()[1:]) == "é"

@@ -33,7 +33,7 @@ def test_turns_are_tagged_by_their_keys_and_by_what_they_show():
     first = f"{PROMPT} echo tane > a.txt\n{PROMPT}"
     second = f"{first} cat a.txt\ntane\n{PROMPT}"
     third = f"{second} cat\n"
-    found = tags(
+    turn_tags = tags(
         (typed("echo tane > a.txt\n"), first),
         (typed("cat a.txt\n"), second),
         (typed("cat\n"), third),
@@ -41,7 +41,7 @@ def test_turns_are_tagged_by_their_keys_and_by_what_they_show():
         (typed("C-c"), f"{third}^C\n{PROMPT}"),
         ("ls", refusal(ActionError("it is no JSON"))),
     )
-    assert [set(each) for each in found] == [
+    assert [set(tags_of_turn) for tags_of_turn in turn_tags] == [
         set(),
         {OUTPUT, HISTORY},
         {INSIDE},

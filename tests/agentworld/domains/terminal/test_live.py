@@ -45,11 +45,11 @@ async def screens(environment, *actions):
 
 
 def test_a_command_shows_its_screen_as_soon_as_the_shell_waits_again():
-    shown = in_terminal(
+    observations = in_terminal(
         lambda environment: screens(environment, typed("cat a.t"), typed("xt\n", "echo $?\n"), "[]")
     )
     after = f"{PROMPT} cat a.txt\nkolu\ntane\n{PROMPT} echo $?\n0\n{PROMPT}"
-    assert shown == [f"{PROMPT} cat a.t", after, after]
+    assert observations == [f"{PROMPT} cat a.t", after, after]
 
 
 async def until(environment, text):
@@ -103,9 +103,9 @@ def test_a_program_that_the_domain_never_names_has_the_whole_screen():
 
 
 def test_a_malformed_action_is_refused_in_words_and_the_episode_goes_on():
-    refused, shown = in_terminal(lambda environment: screens(environment, "ls", typed("ls\n")))
+    refused, screen = in_terminal(lambda environment: screens(environment, "ls", typed("ls\n")))
     assert is_refusal(refused)
-    assert shown == f"{PROMPT} ls\na.txt\n{PROMPT}"
+    assert screen == f"{PROMPT} ls\na.txt\n{PROMPT}"
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_a_fault_is_no_observation_and_the_next_episode_is_clean(action, reason)
 
 
 def test_a_long_output_is_read_to_its_end():
-    (shown,) = in_terminal(lambda environment: screens(environment, typed("seq 50000\n")))
-    assert shown.split("\n") == [*map(str, range(50000 - 38, 50001)), PROMPT]
+    (screen,) = in_terminal(lambda environment: screens(environment, typed("seq 50000\n")))
+    assert screen.split("\n") == [*map(str, range(50000 - 38, 50001)), PROMPT]
 
 
 def test_a_stopped_screen_is_no_fault_and_goes_on():
@@ -144,9 +144,9 @@ def test_a_stopped_screen_is_no_fault_and_goes_on():
         await environment.step(typed("C-q", duration=0))
         return stopped.text, await until(environment, "kolu")
 
-    stopped, shown = in_terminal(work)
+    stopped, screen = in_terminal(work)
     assert stopped.endswith("\nready")
-    assert "\nready\nkolu" in shown
+    assert "\nready\nkolu" in screen
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -183,10 +183,10 @@ def test_actions_recorded_twice_show_the_same_screens():
         explorer = LIVE.explorer(
             Random(seed), start, task, held_out=False, pursues_task=True, num_turns=8
         )
-        shown = []
+        observations = []
         while (action := explorer.act(None)) is not None:
-            shown.append((await environment.step(action)).text)
-        return [TERMINAL.mask_volatile(TERMINAL.normalise(screen)) for screen in shown]
+            observations.append((await environment.step(action)).text)
+        return [TERMINAL.mask_volatile(TERMINAL.normalise(screen)) for screen in observations]
 
     async def work(environment):
         tasks = [LIVE.task(seed, held_out=False) for seed in range(12)]

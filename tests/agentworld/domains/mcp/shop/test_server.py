@@ -46,9 +46,9 @@ def test_writes_change_what_reads_show():
     assert json.loads(answer(shop, "update_item", item="tane", stock=4))["price"] == 1
     order = json.loads(answer(shop, "create_order", item="besa", quantity=3))
     assert (order["order"], order["item"], order["status"]) == (2, "besa", "open")
-    shown = json.loads(answer(shop, "get_order", order=2))
-    assert datetime.fromisoformat(shown.pop("placed_at"))
-    assert shown == order
+    placed_order = json.loads(answer(shop, "get_order", order=2))
+    assert datetime.fromisoformat(placed_order.pop("placed_at"))
+    assert placed_order == order
     assert answer(shop, "cancel_order", order=1) == "cancelled order 1"
     assert answer(shop, "remove_item", item="kolu") == "removed kolu"
     assert json.loads(answer(shop, "compute_value")) == {"value": 2 * 2 + 4}
