@@ -65,5 +65,5 @@ class SandboxedServer:
 
     def close(self) -> None:
         """Ends the server and every process that it started."""
-        self._sandbox.close()
-        self._errors.close()
+        with self._errors:
+            self._sandbox.close()
