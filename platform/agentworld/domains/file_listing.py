@@ -13,6 +13,8 @@ list() {
       lines=("$path"/*)
       [[ -e ${lines[0]} ]] || printf '%s/\0\0' "$path"
       list "$path/"
+    elif [[ -e $path ]]; then
+      printf '%s\0\0' "$path"
     fi
   done
 }
@@ -27,7 +29,8 @@ done >&"$answers"
 def read_files(supervisor: Pipes, folder: str, deadline: float) -> dict[str, str]:
     """The texts below a folder by their paths, which end in `/` for an empty folder.
 
-    The last line break is left out. Raises EnvironmentBroken where there is no answer in time.
+    What is no file, or cannot be read, has an empty text. Names that begin with a dot are left out,
+    and so is the last line break of a text. Raises EnvironmentBroken if there is no answer in time.
     """
     answer = supervisor.exchange(f"{folder}\n".encode(), _is_whole_list, deadline)
     parts = answer.decode(errors="replace").split("\0")[:-2]

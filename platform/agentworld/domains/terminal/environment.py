@@ -56,8 +56,12 @@ class TerminalEnvironment:
         return describe_files(await self._in_thread(lambda: self._current().files()))
 
     async def check(self, task: Task) -> bool | None:
-        """Whether the files are the ones that the task asks for."""
-        return await self.state() == task.success.state if task.success.state else None
+        """Whether the files are the ones that the task asks for, and no others."""
+        if not task.success.state:
+            return None
+        expected = parse_files(task.success.state)
+        files = await self._in_thread(lambda: self._current().files())
+        return files == {path: text.removesuffix("\n") for path, text in expected.items()}
 
     async def aclose(self) -> None:
         """Ends the terminal and everything in it."""

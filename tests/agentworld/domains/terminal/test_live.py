@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from random import Random
@@ -174,6 +175,35 @@ def test_success_is_read_from_files_and_not_from_what_was_printed():
         return await environment.state(), await environment.check(solved.task)
 
     assert in_terminal(work) == (solved.task.initial_state, False)
+
+
+def task_of(family):
+    tasks = (LIVE.task(seed, held_out=False) for seed in range(100))
+    return next(task for task in tasks if task.family == family)
+
+
+def test_two_lines_in_one_are_not_the_lines_that_a_task_asks_for():
+    task = task_of("append")
+    _, new, name = re.fullmatch(r"(append) (.*) to (\S+)", task.instruction).groups()
+
+    async def work(environment):
+        await environment.reset(task)
+        await environment.step(typed(f"echo $(cat {name}) / {new} > {name}\n"))
+        return await environment.state() == task.success.state, await environment.check(task)
+
+    assert in_terminal(work) == (True, False)
+
+
+def test_a_copy_beside_an_unreadable_file_is_no_renamed_file():
+    task = task_of("rename")
+    old, new = re.fullmatch(r"rename (\S+) to (\S+)", task.instruction).groups()
+
+    async def work(environment):
+        await environment.reset(task)
+        await environment.step(typed(f"cp {old} {new}; chmod 000 {old}\n"))
+        return await environment.check(task)
+
+    assert in_terminal(work) is False
 
 
 def test_actions_recorded_twice_show_the_same_screens():
