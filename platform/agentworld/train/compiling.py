@@ -2,9 +2,12 @@
 
 import shutil
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
+from torch._inductor.runtime.cache_dir_utils import cache_dir
 from transformers import PreTrainedModel
 
 from agentworld.errors import InputError
@@ -17,6 +20,7 @@ def compile_layers(model: PreTrainedModel) -> None:
     """
     if not torch.cuda.is_available():
         _check_compiler()
+        remove_unfinished_builds(Path(cache_dir()))
     layer_classes = set(model._no_split_modules or ())
     for module in model.modules():
         if type(module).__name__ in layer_classes:
@@ -31,3 +35,16 @@ def _check_compiler() -> None:
             f"compile_layers needs g++ and {headers}; install g++ and python3-dev, or set it to"
             " false"
         )
+
+
+def remove_unfinished_builds(cache: Path) -> None:
+    """Removes from torch's cache the libraries whose compiler was killed: torch would load them.
+
+    While the compiler of `KEY.main.so` runs, `KEY.main_CxxBuild` exists and KEY is locked.
+    """
+    for folder in cache.glob("*/*_CxxBuild"):
+        name = folder.name.removesuffix("_CxxBuild")
+        lock = cache / "locks" / f"{name.partition('.')[0]}.lock"
+        with suppress(Timeout, FileNotFoundError), FileLock(lock, timeout=0):
+            folder.with_name(f"{name}.so").unlink(missing_ok=True)
+            shutil.rmtree(folder)

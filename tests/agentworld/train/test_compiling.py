@@ -61,5 +61,22 @@ def test_without_a_compiler_one_sentence_says_so(
         compiling.compile_layers(language_model.model)
 
 
+def test_a_library_whose_compiler_was_killed_is_compiled_again(tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    from agentworld.train.compiling import remove_unfinished_builds
+
+    (tmp_path / "locks").mkdir()
+    for key in ("killed", "running", "finished"):
+        (tmp_path / key).mkdir()
+        (tmp_path / key / f"{key}.main.so").write_bytes(b"half of a library")
+    for key in ("killed", "running"):
+        (tmp_path / key / f"{key}.main_CxxBuild").mkdir()
+    with FileLock(tmp_path / "locks" / "running.lock"):
+        remove_unfinished_builds(tmp_path)
+    names = {path.name for path in tmp_path.glob("*/*main*")}
+    assert names == {"running.main.so", "running.main_CxxBuild", "finished.main.so"}
+
+
 def _is_compiled(module: object) -> bool:
     return getattr(module, "_compiled_call_impl", None) is not None
