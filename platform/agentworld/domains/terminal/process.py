@@ -18,9 +18,10 @@ LIMITS = SandboxLimits(
     file_bytes=16 << 20,
 )
 _PROMPT = r"agent@world:\w\$ "
+# Programs inherit the signals that the sandbox's parent ignores: C-c would end none of them.
 _SHELL = (
-    "setsid --ctty --wait env -u OLDPWD -u SHLVL TERM=linux LC_ALL=C.UTF-8 HISTFILE= LESSHISTFILE=-"
-    ' PYTHON_HISTORY=/dev/null PS1="$prompt"'
+    "setsid --ctty --wait env --default-signal -u OLDPWD -u SHLVL TERM=linux LC_ALL=C.UTF-8"
+    ' HISTFILE= LESSHISTFILE=- PYTHON_HISTORY=/dev/null PS1="$prompt"'
     " bash --norc --noprofile +H -i"
 )
 # The supervisor is the first process of a sandbox. It writes the start's files, starts the shell at
