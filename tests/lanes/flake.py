@@ -2,17 +2,19 @@
 
 Three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
 least so many times in all three, over its parameters; a process keeps a core busy meanwhile. The
-durations are those of the last `make test`. The tests that wait run in two processes, for one
-would take four hours.
+durations are those of the last `make test`; without one, the first round repeats nothing and
+measures them. The tests that wait run in two processes, for one would take four hours.
 """
 
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from lanes.main import RESULTS, ended, exit_on_signals, finish, print_output
 from lanes.process import LaneProcess, busy_core, lanes_folder
 from lanes.repeating import function_of
+from lanes.results import LaneResults
 
 ROUNDS = 3
 _KUBERNETES = (
@@ -27,18 +29,21 @@ PARTS = {
 }
 
 
+def repetitions(times: int, durations_known: bool) -> Sequence[int]:
+    """How often each round runs a short test, so that all rounds run it so many times."""
+    if durations_known:
+        return [-(-times // ROUNDS)] * ROUNDS
+    return [1, *[-(-(times - 1) // (ROUNDS - 1))] * (ROUNDS - 1)]
+
+
 def main(times: int, num_rounds: int) -> int:
     """The exit status: 0 where no test failed once; fewer rounds repeat less often."""
-    if not RESULTS.exists():
-        print(f"error: {RESULTS} is not there: run `make test` first, for the durations of tests")
-        return 2
     exit_on_signals()
     began, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
     is_whole = True
     with lanes_folder() as folder, busy_core():
-        for number in range(num_rounds):
-            each = -(-times // ROUNDS)
-            repeating = (f"--repeat={each}", f"--last-results={RESULTS}")
+        for number, each in enumerate(repetitions(times, RESULTS.exists())[:num_rounds]):
+            repeating = (f"--repeat={each}", f"--last-results={RESULTS}") if each > 1 else ()
             round_folder = folder / f"round-{number}"
             lanes = [
                 LaneProcess(name, round_folder, *part, *repeating) for name, part in PARTS.items()
@@ -52,6 +57,9 @@ def main(times: int, num_rounds: int) -> int:
                 for test in lane.results.tests:
                     runs[function_of(test.name)] += 1
                     failures[test.name] += test.outcome == "failed"
+            if not RESULTS.exists():
+                tests = [test for lane in lanes for test in lane.results.tests]
+                LaneResults(len(tests), tests).write(RESULTS)
     flaky = {name: count for name, count in failures.items() if count}
     for name, count in flaky.items():
         print(f"failed {count} of {runs[function_of(name)]} times: {name}")
