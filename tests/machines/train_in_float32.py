@@ -4,7 +4,9 @@ Without bfloat16, in which the sums of two halves are not those of the whole.
 """
 
 import json
+import os
 import random
+import signal
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +14,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
+from agentworld.errors import Preempted
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import ignore_progress
 from agentworld.train.distributed import on_rank_zero, process_group, rank
@@ -21,6 +31,7 @@ from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.preemption import train_to_end
 from agentworld.train.trainer import NextTokenTrainer
+from agentworld.train.zero import gathered
 
 _VOCABULARY = 50
 # Of a batch's three rows the second has no target, and long rows are alone in theirs.
@@ -65,26 +76,51 @@ def _model() -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(Qwen3Config(vocab_size=_VOCABULARY, **sizes, **heads))
 
 
-def train(out: Path, zero_stage: int | None = None) -> None:
+class _Steps(TrainerCallback):
+    """Counts the steps of this process; before one of them rank 0 is told to end."""
+
+    def __init__(self, preempted_at: int | None) -> None:
+        self.num = 0
+        self._preempted_at = preempted_at
+
+    def on_step_begin(
+        self, _args: TrainingArguments, state: TrainerState, _control: TrainerControl, **_: object
+    ) -> None:
+        self.num += 1
+        if state.global_step == self._preempted_at and rank() == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def train(out: Path, zero_stage: int | None = None, preempted_at: int | None = None) -> None:
     """Twice in one group of processes, as a new model learns to copy before it sees an episode.
 
     The folder's name says how batches are made.
     """
     recipe = RECIPE.model_copy(update={"zero_stage": zero_stage, **_BATCHES[out.name]})
-    model, losses = _model(), []
+    model, losses, steps = _model(), [], _Steps(preempted_at)
     for name in ("first", "second"):
         trainer = NextTokenTrainer(
-            LanguageModel(model, None), recipe, rows(), out / name, ignore_progress
+            LanguageModel(model, None),
+            recipe,
+            rows() if rank() == 0 else [],
+            out / name,
+            ignore_progress,
         )
         trainer.args.logging_steps = 1
+        trainer.add_callback(steps)
         trainer.accelerator.native_amp = False
-        if zero_stage:
+        if trainer.is_deepspeed_enabled:
             trainer.accelerator.deepspeed_plugin.deepspeed_config["torch_autocast"] = {}
-        train_to_end(trainer)
+        try:
+            train_to_end(trainer)
+        except Preempted:
+            return
         losses += [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     (out / f"state-{rank()}").write_text(str(_state_bytes(trainer)))
+    (out / "steps").write_text(str(steps.num))
     on_rank_zero(lambda: (out / "losses.json").write_text(json.dumps(losses)))
-    on_rank_zero(lambda: torch.save(model.state_dict(), out / "weights.pt"))
+    with gathered(model.parameters()):
+        on_rank_zero(lambda: torch.save(model.state_dict(), out / "weights.pt"))
 
 
 def _state_bytes(trainer: NextTokenTrainer) -> int:
@@ -98,8 +134,8 @@ def _state_bytes(trainer: NextTokenTrainer) -> int:
 
 
 @process_group()
-def train_in_each(folders: Sequence[Path]) -> None:
+def train_in_each(folders: Sequence[Path], preempted_at: int | None = None) -> None:
     """One training after the other; the name of a folder may end in a `zero_stage`."""
     for folder in folders:
         stage = folder.name[-1:]
-        train(folder, int(stage) if stage.isdigit() else None)
+        train(folder, int(stage) if stage.isdigit() else None, preempted_at)

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +18,9 @@ NO_ROW = Row(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.bool_))
 
 
 class Rows(Dataset[Row]):
-    """Rows in memory."""
+    """Rows in memory, by their numbers."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Mapping[int, Row] | Sequence[Row]) -> None:
         self.rows = rows
 
     def __len__(self) -> int:
@@ -134,6 +134,11 @@ class ShareOfBatches(Sampler[list[int]]):
 
     def __len__(self) -> int:
         return len(self._batches)
+
+    @property
+    def numbers(self) -> set[int]:
+        """Of all rows of this process."""
+        return {number for batch in self for number in batch}
 
     def __iter__(self) -> Iterator[list[int]]:
         # A batch ascends by length: in turn, each process gets some of the short and of the long.

@@ -56,15 +56,24 @@ def any_rank(holds: bool) -> bool:
     return bool(flag.item())
 
 
+@contextmanager
+def patient_group() -> Iterator[dist.ProcessGroup]:
+    """All processes over their CPUs with a long timeout, for work that may take one of them hours.
+
+    No `finally`, as in `process_group`.
+    """
+    group = dist.new_group(backend="gloo", timeout=_PATIENCE)
+    yield group
+    dist.destroy_process_group(group)
+
+
 def on_rank_zero(make: Callable[[], _Value]) -> _Value:
     """Waits for all processes, runs the work on rank 0, and returns its result on all."""
     if num_ranks() == 1:
         return make()
-    # A separate group over CPUs with a long timeout, because the work may take hours.
-    waiting = dist.new_group(backend="gloo", timeout=_PATIENCE)
-    dist.barrier(waiting)
-    values = [make() if rank() == 0 else None]
-    dist.broadcast_object_list(values, group=waiting, device=torch.device("cpu"))
-    dist.destroy_process_group(waiting)
+    with patient_group() as waiting:
+        dist.barrier(waiting)
+        values = [make() if rank() == 0 else None]
+        dist.broadcast_object_list(values, group=waiting, device=torch.device("cpu"))
     (value,) = values
     return value  # type: ignore[return-value]

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
+from peft.tuners.lora import LoraLayer
 from safetensors.torch import save_file
 from torch.nn import Linear
 from transformers import PreTrainedModel
 
 from agentworld.errors import InputError
 from agentworld.recipes.train import LoraRecipe
+from agentworld.train.distributed import rank
 from agentworld.train.packing import mixing_layers
+from agentworld.train.zero import gathered
 
 
 def add_adapter(model: PreTrainedModel, recipe: LoraRecipe, seed: int) -> PeftModel:
@@ -55,14 +58,26 @@ def _target_modules(model: PreTrainedModel, recipe: LoraRecipe) -> list[str]:
     return sorted(recipe.target_modules)
 
 
+def merge_layers(adapter: PeftModel) -> PreTrainedModel:
+    """The model with its adapter in its weights, also where these are in parts."""
+    for module in adapter.modules():
+        if isinstance(module, LoraLayer):
+            with gathered(module.parameters(), changed=True):
+                module.merge()
+    return adapter.unload()
+
+
 def save_adapter(adapter: PeftModel, folder: Path) -> None:
-    """Writes the files of PEFT; the same weights make the same bytes, wherever they were made.
+    """Writes the files of PEFT on rank 0; the same weights make the same bytes, wherever made.
 
     PEFT itself would name the folder of the base, and list layers in the order of their hashes.
     """
+    with gathered(weight for weight in adapter.parameters() if weight.requires_grad):
+        tensors = get_peft_model_state_dict(adapter, save_embedding_layers=False)
+        tensors = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
+    if rank() > 0:
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = get_peft_model_state_dict(adapter, save_embedding_layers=False)
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
     fields = adapter.active_peft_config.to_dict()
     fields |= {"base_model_name_or_path": None, "inference_mode": True}

@@ -16,14 +16,17 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from agentworld.engine.adapter import ADAPTER
+from agentworld.engine.adapter import ADAPTER, has_adapter
 from agentworld.engine.merging import merge_adapter
 from agentworld.errors import InputError
 from agentworld.recipes.train import LoraRecipe, ModelRecipe
 from agentworld.train.answer_marks import mark_answers
 from agentworld.train.answer_spans import end_of_answer
-from agentworld.train.lora import add_adapter, save_adapter
+from agentworld.train.distributed import num_ranks, rank
+from agentworld.train.lora import add_adapter, merge_layers, save_adapter
 from agentworld.train.parent import Parent
+from agentworld.train.sharding import load_in_parts, save_model
+from agentworld.train.zero import num_elements
 
 _ROPE_THETA = 1_000.0  # enough for a thousand tokens, and sharper for the token before
 _EMBEDDING_SCALE = 0.1  # loud enough to be heard beside what random layers add
@@ -53,18 +56,20 @@ class LanguageModel(NamedTuple):
     @property
     def num_parameters(self) -> int:
         """Shared weights counted once."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
+        return sum(num_elements(parameter) for parameter in self.model.parameters())
 
     def save(self, folder: Path) -> None:
         """Writes safetensors weights, tokenizer, chat template and generation defaults.
 
-        An adapter is written beside the weights of its base, and taken out of the model.
+        All processes call it, and rank 0 writes. An adapter is written beside the weights of its
+        base, and taken out of the model.
         """
         if self.adapter is not None:
             save_adapter(self.adapter, folder / ADAPTER)
             self.adapter.unload()
-        self.model.save_pretrained(folder, safe_serialization=True)
-        self.tokenizer.save_pretrained(folder)
+        save_model(self.model, folder)
+        if rank() == 0:
+            self.tokenizer.save_pretrained(folder)
 
     def with_adapter(self, recipe: LoraRecipe, seed: int) -> "LanguageModel":
         """The model with a new adapter, which alone is trained."""
@@ -74,7 +79,7 @@ class LanguageModel(NamedTuple):
         """The model with its adapter in its weights."""
         if self.adapter is None:
             return self
-        return LanguageModel(self.adapter.merge_and_unload(), self.tokenizer)
+        return LanguageModel(merge_layers(self.adapter), self.tokenizer)
 
 
 def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> LanguageModel:
@@ -107,8 +112,12 @@ def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> Langua
     return LanguageModel(model, tokenizer)
 
 
-def load_model(parent: Parent) -> LanguageModel:
-    """Reads a folder with safetensors weights; no code of the folder's is run."""
+def load_model(parent: Parent, zero_stage: int | None = None) -> LanguageModel:
+    """Reads a folder with safetensors weights; no code of the folder's is run.
+
+    For several processes at ZeRO stage 3 each has its part of the weights alone, unless the folder
+    has an adapter to merge.
+    """
     folder = parent.folder
     if not any(folder.glob("*.safetensors")):
         raise InputError(f"{folder} holds no safetensors weights; name the folder of a causal LM")
@@ -120,14 +129,17 @@ def load_model(parent: Parent) -> LanguageModel:
         tokenizer.chat_template = parent.chat_template
     mark_answers(tokenizer, folder)  # before gigabytes are read
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            attn_implementation=ATTENTION,
-            use_safetensors=True,
-            trust_remote_code=False,
-        )
-        model = merge_adapter(model, folder)
+        if zero_stage == 3 and num_ranks() > 1 and not has_adapter(folder):
+            model = load_in_parts(folder, ATTENTION)
+        else:
+            model = AutoModelForCausalLM.from_pretrained(
+                folder,
+                dtype=torch.float32,
+                attn_implementation=ATTENTION,
+                use_safetensors=True,
+                trust_remote_code=False,
+            )
+            model = merge_adapter(model, folder)
     except (OSError, ValueError, SafetensorError) as error:
         raise _unloadable(folder, error) from error
     _end_answers(model, tokenizer)

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from agentworld.domains.base import TinyModel, domain_of
@@ -11,10 +11,10 @@ from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress, share_of
-from agentworld.records.sample import Sample
+from agentworld.records.sample import Pool, Sample
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
-from agentworld.train.distributed import on_rank_zero, process_group
+from agentworld.train.distributed import on_rank_zero, process_group, rank
 from agentworld.train.encode import (
     Conversation,
     Row,
@@ -55,18 +55,21 @@ def run(
             f" model.base or a parent, or leave {recipe.stage}.lora out"
         )
     dataset = read_dataset(data)
-    samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
+    pool: Pool = "cpt" if recipe.stage == "cpt" else "sft"
     tiny_models = [domain_of(name).tiny for name in dataset.domains]
     language_model = (
-        load_model(parent) if parent else new_tiny_model(model, tiny_models, _texts(samples))
+        load_model(parent, recipe.zero_stage)
+        if parent
+        else new_tiny_model(model, tiny_models, _texts(read_pool(data, dataset, pool)))
     )
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-    conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
-    # The first process asks for thoughts: another answer would be another row.
-    rows = on_rank_zero(
-        lambda: fit(encode(language_model.tokenizer, conversations), recipe.sequence_tokens)
+    conversations = chain.from_iterable(
+        _conversations(recipe, sample) for sample in read_pool(data, dataset, pool)
     )
+    # Rank 0 alone asks for thoughts: another answer would be another row.
+    encoded = encode(language_model.tokenizer, conversations) if rank() == 0 else ()
+    rows = fit(encoded, recipe.sequence_tokens)
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
     texts = [] if is_warm else warm_up_rows(language_model, model, tiny_models)
@@ -116,8 +119,8 @@ def _num_tokens(rows: list[Row]) -> int:
     return sum(len(row.input_ids) for row in rows)
 
 
-def _texts(samples: list[Sample]) -> Iterator[str]:
-    for sample in samples[:_TOKENIZER_SAMPLES]:
+def _texts(samples: Iterable[Sample]) -> Iterator[str]:
+    for sample in islice(samples, _TOKENIZER_SAMPLES):
         yield system_text(sample.prompt)
         for turn in sample.turns:
             yield turn.action

@@ -19,7 +19,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from agentworld.errors import Preempted
 from agentworld.train.distributed import any_rank, on_rank_zero
 from agentworld.train.resume import newer_checkpoints, newest_checkpoint, seal
-from agentworld.train.zero import check_parts, make_whole
+from agentworld.train.zero import release
 
 _NOTICES = (signal.SIGTERM, signal.SIGUSR1)
 
@@ -32,13 +32,12 @@ def train_to_end(trainer: Trainer) -> None:
     # By name, because each machine may have its working copy of a bucket at another path.
     name = on_rank_zero(lambda: newest_checkpoint(folder))
     newest = name and str(folder / name)
-    check_parts(trainer, newest)
     with notice.listen():
         trainer.train(resume_from_checkpoint=newest)
     if notice.is_preempted:
         step = trainer.state.global_step
         raise Preempted(f"preempted; run it again: it resumes from step {step}")
-    make_whole(trainer)
+    release(trainer)
 
 
 class _ManifestCallback(TrainerCallback):

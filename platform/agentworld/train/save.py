@@ -34,14 +34,16 @@ def save_checkpoint(
 ) -> Checkpoint:
     """Writes `out/model` and then `out/checkpoint.json`; removes the checkpoints for resuming.
 
-    Raises InputError for a training that diverged.
+    All processes call it, because each may have a part of the weights. Raises InputError for a
+    training that diverged.
     """
     for name, value in metrics.items():
         if not math.isfinite(value):
             raise InputError(f"the training {stage} diverged ({name} is {value}); lower its rates")
 
+    language_model.save(out / MODEL)
+
     def save() -> Checkpoint:
-        language_model.save(out / MODEL)
         checkpoint = Checkpoint(
             stage=stage,
             artifact=_digest_of(out / MODEL),

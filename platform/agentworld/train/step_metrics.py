@@ -18,6 +18,7 @@ from agentworld.records.metrics import OnMetrics
 from agentworld.train.batches import BatchTokens, TokenBatches
 from agentworld.train.distributed import num_ranks
 from agentworld.train.packing import mixing_layers
+from agentworld.train.zero import num_elements
 
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}
 _PEAK_FLOPS = {"NVIDIA H100 80GB HBM3": 989e12, "NVIDIA H200": 989e12}
@@ -37,7 +38,7 @@ class StepMetrics(TrainerCallback):
     ) -> None:
         self._on_metrics = on_metrics
         self._batches = batches
-        self._flops = _Flops.of(model)  # here: ZeRO leaves a process a part of the weights
+        self._flops = _Flops.of(model)
         self._accumulation = accumulation
         self._last = (0, 0.0)
 
@@ -90,7 +91,8 @@ class _Flops(NamedTuple):
             return None
         # A frozen weight has no gradient of its own.
         weights = [
-            (6 if weight.requires_grad else 4) * weight.numel() for weight in model.parameters()
+            (6 if weight.requires_grad else 4) * num_elements(weight)
+            for weight in model.parameters()
         ]
         width = config.num_attention_heads * config.head_dim
         return cls(sum(weights), 6 * config.num_hidden_layers * width)

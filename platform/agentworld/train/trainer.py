@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 from transformers import (
     PreTrainedModel,
-    Trainer,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -23,6 +22,7 @@ from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress
 from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
+from agentworld.train.deal_rows import deal_rows, share_lengths
 from agentworld.train.determinism import deterministic_algorithms
 from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.encode import Row
@@ -34,6 +34,7 @@ from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.step_metrics import StepMetrics
 from agentworld.train.zero import computing, on_one_device
+from agentworld.train.zero_trainer import ZeroTrainer
 
 Batch = dict[str, torch.Tensor]
 """Of `collate` or `pack`."""
@@ -52,8 +53,8 @@ class TrainerProgress(TrainerCallback):
         self._on_progress(state.global_step, state.max_steps)
 
 
-class NextTokenTrainer(Trainer):
-    """Batches by tokens, and a loss over the target tokens alone."""
+class NextTokenTrainer(ZeroTrainer):
+    """Batches by tokens, and a loss over the target tokens alone. Rank 0 has the rows."""
 
     def __init__(
         self,
@@ -68,17 +69,19 @@ class NextTokenTrainer(Trainer):
         language_model.model.set_attn_implementation(
             PACKED_ATTENTION if self._packed else ATTENTION
         )
-        lengths = [len(row.input_ids) for row in rows]
+        lengths = share_lengths(rows)
         batches = TokenBatches(
             lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=self._packed
         )
-        self._batches = ShareOfBatches(batches, rank(), num_ranks())
+        shares = [ShareOfBatches(batches, number, num_ranks()) for number in range(num_ranks())]
+        self._batches = shares[rank()]
         self._recipe = recipe
+        self.zero_stage = recipe.zero_stage
         self._causal_lm = language_model.model
         super().__init__(
             model=language_model.trained,
             args=_arguments(recipe, ceil(len(batches) / recipe.accumulation), out / CHECKPOINTS),
-            train_dataset=Rows(rows),
+            train_dataset=Rows(deal_rows(rows, lengths, [share.numbers for share in shares])),
             callbacks=[
                 TrainerProgress(on_progress),
                 StepMetrics(on_metrics, batches, language_model.model, recipe.accumulation),

@@ -28,6 +28,11 @@ from agentworld.train.preemption import train_to_end
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import TrainerProgress
 from agentworld.train.zero import check_zero
+from agentworld.train.zero_trainer import ZeroTrainer
+
+
+class _WorldRlTrainer(ZeroTrainer, GRPOTrainer):
+    """TRL's, with our checkpoints."""
 
 
 @process_group()
@@ -37,10 +42,10 @@ def run(
     """Trains from `parent`; writes `out/model`. A missing verdict leaves a hole in its group."""
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
-    language_model = load_model(parent)
+    language_model = load_model(parent, recipe.zero_stage)
     num_samples = recipe.num_steps * recipe.prompts_per_step
     samples = list(islice(read_pool(data, dataset, "rl"), num_samples))
-    trainer = GRPOTrainer(
+    trainer = _WorldRlTrainer(
         model=language_model.model,
         processing_class=language_model.tokenizer,
         reward_funcs=_reward_function(Rewarder(recipe.reward)),
@@ -54,6 +59,7 @@ def run(
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
         callbacks=[TrainerProgress(on_progress)],
     )
+    trainer.zero_stage = recipe.zero_stage
     train_to_end(trainer)
     return save_checkpoint(
         language_model,

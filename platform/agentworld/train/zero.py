@@ -5,6 +5,8 @@ process trains without it.
 """
 
 import warnings
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 from agentworld.storage.working_copy import copy_of
 from agentworld.train.distributed import num_ranks
+
+SHARD_BYTES = 5_000_000_000
+"""The most of a file of weights, and of what a process has at stage 3 beside its part."""
 
 
 def check_zero(stage: int | None, out: Path) -> None:
@@ -78,11 +83,14 @@ def _deepspeed_config(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
     return {
         "zero_optimization": {
             "stage": stage,
-            "stage3_gather_16bit_weights_on_model_save": True,
             # DeepSpeed's own are for large models: 2 GB on each device, and small weights uncut.
             "reduce_bucket_size": "auto",
             "stage3_prefetch_bucket_size": "auto",
             "stage3_param_persistence_threshold": "auto",
+            # Whole weights that may be there at once, and weights that are stepped at once.
+            "stage3_max_live_parameters": SHARD_BYTES // 4,
+            "stage3_max_reuse_distance": SHARD_BYTES // 4,
+            "sub_group_size": SHARD_BYTES // 4,
         },
         # As without DeepSpeed: layers compute in bfloat16, weights and sums of gradients are of
         # float32. Its `bf16` would round the weights.
@@ -97,34 +105,41 @@ def _deepspeed_config(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
     }
 
 
-def check_parts(trainer: Trainer, checkpoint: str | None) -> None:
-    """Raises InputError if a checkpoint has parts of another number of processes."""
-    if checkpoint is None:
-        return
-    folder = Path(checkpoint)
-    num_parts = len(list(folder.glob("global_step*/*_optim_states.pt")))
-    if num_parts != (num_ranks() if trainer.is_deepspeed_enabled else 0):
-        raise InputError(
-            f"{folder} was written with zero_stage by another number of processes,"
-            f" {num_parts or 1} and not {num_ranks()}; train by that many, or delete"
-            f" {folder.parent} to begin anew"
-        )
+def is_in_parts(model: torch.nn.Module) -> bool:
+    """Whether each process has only a part of each weight."""
+    return any(hasattr(weight, "ds_id") for weight in model.parameters())
 
 
-def make_whole(trainer: Trainer) -> None:
-    """Gathers all weights on each process, and releases DeepSpeed, if it was used.
+def num_elements(weight: torch.Tensor) -> int:
+    """Of the whole weight, also where this process has a part of it."""
+    return int(getattr(weight, "ds_numel", weight.numel()))
 
-    The weights are in the CPU's memory, like those of a model that was loaded from its folder.
+
+def gathered(
+    weights: Iterable[torch.Tensor], *, changed: bool = False
+) -> AbstractContextManager[object]:
+    """Weights are whole while the block runs; all processes enter it.
+
+    With `changed`, what rank 0 makes of them stays.
+    """
+    parts = [weight for weight in weights if hasattr(weight, "ds_id")]
+    if not parts:
+        return nullcontext()
+    from deepspeed.runtime.zero import GatheredParameters
+
+    return GatheredParameters(parts, modifier_rank=0 if changed else None)  # type: ignore[no-any-return]
+
+
+def release(trainer: Trainer) -> None:
+    """Ends DeepSpeed, if it was used. At stage 3 the weights stay in parts.
+
+    Otherwise they are in the CPU's memory, like those of a model that was loaded from its folder.
     """
     if not trainer.is_deepspeed_enabled:
         return
-    from deepspeed.runtime.zero import GatheredParameters
-
-    whole: dict[torch.nn.Parameter, torch.nn.Parameter] = {}
-    for module in trainer.model.modules():
-        for name, part in list(module.named_parameters(recurse=False)):
-            if part not in whole:  # an output layer may be the embedding
-                with GatheredParameters([part]):
-                    whole[part] = torch.nn.Parameter(part.detach().to("cpu", copy=True))
-            module.register_parameter(name, whole[part])
+    if is_in_parts(trainer.model):
+        trainer.deepspeed.optimizer.checkpoint_event_prologue()  # frees what is gathered
     trainer.deepspeed.destroy()
+    if not is_in_parts(trainer.model):
+        for weight in trainer.model.parameters():
+            weight.data = weight.data.to("cpu", copy=True)  # out of DeepSpeed's flat buffer

@@ -1,0 +1,53 @@
+"""A trainer whose checkpoints, of a stage with ZeRO, any number of processes can resume."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import Trainer
+from transformers.trainer import SCHEDULER_NAME
+
+from agentworld.train.fragments import load_fragments, save_fragments
+
+
+class ZeroTrainer(Trainer):
+    """Writes fragments in place of what DeepSpeed writes, which as many processes can read alone.
+
+    Without a `zero_stage` it is the Trainer.
+    """
+
+    zero_stage: int | None = None
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """The weights of a checkpoint are in its fragments; nothing is gathered for it."""
+        if self.zero_stage is None or not _internal_call:
+            super().save_model(output_dir, _internal_call=_internal_call)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if self.zero_stage is None:
+            super()._save_optimizer_and_scheduler(output_dir)
+            return
+        save_fragments(self, Path(output_dir))
+        if self.args.should_save:
+            torch.save(self.lr_scheduler.state_dict(), Path(output_dir) / SCHEDULER_NAME)
+
+    def _load_from_checkpoint(
+        self, resume_from_checkpoint: str, model: torch.nn.Module | None = None
+    ) -> None:
+        if self.zero_stage is None:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _prepare_for_training(
+        self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: str | None
+    ) -> Any:
+        """The Trainer would have DeepSpeed read the checkpoint."""
+        own = self.zero_stage is None
+        prepared = super()._prepare_for_training(
+            max_steps, train_dataloader, resume_from_checkpoint if own else None
+        )
+        if resume_from_checkpoint and not own:
+            checkpoint = Path(resume_from_checkpoint)
+            load_fragments(self, checkpoint)
+            state = torch.load(checkpoint / SCHEDULER_NAME, weights_only=True)
+            self.lr_scheduler.load_state_dict(state)
+        return prepared

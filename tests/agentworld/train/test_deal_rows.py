@@ -1,0 +1,17 @@
+"""Rank 0 has the rows, and each process gets its own."""
+
+from pathlib import Path
+
+import pytest
+
+from machines.forked import run_with_ranks
+
+pytestmark = pytest.mark.compute
+
+
+def test_each_process_gets_its_rows_and_no_others(tmp_path: Path) -> None:
+    from machines.in_parts import SHARES, deal
+
+    run_with_ranks(tmp_path, deal, tmp_path, num=3)
+    dealt = [(tmp_path / f"rows-{rank}").read_text().split() for rank in range(3)]
+    assert [sorted(map(int, numbers)) for numbers in dealt] == [sorted(share) for share in SHARES]
