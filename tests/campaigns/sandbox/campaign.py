@@ -1,7 +1,7 @@
 """Attempts by the hundred to get out of the sandbox, or to leave something in it or behind it.
 
-All are done in the episodes of one live shell, or of one live terminal. After each of them the machine
-has to be as it was, and a new episode has to show, to the byte, what the first one did.
+All are done in the episodes of one live shell, or of one live terminal. After each of them the
+machine has to be as it was, and a new episode has to show, to the byte, what the first one did.
 """
 
 import itertools

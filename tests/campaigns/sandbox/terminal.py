@@ -1,6 +1,5 @@
-"""A live terminal in the place of a shell, and attempts with what its profile adds: /proc, a pty."""
+"""A live terminal in the place of a shell, and attempts with what its profile adds."""
 
-import time
 from typing import Self
 
 from agentworld.domains.terminal.keys import Keys

@@ -5,30 +5,42 @@ import re
 from agentworld.domains.terminal.transcript import PROMPT
 from agentworld.domains.volatile import mask_clocks, mask_times
 
-# The names that mktemp and Python's tempfile draw; other names below /tmp are somebody's choice.
-_TEMPORARY = re.compile(r"\btmp\.[A-Za-z0-9]{10}(?!\w)|(?<=/tmp/)tmp[a-z0-9_]{8}(?!\w)")
 _BACKGROUND = re.compile(r"(?<![&>])&(?![&>])")
 _STARTED = re.compile(r"^(\[\d+\]) \d+$")
-_LISTED = re.compile(r"^(\[\d+\][+ -] +)\d+( +(?:Running|Stopped|Done|Exit|Killed|Terminated)\b)", re.M)
-_TOP = re.compile(r"^top - \d\d:\d\d:\d\d up .*load average: .*$", re.M)
-_COUNTS = re.compile(
-    r"^(Tasks|Threads|%Cpu\(s\)|[KMGT]iB (?:Mem|Swap)) *: +[\d.]+ (?:total|us),.*$", re.M
-)
-_TOP_ROW = re.compile(
-    r"^ *\d+ (\S+) +(?:\d+|rt) +-?\d+(?: +[\d.]+[kmgt]?){3} [A-Z](?: +[\d.]+){2} +\d+:\d\d\.\d\d (.*)$",
-    re.M,
-)
 _TTY = r"(?:pts/\d+|tty\d*|\?)"
-_PS_ROW = re.compile(rf"^ *\d+ {_TTY} +\d\d:\d\d:\d\d (.*)$", re.M)
-_PS_FULL_ROW = re.compile(
-    rf"^(\S+) +\d+ +\d+ +\d+ (?:\d\d:\d\d|[A-Z][a-z]{{2}}\d\d) {_TTY} +\d\d:\d\d:\d\d (.*)$", re.M
-)
-_PS_USER_ROW = re.compile(
-    rf"^(\S+) +\d+(?: +\d+\.\d){{2}}(?: +\d+){{2}} {_TTY} +(\S+) +"
-    r"(?:\d\d:\d\d|[A-Z][a-z]{2}\d\d) +\d+:\d\d (.*)$",
-    re.M,
-)
-_UPTIME = re.compile(r"^ \d\d:\d\d:\d\d up .*load average: .*$", re.M)
+_DAY = r"(?:\d\d:\d\d|[A-Z][a-z]{2}\d\d)"
+_TIME = r"\d\d:\d\d:\d\d"
+_MASKS = [
+    (re.compile(pattern, re.MULTILINE), word)
+    for pattern, word in (
+        # What mktemp and Python's tempfile draw; other names below /tmp are somebody's choice.
+        (r"\btmp\.[A-Za-z0-9]{10}(?!\w)|(?<=/tmp/)tmp[a-z0-9_]{8}(?!\w)", "<name>"),
+        # jobs -l
+        (
+            r"^(\[\d+\][+ -]) +\d+( +(?:Running|Stopped|Done|Exit|Killed|Terminated)\b)",
+            r"\1 <id>\2",
+        ),
+        # uptime, top
+        (rf"^ {_TIME} up .*load average: .*$", "<uptime>"),
+        (rf"^top - {_TIME} up .*load average: .*$", "top - <time>"),
+        (
+            r"^(Tasks|Threads|%Cpu\(s\)|[KMGT]iB (?:Mem|Swap)) *: +[\d.]+ (?:total|us),.*$",
+            r"\1: <counts>",
+        ),
+        (
+            r"^ *\d+ (\S+) +(?:\d+|rt) +-?\d+(?: +[\d.]+[kmgt]?){3} [A-Z](?: +[\d.]+){2}"
+            r" +\d+:\d\d\.\d\d (.*)$",
+            r"<process> \1 \2",
+        ),
+        # ps, ps -ef, ps aux
+        (rf"^ *\d+ {_TTY} +{_TIME} (.*)$", r"<process> \1"),
+        (rf"^(\S+) +\d+ +\d+ +\d+ {_DAY} {_TTY} +{_TIME} (.*)$", r"<process> \1 \2"),
+        (
+            rf"^(\S+) +\d+(?: +\d+\.\d){{2}}(?: +\d+){{2}} {_TTY} +(\S+) +{_DAY} +\d+:\d\d (.*)$",
+            r"<process> \1 \2 \3",
+        ),
+    )
+]
 
 
 def canonical(screen: str) -> str:
@@ -38,21 +50,20 @@ def canonical(screen: str) -> str:
 
 def mask_volatile(screen: str) -> str:
     """Times, ids of processes, names that a program drew, and what `top` measures."""
-    screen = _TEMPORARY.sub("<name>", mask_clocks(mask_times(_mask_jobs(screen))))
-    screen = _UPTIME.sub("<uptime>", _TOP.sub("top - <time>", screen))
-    screen = _TOP_ROW.sub(r"<process> \1 \2", _COUNTS.sub(r"\1: <counts>", screen))
-    screen = _PS_FULL_ROW.sub(r"<process> \1 \2", _PS_ROW.sub(r"<process> \1", screen))
-    return _PS_USER_ROW.sub(r"<process> \1 \2 \3", screen)
+    screen = mask_clocks(mask_times(_mask_jobs(screen)))
+    for pattern, word in _MASKS:
+        screen = pattern.sub(word, screen)
+    return screen
 
 
 def _mask_jobs(screen: str) -> str:
-    """The ids of jobs: where a command had started one, and in what `jobs -l` lists."""
+    """The ids of jobs, where a command had started one: R shows a number in the same form."""
     has_started, lines = False, []
     for line in screen.split("\n"):
         if match := PROMPT.match(line):
             has_started = bool(_BACKGROUND.search(match["command"] or ""))
         lines.append(_STARTED.sub(r"\1 <id>", line) if has_started else line)
-    return _LISTED.sub(r"\1<id>\2", "\n".join(lines))
+    return "\n".join(lines)
 
 
 def is_same(one: str, other: str) -> bool:

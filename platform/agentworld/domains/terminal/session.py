@@ -1,4 +1,4 @@
-"""A shell at a pty: keys go in, and its screen is read where they are waited for or time is over."""
+"""A shell at a pty: keys go in, and its screen is read where keys are awaited or time is over."""
 
 import errno
 import fcntl

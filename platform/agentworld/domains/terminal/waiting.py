@@ -59,8 +59,15 @@ def awaits_keys(shell: int, group: int, line: int) -> bool:
             return False  # reading itself has a time limit
         terminals = {os.fstat(line).st_rdev, _CONTROLLING_TERMINAL}
         calls = [_call_of(thread) for thread in _threads(shell, group)]
-        inputs = [_inputs(call) if call and _is_endless(call, terminals) else None for call in calls]
-    except (OSError, ValueError, struct.error, termios.error):  # a thread ended meanwhile, or is not ours to look at
+        inputs = [
+            _inputs(call) if call and _is_endless(call, terminals) else None for call in calls
+        ]
+    except (
+        OSError,
+        ValueError,
+        struct.error,
+        termios.error,
+    ):  # a thread ended meanwhile, or is not ours to look at
         return False
     return None not in inputs and any(terminals.intersection(each or ()) for each in inputs)
 
@@ -83,7 +90,9 @@ def _call_of(thread: Path) -> _Call | None:
     """Null for a thread that runs, or sleeps in no call or in one that is not known."""
     number, *arguments = (thread / "syscall").read_text().split()
     name = _NAMES.get(int(number)) if arguments else None
-    return _Call(thread.parents[1], name, tuple(int(each, 16) for each in arguments)) if name else None
+    return (
+        _Call(thread.parents[1], name, tuple(int(each, 16) for each in arguments)) if name else None
+    )
 
 
 def _is_endless(call: _Call, terminals: set[int]) -> bool:

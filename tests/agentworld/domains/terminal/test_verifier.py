@@ -20,9 +20,9 @@ VOLATILE = [
     ("/tmp/tmp.Ab12xQq9Zz/a", "/tmp/tmp.Qq9Ab12xZz/a"),
     ("rm tmp.Ab12xQq9Zz", "rm tmp.Qq9Ab12xZz"),
     ("'/tmp/tmpab_12xyz'", "'/tmp/tmpqq9ab12x'"),
-    ("[1]+    17 Running                 sleep 9 &", "[1]+  4711 Running                 sleep 9 &"),
+    ("[1]+    17 Running          sleep 9 &", "[1]+  4711 Running          sleep 9 &"),
     (" 10:00:01 up 3 days,  load average: 0.1", " 11:00:01 up 1 min,  load average: 9"),
-    ("top - 10:00:01 up 3 days,  0 user,  load average: 0.1", "top - 11:22:33 up 4 min,  0 user,  load average: 7"),
+    ("top - 10:00:01 up 3 days,  load average: 0.1", "top - 11:22:33 up 4 min,  load average: 7"),
     ("Tasks:   3 total,   1 running", "Tasks:  19 total,   2 running"),
     ("%Cpu(s):  0.3 us,  0.0 sy", "%Cpu(s): 99.0 us,  0.1 sy"),
     ("MiB Mem :   7951.2 total,  1.0 free", "MiB Mem :   100.2 total,  2.0 free"),
@@ -31,8 +31,11 @@ VOLATILE = [
         "   4711 agent     25   5    9999   9.7g   9200 R  10.0   0.1   0:07.31 bash",
     ),
     ("     17 pts/0    00:00:00 bash", "   4711 pts/3    00:00:09 bash"),
-    ("1000      3   1  0 03:54 ?        00:00:00 bash -i", "1000     42   7  2 Nov26 ?        00:01:00 bash -i"),
-    ("1000  3  0.0  0.1   4624  3696 ?   Ss   03:54   0:00 bash", "1000 42  9.9  1.1  4699 36 pts/1 Ss   Nov26   0:09 bash"),
+    ("1000    3   1  0 03:54 ?   00:00:00 bash -i", "1000   42   7  2 Nov26 ?   00:01:00 bash -i"),
+    (
+        "1000  3  0.0  0.1   4624  3696 ?   Ss   03:54   0:00 bash",
+        "1000 42  9.9  1.1  4699 36 pts/1 Ss   Nov26   0:09 bash",
+    ),
 ]  # fmt: skip
 
 
@@ -63,8 +66,11 @@ KNOWN = [
     ("MiB Mem : much", "MiB Mem : little"),
     ("12 kolu 10:00:00 a", "13 kolu 10:00:00 a"),
     ("     17 pts/0    00:00:00 bash", "     17 pts/0    00:00:00 vi"),
-    ("1000      3   1  0 03:54 ?        00:00:00 bash -i", "1000      3   1  0 03:54 ?        00:00:00 bash"),
-    ("1000  3  0.0  0.1   4624  3696 ?   Ss   03:54   0:00 bash", "1000  3  0.0  0.1   4624  3696 ?   Ss   03:54   0:00 vi"),
+    ("1000    3   1  0 03:54 ?   00:00:00 bash -i", "1000    3   1  0 03:54 ?   00:00:00 bash"),
+    (
+        "1000  3  0.0  0.1   4624  3696 ?   Ss   03:54   0:00 bash",
+        "1000  3  0.0  0.1   4624  3696 ?   Ss   03:54   0:00 vi",
+    ),
 ]  # fmt: skip
 
 
