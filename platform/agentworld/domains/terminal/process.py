@@ -70,9 +70,8 @@ class SandboxedTerminal:
         access = SandboxAccess(folders, shows_processes=True)
         try:
             self._sandbox: Sandbox = open_sandbox(["/bin/bash"], limits, descriptors, access)
-            with suppress(
-                BrokenPipeError
-            ):  # the sandbox ended already; who waits for it learns that
+            # If the sandbox has ended already, who waits for the first prompt learns that.
+            with suppress(BrokenPipeError):
                 self._sandbox.stdin.write(_supervisor(*descriptors, files))
         except BaseException:
             self._close_files()

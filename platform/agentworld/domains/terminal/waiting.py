@@ -19,6 +19,8 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _CONTROLLING_TERMINAL = os.makedev(5, 0)  # /dev/tty
 _LOCAL_FLAGS, _CHARACTERS = 3, 6  # of what tcgetattr returns
+# A thread ended meanwhile, is not ours to look at, or gave the kernel what is no list.
+_UNKNOWN = (OSError, ValueError, struct.error, termios.error)
 _POLLED = struct.Struct("=ihh")
 _MOST_DESCRIPTORS = 1024
 _TARGET = re.compile(r"^tfd: +(\d+) events: +([0-9a-f]+)", re.MULTILINE)
@@ -59,17 +61,11 @@ def awaits_keys(shell: int, group: int, line: int) -> bool:
             return False  # reading itself has a time limit
         terminals = {os.fstat(line).st_rdev, _CONTROLLING_TERMINAL}
         calls = [_call_of(thread) for thread in _threads(shell, group)]
-        inputs = [
-            _inputs(call) if call and _is_endless(call, terminals) else None for call in calls
-        ]
-    except (
-        OSError,
-        ValueError,
-        struct.error,
-        termios.error,
-    ):  # a thread ended meanwhile, or is not ours to look at
+        if not all(call and _is_endless(call, terminals) for call in calls):
+            return False
+        return any(terminals & _inputs(call) for call in calls if call)
+    except _UNKNOWN:
         return False
-    return None not in inputs and any(terminals.intersection(each or ()) for each in inputs)
 
 
 def _threads(shell: int, group: int) -> Iterator[Path]:
@@ -88,11 +84,10 @@ def _descendants(process: int) -> Iterator[Path]:
 
 def _call_of(thread: Path) -> _Call | None:
     """Null for a thread that runs, or sleeps in no call or in one that is not known."""
-    number, *arguments = (thread / "syscall").read_text().split()
-    name = _NAMES.get(int(number)) if arguments else None
-    return (
-        _Call(thread.parents[1], name, tuple(int(each, 16) for each in arguments)) if name else None
-    )
+    number, *words = (thread / "syscall").read_text().split()
+    name = _NAMES.get(int(number)) if words else None
+    arguments = tuple(int(word, 16) for word in words)
+    return _Call(thread.parents[1], name, arguments) if name else None
 
 
 def _is_endless(call: _Call, terminals: set[int]) -> bool:
@@ -104,9 +99,8 @@ def _is_endless(call: _Call, terminals: set[int]) -> bool:
     if call.name not in _TRANSFERS:
         return True
     status = _status(call, call.arguments[0])
-    return stat.S_ISFIFO(status.st_mode) or (
-        status.st_rdev in terminals and call.name.startswith("read")
-    )
+    is_key = call.name.startswith("read") and status.st_rdev in terminals
+    return is_key or stat.S_ISFIFO(status.st_mode)
 
 
 def _inputs(call: _Call) -> set[int]:
