@@ -30,11 +30,14 @@ def shrunk(whole: dict[str, object], tiny: dict[str, object]) -> dict[str, objec
 
 
 @pytest.mark.parametrize(
-    ("name", "num_transitions", "own_tags", "token"),
-    [("mcp", 400, {"get_item"}, '"get_item"'), ("terminal", 120, {"key"}, '"keystrokes"')],
+    ("name", "domains", "num_transitions", "own_tags", "token"),
+    [
+        ("mcp", ["mcp"], 400, {"get_item"}, '"get_item"'),
+        ("live", ["mcp", "shell", "terminal"], 200, {"get_item", "key"}, '"keystrokes"'),
+    ],
 )
 def test_live_episodes_become_a_data_set_and_a_world_model(
-    name, num_transitions, own_tags, token, call, tmp_path
+    name, domains, num_transitions, own_tags, token, call, tmp_path
 ):
     recipe = tmp_path / "tiny.yaml"
     settings = shrunk(yaml.safe_load(recipe_path(name).read_text()), TINY)
@@ -48,7 +51,7 @@ def test_live_episodes_become_a_data_set_and_a_world_model(
 
     data = made(f"data prepare --collected {made('data collect')}")
     dataset = read_dataset(data)
-    assert [*dataset.domains] == [name]
+    assert [*dataset.domains] == domains
     held_out = list(read_pool(data, dataset, "held_out"))
     tags = {tag for sample in held_out for turn in sample.turns for tag in turn.tags}
     assert {*own_tags, "history", "output", "unseen"} <= tags

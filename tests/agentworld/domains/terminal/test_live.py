@@ -28,8 +28,8 @@ from make import records
 LIVE, TERMINAL = live_domain("terminal"), domain_of("terminal")
 PROMPT = "agent@world:~$"
 TASK = records.task(initial_state="a.txt: kolu / tane")
-UNCHANGED = records.task(success={"closing": "x", "state": "a.txt: kolu / tane"})
-EDITED = records.task(success={"closing": "x", "state": "a.txt: kolu besa / tane"})
+UNCHANGED = records.task(success={"closing": "x", "output": "", "state": "a.txt: kolu / tane"})
+EDITED = records.task(success={"closing": "x", "output": "", "state": "a.txt: kolu besa / tane"})
 
 
 def typed(*texts, duration=30.0):
