@@ -145,8 +145,7 @@ def test_python_computes_and_ends_each_wait_when_it_asks_for_a_line():
 
 
 def test_top_shows_a_screen_of_the_sandbox_and_quits():
-    if not can_show_processes():
-        pytest.skip("this machine gives a sandbox no /proc")
+    assert can_show_processes(), "this machine gives a sandbox no /proc: it covers parts of its own"
 
     async def work(environment):
         await environment.reset(TASK)
