@@ -1,6 +1,7 @@
 """A model in parts (ZeRO stage 3), from its folder and into one; no process holds the whole model.
 
-The folder's files are those of `save_pretrained`, whatever number of processes wrote them.
+The folder's files are those of `save_pretrained` with shards of at most `SHARD_BYTES`, whatever
+number of processes wrote them.
 """
 
 import json
@@ -9,7 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
-from huggingface_hub import StateDictSplit, split_torch_state_dict_into_shards
+from huggingface_hub import (
+    StateDictSplit,
+    get_torch_storage_size,
+    split_state_dict_into_shards_factory,
+)
 from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
@@ -73,7 +78,7 @@ def save_model(model: PreTrainedModel, folder: Path) -> None:
     if is_in_parts(model):
         _save_in_parts(model, folder)
     elif rank() == 0:
-        model.save_pretrained(folder, max_shard_size=SHARD_BYTES)
+        model.save_pretrained(folder)
 
 
 def _save_in_parts(model: PreTrainedModel, folder: Path) -> None:
@@ -91,8 +96,11 @@ def _save_in_parts(model: PreTrainedModel, folder: Path) -> None:
         for layer in layers
         for name in revert_weight_conversion(model, {key: shapes[key] for key in layer})
     }
-    split = split_torch_state_dict_into_shards(
+    split = split_state_dict_into_shards_factory(
         revert_weight_conversion(model, shapes),
+        get_storage_size=get_torch_storage_size,
+        # Experts that are cut out of one tensor come into one file, as `save_pretrained` has them.
+        get_storage_id=lambda tensor: tensor.untyped_storage()._cdata,
         filename_pattern="model{suffix}.safetensors",
         max_shard_size=SHARD_BYTES,
     )

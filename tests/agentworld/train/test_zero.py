@@ -19,6 +19,7 @@ from agentworld.runner.folders import checkpoint_of, model_of
 from agentworld.steps.member import main
 from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import open_copy
+from agentworld.train.resume import newest_checkpoint
 from agentworld.train.zero import check_zero
 from machines.forked import run_with_ranks
 from machines.launched import launch, ranks_of, run_together
@@ -148,6 +149,14 @@ def test_each_stage_trains_as_one_process_does_with_half_of_the_state(
             assert int((folder / f"state-{rank}").read_text()) == pytest.approx(whole / 2, rel=0.02)
 
 
+def assert_truncation_is_noticed(checkpoints: Path, name: str) -> None:
+    (file,) = checkpoints.glob(f"*/{name}.safetensors")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-4])
+    assert newest_checkpoint(checkpoints) is None
+    file.write_bytes(whole)
+
+
 def test_another_number_of_processes_resumes_what_two_or_one_began(
     alone: Path, tmp_path: Path
 ) -> None:
@@ -159,7 +168,9 @@ def test_another_number_of_processes_resumes_what_two_or_one_began(
         folders = folders_of(log, "1", "2", "3")
         run_with_ranks(log, train_in_each, folders, 5, num=began)
         for folder in folders:
-            assert [path.name for path in folder.glob("first/checkpoints/*")] == ["checkpoint-6"]
+            checkpoints = folder / "first/checkpoints"
+            assert [path.name for path in checkpoints.iterdir()] == ["checkpoint-6"]
+            assert_truncation_is_noticed(checkpoints, f"fragments-{began:05}-of-{began:05}")
         run_with_ranks(log, train_in_each, folders, num=resumed)
         for folder in folders:
             assert int((folder / "steps").read_text()) == len(losses) - 6
