@@ -34,8 +34,10 @@ def merge(model: Any) -> Any:
 
 
 @process_group()
-def save_in_parts(bases: dict[str, Path], out: Path) -> None:
+def save_in_parts(bases: dict[str, Path], incomplete: Path, out: Path) -> None:
     """Loads and saves each model; the name of one that gets an adapter is `merged`."""
+    with pytest.raises(ValueError, match=r"the weights model\.norm\.weight are missing"):
+        sharding.load_in_parts(incomplete, "eager")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sharding, "SHARD_BYTES", SHARD_BYTES)
         for name, base in bases.items():

@@ -26,6 +26,7 @@ from transformers import (
 from agentworld.errors import Preempted
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import ignore_progress
+from agentworld.train import zero
 from agentworld.train.distributed import on_rank_zero, process_group, rank
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
@@ -34,6 +35,9 @@ from agentworld.train.trainer import NextTokenTrainer
 from agentworld.train.zero import gathered
 
 _VOCABULARY = 50
+_SHARD_BYTES = 20_000
+"""So few that ZeRO steps the weights in several groups at stage 3."""
+
 # Of a batch's three rows the second has no target, and long rows are alone in theirs.
 _LENGTHS = (20, 20, 20, 60, 60, 20, 20, 20)
 RECIPE = NextTokenRecipe(
@@ -136,6 +140,7 @@ def _state_bytes(trainer: NextTokenTrainer) -> int:
 @process_group()
 def train_in_each(folders: Sequence[Path], preempted_at: int | None = None) -> None:
     """One training after the other; the name of a folder may end in a `zero_stage`."""
+    zero.SHARD_BYTES = _SHARD_BYTES
     for folder in folders:
         stage = folder.name[-1:]
         train(folder, int(stage) if stage.isdigit() else None, preempted_at)

@@ -36,6 +36,7 @@ def load_in_parts(folder: Path, attention: str) -> PreTrainedModel:
     """A model in float32, each of whose weights is cut as soon as it is made.
 
     Its weights are read layer by layer, because some files have a layer's experts one by one.
+    Raises ValueError for files that lack a weight, or that have one of another shape.
     """
     settings = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}
     context = HfDeepSpeedConfig(settings)  # transformers looks at it as long as it is there
@@ -47,12 +48,25 @@ def load_in_parts(folder: Path, attention: str) -> PreTrainedModel:
     )
     config = LoadStateDictConfig(weight_mapping=get_model_conversion_mapping(model))
     paths = _files_of_weights(folder)
+    missing = set(model.state_dict())
     for names in _layers(paths):
-        _load_state_dict_into_zero3_model(model, _read(names, paths), config)
+        errors, others = _load_state_dict_into_zero3_model(model, _read(names, paths), config)
+        if errors:
+            raise ValueError("; ".join(errors))
+        missing &= others
     del context
+    _check_complete(model, missing)
     if (folder / GENERATION_CONFIG_NAME).exists():
         model.generation_config = GenerationConfig.from_pretrained(folder)
     return model.eval()
+
+
+def _check_complete(model: PreTrainedModel, missing: set[str]) -> None:
+    """An output layer that is the embedding may have no name in the files."""
+    weights = model.state_dict(keep_vars=True)
+    loaded = {id(weights[name]) for name in weights.keys() - missing}
+    if lacking := sorted(name for name in missing if id(weights[name]) not in loaded):
+        raise ValueError(f"the weights {', '.join(lacking)} are missing")
 
 
 def _files_of_weights(folder: Path) -> dict[str, Path]:

@@ -1,5 +1,6 @@
 """Two processes hold a model in parts; its files are those that one process writes."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,23 @@ pytestmark = pytest.mark.compute
 FAMILIES = {"Qwen3": "Qwen3", "experts": "Qwen3Moe", "gated": "Qwen3_5", "merged": "Qwen3"}
 
 
+def without_norm(base: Path, folder: Path) -> Path:
+    """The same model, whose file lacks one weight."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(base, folder)
+    weights = load_file(base / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
 def test_a_model_in_parts_is_saved_as_a_whole_one_is(tmp_path: Path) -> None:
     from machines.in_parts import SHARD_BYTES, load_whole, merge, save_in_parts
 
     bases = {name: tiny_family(tmp_path / "base" / name, FAMILIES[name]) for name in FAMILIES}
-    run_with_ranks(tmp_path, save_in_parts, bases, tmp_path / "parts")
+    incomplete = without_norm(bases["Qwen3"], tmp_path / "incomplete")
+    run_with_ranks(tmp_path, save_in_parts, bases, incomplete, tmp_path / "parts")
     for name, base in bases.items():
         model = load_whole(base)
         if name == "merged":
