@@ -47,7 +47,7 @@ def weights_of(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
     """A store whose step `cpt` two processes did with parts of its weights."""
-    given = training(tmp_path_factory.mktemp("zero") / "store", cpt=SHARED, rl={"zero_stage": 2})
+    given = training(tmp_path_factory.mktemp("zero") / "store", cpt=SHARED, rl={"zero_stage": 3})
     run_with_ranks(Path(given.store), main, ("cpt", *given))
     return given
 
