@@ -63,7 +63,7 @@ def deal(out: Path) -> None:
         patch.setattr(deal_rows, "_TOKENS_AT_ONCE", 5)
         rows = [row(number) for number in range(5)] if rank() == 0 else []
         lengths = deal_rows.share_lengths(rows)
-        for number, own in deal_rows.deal_rows(rows, lengths, SHARES).items():
+        for number, own in deal_rows.deal_rows(rows, lengths, SHARES.__getitem__).items():
             assert own.is_target.dtype == np.bool_
             np.testing.assert_array_equal(own, row(number))
             with (out / f"rows-{rank()}").open("a") as file:

@@ -3,7 +3,7 @@
 Tokens are sent as tensors, in pieces; nothing is pickled, and no process but rank 0 has all rows.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -31,19 +31,18 @@ def share_lengths(rows: Sequence[Row]) -> list[int]:
 
 
 def deal_rows(
-    rows: Sequence[Row], lengths: Sequence[int], shares: Sequence[Collection[int]]
+    rows: Sequence[Row], lengths: Sequence[int], share_of: Callable[[int], Collection[int]]
 ) -> Mapping[int, Row]:
-    """This process's rows by their numbers; `shares` has the numbers of each process."""
-    if rank() == 0:
-        own = {number: rows[number] for number in shares[0]}
+    """This process's rows by their numbers; `share_of` has the numbers of a process by its rank."""
+    share = share_of(rank())
     if num_ranks() == 1:
-        return own
+        return {number: rows[number] for number in share}
     with patient_group() as group:
         if rank() > 0:
-            return dict(_receive(lengths, shares[rank()], group))
-        for other, numbers in enumerate(shares[1:], start=1):
-            _send(rows, _pieces(lengths, numbers), other, group)
-    return own
+            return dict(_receive(lengths, share, group))
+        for other in range(1, num_ranks()):
+            _send(rows, _pieces(lengths, share_of(other)), other, group)
+    return {number: rows[number] for number in share}
 
 
 def _send(

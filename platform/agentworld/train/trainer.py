@@ -73,15 +73,17 @@ class NextTokenTrainer(ZeroTrainer):
         batches = TokenBatches(
             lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=self._packed
         )
-        shares = [ShareOfBatches(batches, number, num_ranks()) for number in range(num_ranks())]
-        self._batches = shares[rank()]
+        self._batches = ShareOfBatches(batches, rank(), num_ranks())
+        dealt = deal_rows(
+            rows, lengths, lambda other: ShareOfBatches(batches, other, num_ranks()).numbers
+        )
         self._recipe = recipe
         self.zero_stage = recipe.zero_stage
         self._causal_lm = language_model.model
         super().__init__(
             model=language_model.trained,
             args=_arguments(recipe, ceil(len(batches) / recipe.accumulation), out / CHECKPOINTS),
-            train_dataset=Rows(deal_rows(rows, lengths, [share.numbers for share in shares])),
+            train_dataset=Rows(dealt),
             callbacks=[
                 TrainerProgress(on_progress),
                 StepMetrics(on_metrics, batches, language_model.model, recipe.accumulation),
