@@ -56,6 +56,9 @@ def load_in_parts(folder: Path, attention: str) -> PreTrainedModel:
         missing &= others
     del context
     _check_complete(model, missing)
+    # As `from_pretrained` does: the model is saved by the names that its files have.
+    used = [conversion for conversion in config.weight_mapping if conversion.was_used()]
+    model._weight_conversions = used
     if (folder / GENERATION_CONFIG_NAME).exists():
         model.generation_config = GenerationConfig.from_pretrained(folder)
     return model.eval()
