@@ -27,7 +27,8 @@ def share_lengths(rows: Sequence[Row]) -> list[int]:
             torch.tensor(lengths) if rank() == 0 else torch.empty(int(num_rows), dtype=torch.long)
         )
         dist.broadcast(sent, 0, group)
-    return sent.tolist()
+    shared: list[int] = sent.tolist()
+    return shared
 
 
 def deal_rows(

@@ -44,7 +44,7 @@ def save_fragments(trainer: Trainer, checkpoint: Path) -> None:
     """Writes this process's fragments."""
     states = _optimizer(trainer).state
     tensors: dict[str, torch.Tensor] = {}
-    metadata = {}
+    metadata: dict[str, str] = {}
     for fragment in _fragments(trainer):
         state = states[fragment.trained]
         tensors[f"{_WEIGHT}/{fragment.name}"] = fragment.of(fragment.trained)
@@ -59,7 +59,7 @@ def load_fragments(trainer: Trainer, checkpoint: Path) -> None:
     """Reads this process's fragments into the weights and the state of the optimizer."""
     stored = _StoredFragments(checkpoint)
     states = _optimizer(trainer).state
-    zero = trainer.deepspeed.optimizer if trainer.is_deepspeed_enabled else None
+    zero: Any = trainer.deepspeed.optimizer if trainer.is_deepspeed_enabled else None
     stage = trainer.deepspeed.zero_optimization_stage() if zero else None
     if stage == 3:
         zero.checkpoint_event_prologue()  # releases the weights that are gathered
@@ -85,7 +85,7 @@ class _StoredFragments:
     def __init__(self, checkpoint: Path) -> None:
         self._files: dict[str, list[tuple[int, Any]]] = {}
         for path in sorted(checkpoint.glob(_FILES)):
-            file = safe_open(path, framework="pt")
+            file: Any = safe_open(path, framework="pt")
             metadata = file.metadata() or {}
             self.step = int(metadata.pop(_STEP))
             for name, start in metadata.items():

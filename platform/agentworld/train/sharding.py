@@ -74,7 +74,7 @@ def _check_complete(model: PreTrainedModel, missing: set[str]) -> None:
 
 def _files_of_weights(folder: Path) -> dict[str, Path]:
     """The file of each weight by its name."""
-    paths = {}
+    paths: dict[str, Path] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, framework="pt") as file:
             paths |= dict.fromkeys(file.keys(), path)
