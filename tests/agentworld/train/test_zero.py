@@ -163,9 +163,9 @@ def test_another_number_of_processes_resumes_what_two_or_one_began(
     from machines.train_in_float32 import train_in_each
 
     losses = json.loads((alone / "losses.json").read_text())
-    for began, resumed in ((2, 3), (2, 1), (1, 2)):
+    for began, resumed, stages in ((2, 3, "23"), (2, 1, "13"), (1, 2, "3")):
         log = tmp_path / f"{began}-{resumed}"
-        folders = folders_of(log, "1", "2", "3")
+        folders = folders_of(log, *stages)
         run_with_ranks(log, train_in_each, folders, 5, num=began)
         for folder in folders:
             checkpoints = folder / "first/checkpoints"
