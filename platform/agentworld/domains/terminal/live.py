@@ -4,6 +4,8 @@ from contextlib import AbstractAsyncContextManager, aclosing
 
 from agentworld.domains.live import Environment, LiveDomain, LiveSettings
 from agentworld.domains.live_defaults import BaseLiveDomain
+from agentworld.domains.programs import PYTHON
+from agentworld.domains.sandbox import SANDBOX_PROGRAMS
 from agentworld.domains.terminal.environment import TerminalEnvironment
 from agentworld.domains.terminal.explorers import new_explorer
 from agentworld.domains.terminal.process import SandboxedTerminal
@@ -12,6 +14,8 @@ from agentworld.domains.terminal.tasks import NAME, TerminalTask, solved_task
 
 class LiveTerminals(BaseLiveDomain[TerminalTask]):
     """See `LiveDomain`."""
+
+    programs = (*SANDBOX_PROGRAMS, PYTHON)
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """A terminal, which has a sandbox from its first episode on."""
