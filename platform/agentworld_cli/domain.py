@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentworld_cli.plain import plain
 from agentworld_cli.service import Url
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, console, show_json
 
@@ -65,12 +66,14 @@ def install(domain: _Domain, as_json: Json = False) -> None:
     """
     from agentworld.operations.install_domain import install_domain
 
-    packages = install_domain(domain, lambda step: print(step, file=sys.stderr, flush=True))
+    installation = install_domain(domain, lambda step: print(step, file=sys.stderr, flush=True))
     if as_json:
-        show_json({"domain": domain, "installed": packages})
-    else:
-        result = f"installed {', '.join(packages)}" if packages else "nothing to install"
-        print(f"{domain}: {result}")
+        show_json(installation)
+        return
+    packages = ", ".join(installation.installed)
+    print(f"{domain}: {f'installed {packages}' if packages else 'nothing to install'}")
+    if installation.unavailable:
+        print(plain(installation.unavailable), file=sys.stderr)
 
 
 @app.command("try")

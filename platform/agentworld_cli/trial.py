@@ -100,6 +100,8 @@ class _Transcript:
         if start.task is not None:
             print(f"task: {plain(start.task)}")
         print("start:", *_lines(start.text.strip("\n") or "(nothing)"), sep="\n")
+        if start.tools:
+            print(f"tools: {plain(', '.join(start.tools))}")
         print(f"an action is a line such as: {plain(start.example)}")
 
     def show_turn(self, turn: "TrialTurn") -> None:

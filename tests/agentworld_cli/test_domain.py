@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from agentworld.domains import base
 from agentworld.domains.programs import Program
 from agentworld.errors import EnvironmentUnavailable
+from agentworld.operations.install_domain import Installation
 from agentworld_cli.main import app
 from make.live_domains import ScriptedDomain, registered
 
@@ -122,6 +123,7 @@ def test_where_nothing_is_missing_nothing_is_installed(call):
     assert json.loads(call("domain install screen --json").out) == {
         "domain": "screen",
         "installed": [],
+        "unavailable": "",
     }
 
 
@@ -137,11 +139,12 @@ def test_what_cannot_be_installed_is_one_sentence_with_its_command(call, monkeyp
 def test_an_installation_says_what_it_does_on_stderr(call, monkeypatch):
     def install(name, on_progress):
         on_progress(f"installs {name}-tools")
-        return (f"{name}-tools",)
+        return Installation(domain=name, installed=("a", "b"), unavailable="no sandbox: allow one")
 
     monkeypatch.setattr("agentworld.operations.install_domain.install_domain", install)
     done = call("domain install text")
-    assert (done.out, done.error) == ("text: installed text-tools\n", "installs text-tools\n")
+    assert (done.code, done.out) == (0, "text: installed a, b\n")
+    assert done.error == "installs text-tools\nno sandbox: allow one\n"
 
 
 @pytest.mark.parametrize("verb", ["show", "install"])

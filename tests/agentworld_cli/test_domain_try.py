@@ -45,6 +45,7 @@ START = """\
 task: report rimo.txt
 start:
   rimo.txt: besa
+tools: bash
 an action is a line such as: """
 
 
@@ -53,7 +54,7 @@ def test_the_live_side_alone_is_a_transcript(call, live, type_lines):
     live.is_right = True
     done = call("domain try shell --task")
     assert done.out.startswith(START)
-    assert done.out.split("\n", 4)[4] == (
+    assert done.out.split("\n", 5)[5] == (
         "> ls\n  ls\n  [0] ~\n"
         "> echo besa\n  besa\n  [0] ~\n"
         "ended after 2 turns: an action closed the task\n"
@@ -71,7 +72,7 @@ def test_both_worlds_stand_side_by_side_with_the_verdict_of_the_rules(
     type_lines("ls", "echo besa")
     out = call(f"domain try shell --task --url {service}").out
     assert out.startswith(f"simulator: {make.service.SIMULATOR}\n{START}")
-    assert out.split("\n", 5)[5] == (
+    assert out.split("\n", 6)[6] == (
         "> ls\n"
         "live:     simulator:\n"
         "  ls        [0] ~\n"

@@ -7,29 +7,46 @@ import time
 from collections.abc import Callable
 
 from agentworld.domains.base import domain_of
-from agentworld.domains.live import live_domain, live_domain_names
+from agentworld.domains.live import LiveDomain, live_domain, live_domain_names
 from agentworld.errors import EnvironmentUnavailable
+from agentworld.records.base import Record
 
 MOST_SECONDS = 300.0
 """Of an installation as a whole."""
 
 
-def install_domain(name: str, on_progress: Callable[[str], None]) -> tuple[str, ...]:
-    """Installs what this machine lacks; returns the packages, none if it had all of them.
+class Installation(Record):
+    """What an installation did."""
+
+    domain: str
+    installed: tuple[str, ...] = ()
+    """The packages that this machine lacked."""
+    unavailable: str = ""
+    """Why an environment still cannot be opened, which no package can repair; empty if it can."""
+
+
+def install_domain(name: str, on_progress: Callable[[str], None]) -> Installation:
+    """Installs what this machine lacks; a domain without environments needs nothing.
 
     `on_progress` is told each step before it begins. Raises InputError for an unknown name, and
-    EnvironmentUnavailable where packages cannot be installed here or an environment still cannot be
-    opened.
+    EnvironmentUnavailable where packages cannot be installed here.
     """
     if domain_of(name).name not in live_domain_names():
-        return ()
+        return Installation(domain=name)
     live = live_domain(name)
     missing = [program.package for program in live.programs if program.find() is None]
     packages = tuple(dict.fromkeys(missing))
     if packages:
         _install(packages, on_progress)
-    live.check_available()
-    return packages
+    return Installation(domain=name, installed=packages, unavailable=_obstacle(live))
+
+
+def _obstacle(live: LiveDomain) -> str:
+    try:
+        live.check_available()
+    except EnvironmentUnavailable as error:
+        return str(error)
+    return ""
 
 
 def _install(packages: tuple[str, ...], on_progress: Callable[[str], None]) -> None:

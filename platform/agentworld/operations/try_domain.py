@@ -118,7 +118,7 @@ class Trial:
             if simulated is not None:
                 turn = turn._replace(
                     problem="",
-                    verdicts=self._domain.verify(simulated, live.text),
+                    verdicts=dict(self._domain.verify(simulated, live.text)),
                     is_same=verdict_of(self._domain, simulated, live.text),
                 )
         self._turns.append(turn)

@@ -7,7 +7,7 @@ import pytest
 from agentworld.domains.programs import Program
 from agentworld.errors import EnvironmentUnavailable, InputError
 from agentworld.operations import install_domain as room
-from agentworld.operations.install_domain import install_domain
+from agentworld.operations.install_domain import Installation, install_domain
 from make.live_domains import ScriptedDomain, registered
 
 TOOL, OTHER = Program("world-tool", "world-tools"), Program("world-pipe", "world-tools")
@@ -50,8 +50,8 @@ def machine(tmp_path, monkeypatch) -> Machine:
 
 def test_what_is_missing_is_installed_once_and_announced_before(machine):
     said: list[tuple[str, int]] = []
-    packages = install_domain("text", lambda step: said.append((step, len(machine.ran))))
-    assert packages == ("world-tools",)
+    done = install_domain("text", lambda step: said.append((step, len(machine.ran))))
+    assert (done.installed, done.unavailable) == (("world-tools",), "")
     update, install = "apt-get update", "apt-get install -y --no-install-recommends world-tools"
     assert said == [
         ("installs world-tools, in at most 5 minutes", 0),
@@ -61,7 +61,7 @@ def test_what_is_missing_is_installed_once_and_announced_before(machine):
     assert machine.ran == [
         f"noninteractive {c.removeprefix('apt-get ')}" for c in (update, install)
     ]
-    assert install_domain("text", pytest.fail) == ()
+    assert install_domain("text", pytest.fail).installed == ()
 
 
 def test_only_root_installs_and_anybody_else_is_given_the_command(machine, monkeypatch):
@@ -98,13 +98,14 @@ def test_what_no_package_can_repair_is_said_after_the_installation(machine, monk
     domain = ScriptedDomain(programs=(TOOL,))
     monkeypatch.setattr(domain, "check_available", refuse)
     registered(monkeypatch, "text", domain)
-    with pytest.raises(EnvironmentUnavailable, match="allow unprivileged user namespaces"):
-        install_domain("text", print)
+    done = install_domain("text", print)
+    assert done.installed == ("world-tools",)
+    assert done.unavailable == "no sandbox: allow unprivileged user namespaces"
     assert len(machine.ran) == 2
 
 
 def test_a_domain_of_recorded_logs_needs_nothing(machine):
-    assert install_domain("screen", print) == ()
+    assert install_domain("screen", print) == Installation(domain="screen")
     assert machine.ran == []
 
 
