@@ -64,6 +64,8 @@ def read_actions(*, as_json: bool) -> Iterator[str]:
         try:
             line = input(prompt)
         except (EOFError, KeyboardInterrupt):
+            if prompt:
+                print()
             return
         except UnicodeDecodeError as error:
             raise InputError(f"the actions are no UTF-8 text ({error}); correct them") from error

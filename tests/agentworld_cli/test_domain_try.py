@@ -164,6 +164,16 @@ def test_what_is_wrong_is_one_sentence(call, type_lines, tmp_path, words, code, 
 
 
 @pytest.mark.usefixtures("live")
+def test_a_person_is_asked_for_each_action_and_what_follows_has_lines_of_its_own(
+    call, type_lines, monkeypatch
+):
+    type_lines("ls")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    shown = ">   ls\n  [0] ~\n> \nended after 1 turn: no more actions\n"
+    assert call("domain try shell").out.endswith(shown)
+
+
+@pytest.mark.usefixtures("live")
 def test_an_input_that_is_no_text_is_one_sentence(call, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ls\n\xff\n"), "utf-8"))
     done = call("domain try shell")

@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 
 from agentworld.domains.live import Environment, LiveDomain, LiveSettings
 from agentworld.domains.live_defaults import BaseLiveDomain
-from agentworld.domains.programs import PYTHON
+from agentworld.domains.programs import PYTHON, Program
 from agentworld.domains.sandbox import SANDBOX_PROGRAMS
 from agentworld.domains.terminal.environment import TerminalEnvironment
 from agentworld.domains.terminal.explorers import new_explorer
@@ -15,7 +15,13 @@ from agentworld.domains.terminal.tasks import NAME, TerminalTask, solved_task
 class LiveTerminals(BaseLiveDomain[TerminalTask]):
     """See `LiveDomain`."""
 
-    programs = (*SANDBOX_PROGRAMS, PYTHON)
+    programs = (
+        *SANDBOX_PROGRAMS,
+        PYTHON,
+        Program("less", "less", path="/usr/bin:/bin"),
+        Program("vi", "vim-tiny", path="/usr/bin:/bin"),
+    )
+    """Those of the sandbox, and those that explorers and tasks start in it."""
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """A terminal, which has a sandbox from its first episode on."""
