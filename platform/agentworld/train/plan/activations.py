@@ -7,20 +7,16 @@ keeps is what torch's partitioner of its graph decides.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
-from torch.nn import Module
-from transformers import PreTrainedConfig, PreTrainedModel
+from torch.nn import Module, Parameter
+from transformers import PreTrainedModel
 
-from agentworld.recipes.train import NextTokenRecipe
-from agentworld.train.lora import add_adapter
-from agentworld.train.plan.architecture import layers_of, new_causal_lm
+from agentworld.train.plan.architecture import layers_of
 from agentworld.train.plan.compiled import bytes_of_compiled
-from agentworld.train.plan.flash import FLASH
 
 
 class Activations(NamedTuple):
@@ -36,21 +32,21 @@ class Activations(NamedTuple):
     """Of what is before the layers and after them, without the loss."""
 
 
-def count_activations(
-    config: PreTrainedConfig, recipe: NextTokenRecipe, num_tokens: int
-) -> Activations:
-    """Of one batch; without a matrix of attention, all that is kept grows with the tokens alone."""
+def count_activations(model: PreTrainedModel, num_tokens: int, *, is_compiled: bool) -> Activations:
+    """Of one batch; without a matrix of attention, all that is kept grows with the tokens alone.
+
+    Changes the model, which is on the meta device.
+    """
+    model.train()
+    nums = _leave_one_of_each_kind(model)
     with FakeTensorMode():
-        model = new_causal_lm(deepcopy(config), FLASH).train()
-        if recipe.lora:
-            add_adapter(model, recipe.lora, recipe.seed)
-        nums = _leave_one_of_each_kind(model)
+        _make_fake(model)
         count = _Count(model)
         input_ids = torch.zeros((1, num_tokens), dtype=torch.long)
         with torch.autocast("cpu", torch.bfloat16):
             with count.counting():
                 model.model(input_ids=input_ids, use_cache=False)
-            if recipe.compile_layers:
+            if is_compiled:
                 count.compile()
     layers = [(num, count.inputs[layer], count.kept[layer]) for layer, num in nums.items()]
     return Activations(
@@ -76,6 +72,21 @@ def _leave_one_of_each_kind(model: PreTrainedModel) -> dict[Module, int]:
     layers.extend(remaining)
     nums = [len(places) for places in kinds.values()]
     return dict(zip(remaining, nums, strict=True))
+
+
+def _make_fake(model: PreTrainedModel) -> None:
+    """Gives a model on the meta device fake tensors of a CPU, where autocast works."""
+    fake: dict[torch.Tensor, torch.Tensor] = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                if tensor is None:
+                    continue
+                if tensor not in fake:  # an output layer may be the embedding
+                    empty = torch.empty(tensor.shape, dtype=tensor.dtype)
+                    is_weight = isinstance(tensor, Parameter)
+                    fake[tensor] = Parameter(empty, tensor.requires_grad) if is_weight else empty
+                tensors[name] = fake[tensor]
 
 
 class _Count:

@@ -1,5 +1,6 @@
 """What a causal LM consists of, from its config.json alone: no weights are read or allocated."""
 
+from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from agentworld.train.flops import Flops
 from agentworld.train.lora import add_adapter
 from agentworld.train.model import new_config
 from agentworld.train.optimizer import is_for_muon
+from agentworld.train.plan.operators import PLANNED
 
 CONFIG = "config.json"
 
@@ -73,29 +75,34 @@ def config_of_new(recipe: ModelRecipe) -> PreTrainedConfig:
     return new_config(recipe, recipe.vocabulary_size)
 
 
-def new_causal_lm(config: PreTrainedConfig, attention: str) -> PreTrainedModel:
-    """A model in float32, on the device or in the mode that is entered around this call.
+def model_without_memory(config: PreTrainedConfig, recipe: NextTokenRecipe) -> PreTrainedModel:
+    """On the meta device, in float32, with the adapter that a recipe adds.
 
     Raises InputError for a config that is of no causal LM.
     """
-    try:
-        return AutoModelForCausalLM.from_config(
-            config, dtype=torch.float32, attn_implementation=attention, trust_remote_code=False
-        )
-    except ValueError as error:  # it has no such class for it
-        raise InputError(
-            f"{config.model_type} is no causal LM in transformers; name the folder of one with"
-            " --model"
-        ) from error
-
-
-def architecture_of(config: PreTrainedConfig, recipe: NextTokenRecipe) -> Architecture:
-    """Of the model with the adapter that a recipe adds."""
     with torch.device("meta"):
-        model = new_causal_lm(config, "sdpa")
+        try:
+            model = AutoModelForCausalLM.from_config(
+                deepcopy(config),
+                dtype=torch.float32,
+                attn_implementation=PLANNED,
+                experts_implementation=PLANNED,
+                trust_remote_code=False,
+            )
+        except ValueError as error:  # it has no such class for it
+            raise InputError(
+                f"{config.model_type} is no causal LM in transformers; name the folder of one with"
+                " --model"
+            ) from error
         if recipe.lora:
             add_adapter(model, recipe.lora, recipe.seed)
+    return model
+
+
+def architecture_of(model: PreTrainedModel) -> Architecture:
+    """The numbers of a model."""
     text, embedding = model.config.get_text_config(), model.get_input_embeddings().weight
+    layers = layers_of(model)
     return Architecture(
         name=type(model).__name__,
         num_frozen=_num(model) - _num(model, is_trained=True),
@@ -107,14 +114,13 @@ def architecture_of(config: PreTrainedConfig, recipe: NextTokenRecipe) -> Archit
         ),
         num_cast=sum(
             weight.numel()
-            for layer in layers_of(model)
-            for weight in layer.parameters()
-            if weight.ndim > 1 and weight.requires_grad
+            for weight in layers.parameters()
+            if weight.ndim == 2 and weight.requires_grad
         ),
         num_embedding=embedding.numel(),
         is_embedding_shared=model.get_output_embeddings().weight is embedding,
         is_embedding_trained=embedding.requires_grad,
-        num_largest=max(_num(layer, is_trained=True) for layer in layers_of(model)),
+        num_largest=max(_num(layer, is_trained=True) for layer in layers),
         hidden_size=text.hidden_size,
         vocabulary_size=text.vocab_size,
         context_tokens=text.max_position_embeddings,

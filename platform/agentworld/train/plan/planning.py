@@ -11,7 +11,7 @@ from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
 from agentworld.records.training_plan import Gpus, Moment, StageMemory, StagePlan
 from agentworld.train.cards import CARDS, GIB
 from agentworld.train.plan.activations import Activations, count_activations
-from agentworld.train.plan.architecture import Architecture, architecture_of
+from agentworld.train.plan.architecture import Architecture, architecture_of, model_without_memory
 from agentworld.train.plan.memory import most_tokens, stage_memory
 from agentworld.train.plan.speed import speed_of
 
@@ -111,13 +111,17 @@ class Planner:
         num_tokens = most_tokens(recipe, gpus.count, model.context_tokens)
         key = recipe.lora, recipe.compile_layers, num_tokens
         if key not in self._activations:
-            self._activations[key] = count_activations(self._config, recipe, num_tokens)
+            without_memory = model_without_memory(self._config, recipe)
+            self._activations[key] = count_activations(
+                without_memory, num_tokens, is_compiled=recipe.compile_layers
+            )
         return stage_memory(model, self._activations[key], recipe, num_tokens, gpus)
 
     def architecture(self, recipe: NextTokenRecipe) -> Architecture:
         """With the recipe's adapter."""
         if recipe.lora not in self._architectures:
-            self._architectures[recipe.lora] = architecture_of(self._config, recipe)
+            without_memory = model_without_memory(self._config, recipe)
+            self._architectures[recipe.lora] = architecture_of(without_memory)
         return self._architectures[recipe.lora]
 
     def _advice(self, recipe: NextTokenRecipe, terms: Terms) -> str:
