@@ -62,10 +62,10 @@ def plan(
     terms = Terms(parse_gpus(gpus), node_memory, tokens, tokens_per_second, price)
     plans = plan_training(recipe, [stage] if stage else ["cpt", "sft"], model, terms)
     if as_json:
-        show_json([each.model_dump(mode="json") for each in plans])
+        show_json([stage.model_dump(mode="json") for stage in plans])
         return
-    for each in plans:
-        _show(each)
+    for stage_plan in plans:
+        _show(stage_plan)
 
 
 def _show(plan: "StagePlan") -> None:
@@ -78,12 +78,12 @@ def _show(plan: "StagePlan") -> None:
     table = Table("GiB of each GPU", box=SIMPLE, pad_edge=False)
     for moment in plan.memory.gpu:
         table.add_column(moment, justify="right")
-    held = list(plan.memory.gpu.values())
-    for part in type(held[0]).model_fields:
-        table.add_row(part, *(_gib(getattr(each, part)) for each in held))
+    memories = list(plan.memory.gpu.values())
+    for part in type(memories[0]).model_fields:
+        table.add_row(part, *(_gib(getattr(memory, part)) for memory in memories))
     table.add_section()
-    table.add_row(f"all, of {_gib(plan.usable)}", *(_gib(each.total) for each in held))
-    table.add_row("a node's memory", *(_gib(each) for each in plan.memory.node.values()))
+    table.add_row(f"all, of {_gib(plan.usable)}", *(_gib(memory.total) for memory in memories))
+    table.add_row("a node's memory", *(_gib(num_bytes) for num_bytes in plan.memory.node.values()))
     console.print(table)
     print(plain(_time(plan)))
 

@@ -135,19 +135,25 @@ def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path
     if recipe.validate_every is None:
         return None
     pool = read_pool(data, read_dataset(data), "held_out")
-    samples = samples_by_domain(pool, recipe.validation_samples)
+    by_domain = samples_by_domain(pool, recipe.validation_samples)
     rows = on_rank_zero(
         lambda: {
-            domain: [row for row in _rows(recipe, language_model, some) if row.is_target[1:].any()]
-            for domain, some in samples.items()
+            domain: _rows(recipe, language_model, samples) for domain, samples in by_domain.items()
         }
     )
-    if not any(rows.values()):
+    with_targets = {
+        domain: [row for row in of_domain if row.is_target[1:].any()]
+        for domain, of_domain in rows.items()
+    }
+    if not any(with_targets.values()):
         raise InputError(
             f"{recipe.stage}.validate_every needs held-out samples with a turn to predict, and the"
             f" data set in {data} has none; prepare it with some, or leave validate_every out"
         )
-    return HeldOut({domain: some for domain, some in rows.items() if some}, recipe.validate_every)
+    return HeldOut(
+        {domain: of_domain for domain, of_domain in with_targets.items() if of_domain},
+        recipe.validate_every,
+    )
 
 
 def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:

@@ -33,9 +33,9 @@ def samples_by_domain(samples: Iterable[Sample], most: int) -> dict[str, list[Sa
     """The first samples of each domain, in the order of the pool."""
     by_domain: dict[str, list[Sample]] = {}
     for sample in samples:
-        chosen = by_domain.setdefault(sample.domain, [])
-        if len(chosen) < most:
-            chosen.append(sample)
+        of_domain = by_domain.setdefault(sample.domain, [])
+        if len(of_domain) < most:
+            of_domain.append(sample)
     return by_domain
 
 

@@ -48,12 +48,12 @@ def count_activations(model: PreTrainedModel, num_tokens: int, *, is_compiled: b
                 model.model(input_ids=input_ids, use_cache=False)
             if is_compiled:
                 count.compile()
-    layers = [(num, count.inputs[layer], count.kept[layer]) for layer, num in nums.items()]
+    layers = [(num, count.inputs[layer], count.saved[layer]) for layer, num in nums.items()]
     return Activations(
-        inputs=sum(num * given for num, given, _ in layers),
-        layers=sum(num * kept for num, _, kept in layers),
-        largest=max(kept - given for _, given, kept in layers),
-        rest=count.kept[model],
+        inputs=sum(num * inputs for num, inputs, _ in layers),
+        layers=sum(num * saved for num, _, saved in layers),
+        largest=max(saved - inputs for _, inputs, saved in layers),
+        rest=count.saved[model],
     )
 
 
@@ -93,11 +93,11 @@ class _Count:
     """Adds up what autograd keeps, by the layer in which it does."""
 
     def __init__(self, model: PreTrainedModel) -> None:
-        self.kept: dict[Module, int] = {model: 0, **dict.fromkeys(layers_of(model), 0)}
+        self.saved: dict[Module, int] = {model: 0, **dict.fromkeys(layers_of(model), 0)}
         self.inputs: dict[Module, int] = {}
         self._arguments: dict[Module, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self._model = self._module = model
-        self._seen = {_storage(weight): weight for weight in model.parameters()}
+        self._tensors = {_storage(weight): weight for weight in model.parameters()}
         """Each tensor, so that no storage is freed: another one would get its place."""
 
     @contextmanager
@@ -119,7 +119,7 @@ class _Count:
     def compile(self) -> None:
         """Replaces what the layers keep by what they keep if they are compiled."""
         for layer, (arguments, options) in self._arguments.items():
-            self.kept[layer] = bytes_of_compiled(layer, arguments, options)
+            self.saved[layer] = bytes_of_compiled(layer, arguments, options)
 
     def _enter(self, layer: Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._module = layer
@@ -131,9 +131,9 @@ class _Count:
 
     def _keep(self, tensor: torch.Tensor) -> torch.Tensor:
         storage = _storage(tensor)
-        if storage not in self._seen:
-            self._seen[storage] = tensor
-            self.kept[self._module] += tensor.untyped_storage().nbytes()
+        if storage not in self._tensors:
+            self._tensors[storage] = tensor
+            self.saved[self._module] += tensor.untyped_storage().nbytes()
         return tensor
 
 

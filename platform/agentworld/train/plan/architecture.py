@@ -19,7 +19,7 @@ from agentworld.train.flops import Flops
 from agentworld.train.lora import add_adapter
 from agentworld.train.model import new_config
 from agentworld.train.optimizer import is_for_muon
-from agentworld.train.plan.operators import PLANNED
+from agentworld.train.plan.operators import NO_CONTENT
 
 CONFIG = "config.json"
 
@@ -85,8 +85,8 @@ def model_without_memory(config: PreTrainedConfig, recipe: NextTokenRecipe) -> P
             model = AutoModelForCausalLM.from_config(
                 deepcopy(config),
                 dtype=torch.float32,
-                attn_implementation=PLANNED,
-                experts_implementation=PLANNED,
+                attn_implementation=NO_CONTENT,
+                experts_implementation=NO_CONTENT,
                 trust_remote_code=False,
             )
         except ValueError as error:  # it has no such class for it

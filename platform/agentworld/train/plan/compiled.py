@@ -26,8 +26,8 @@ def bytes_of_compiled(layer: Module, arguments: tuple[Any, ...], options: dict[s
 
     def run(hidden: torch.Tensor, *tensors: torch.Tensor) -> Any:
         own, shared = tensors[: len(names)], tensors[len(names) :]
-        given = dict(zip(places, shared, strict=True))
-        whole = [given.get(place, leaf) for place, leaf in enumerate(leaves)]
+        by_place = dict(zip(places, shared, strict=True))
+        whole = [by_place.get(place, leaf) for place, leaf in enumerate(leaves)]
         rest, keywords = tree_unflatten(whole, shape)
         own_by_name = dict(zip(names, own, strict=True))
         return functional_call(layer, own_by_name, (hidden, *rest), keywords)
@@ -35,11 +35,11 @@ def bytes_of_compiled(layer: Module, arguments: tuple[Any, ...], options: dict[s
     def count(graph: GraphModule, _inputs: object) -> Any:
         nonlocal num_bytes
         nodes = list(graph.graph.nodes)
-        _output, *kept = nodes[-1].args[0]
+        _output, *saved = nodes[-1].args[0]
         tensors = [
-            node.meta["val"] for node in kept if node is nodes[0] or node.op != "placeholder"
+            node.meta["val"] for node in saved if node is nodes[0] or node.op != "placeholder"
         ]
-        storages = {each.untyped_storage()._cdata: each.untyped_storage() for each in tensors}
+        storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage() for tensor in tensors}
         num_bytes = sum(storage.nbytes() for storage in storages.values())
         return make_boxed_func(graph.forward)
 

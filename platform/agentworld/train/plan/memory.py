@@ -35,13 +35,17 @@ def most_tokens(recipe: NextTokenRecipe, num_ranks: int, context_tokens: int) ->
 
 
 def stage_memory(
-    model: Architecture, kept: Activations, recipe: NextTokenRecipe, num_tokens: int, gpus: Gpus
+    model: Architecture,
+    activations: Activations,
+    recipe: NextTokenRecipe,
+    num_tokens: int,
+    gpus: Gpus,
 ) -> StageMemory:
     """Of all moments."""
     stage = recipe.zero_stage if gpus.count > 1 else None
     whole = _FULL * model.num_weights
     state = _state(model, recipe, stage, gpus.count)
-    moments = _training(model, kept, recipe, num_tokens, stage, gpus.count)
+    moments = _training(model, activations, recipe, num_tokens, stage, gpus.count)
     of_layer = _FULL * model.num_largest if stage == 3 else 0
     joined = gpus.per_node * whole  # each process joins the parts of all
     return StageMemory(
@@ -82,7 +86,7 @@ def _state(
 
 def _training(
     model: Architecture,
-    kept: Activations,
+    activations: Activations,
     recipe: NextTokenRecipe,
     num_tokens: int,
     stage: int | None,
@@ -96,29 +100,29 @@ def _training(
     last = 0 if model.is_embedding_shared else embedding
     # Gradients are freed after each step, but DeepSpeed keeps the space of its part.
     is_kept = recipe.accumulation > 1 or stage in (2, 3)
-    begun = state.gradients if is_kept else min(state.gradients, embedding)
+    before = state.gradients if is_kept else min(state.gradients, embedding)
     buffers = _exchange(model, stage, num_ranks)
     casts = 0 if recipe.compile_layers else _HALF * model.num_cast
     if recipe.gradient_checkpointing:
-        at_loss, in_layer = kept.inputs + kept.rest, kept.largest
+        at_loss, in_layer = activations.inputs + activations.rest, activations.largest
     else:
-        at_loss, in_layer, casts = kept.layers + kept.rest, 0, 0
+        at_loss, in_layer, casts = activations.layers + activations.rest, 0, 0
     return [
         state.model_copy(update=update)
         for update in (
             {
-                "gradients": begun,
+                "gradients": before,
                 "activations": at_loss,
                 "logits": _logits(model, num_tokens, num_ranks),
                 "buffers": buffers + casts,
             },
             {
-                "gradients": begun,
+                "gradients": before,
                 "activations": at_loss + in_layer,
                 "buffers": buffers + _FULL * model.num_largest,
             },
             {
-                "gradients": max(begun, state.gradients - last),
+                "gradients": max(before, state.gradients - last),
                 "activations": in_layer + hidden,
                 "buffers": buffers,
             },

@@ -11,7 +11,7 @@ from torch.nn import Module
 from transformers import AttentionInterface
 from transformers.integrations.moe import ExpertsInterface
 
-PLANNED = "planned"
+NO_CONTENT = "no_content"
 """What transformers calls them: a name with `flash` in it would be looked for on a hub."""
 _Tensor = torch.Tensor
 
@@ -54,13 +54,13 @@ def _(rows: _Tensor, matrices: _Tensor) -> _Tensor:
 
 
 @_flash_backward.register_fake
-def _(gradient: _Tensor, *kept: _Tensor) -> tuple[_Tensor, ...]:  # noqa: ARG001
-    return tuple(torch.empty_like(tensor) for tensor in kept[:3])
+def _(gradient: _Tensor, *tensors: _Tensor) -> tuple[_Tensor, ...]:  # noqa: ARG001
+    return tuple(torch.empty_like(tensor) for tensor in tensors[:3])
 
 
 @_grouped_backward.register_fake
-def _(gradient: _Tensor, *kept: _Tensor) -> tuple[_Tensor, ...]:  # noqa: ARG001
-    return tuple(torch.empty_like(tensor) for tensor in kept)
+def _(gradient: _Tensor, *tensors: _Tensor) -> tuple[_Tensor, ...]:  # noqa: ARG001
+    return tuple(torch.empty_like(tensor) for tensor in tensors)
 
 
 def _keep_all(ctx: Any, inputs: tuple[_Tensor, ...], output: tuple[_Tensor, ...]) -> None:
@@ -112,5 +112,5 @@ def _by_input(experts: Any, matrices: _Tensor) -> _Tensor:
     return matrices if experts.is_transposed else matrices.transpose(1, 2)
 
 
-AttentionInterface.register(PLANNED, _attend)
-ExpertsInterface.register(PLANNED, _pass_experts)
+AttentionInterface.register(NO_CONTENT, _attend)
+ExpertsInterface.register(NO_CONTENT, _pass_experts)

@@ -141,12 +141,13 @@ def usable_bytes(gpus: Gpus) -> int:
 def _problem(memory: StageMemory, terms: Terms) -> str:
     """What does not fit; empty where all does."""
     usable = usable_bytes(terms.gpus)
-    for moment, held in memory.gpu.items():
-        if held.total > usable:
-            part = held.largest()
+    for moment, rank_memory in memory.gpu.items():
+        if rank_memory.total > usable:
+            part = rank_memory.largest()
+            most = _gib(getattr(rank_memory, part))
             return (
-                f"{_MOMENTS[moment]} each GPU would hold {_gib(held.total)} of the {_gib(usable)}"
-                f" that can be used, most of it {_PARTS[part]} ({_gib(getattr(held, part))})"
+                f"{_MOMENTS[moment]} each GPU would hold {_gib(rank_memory.total)} of the"
+                f" {_gib(usable)} that can be used, most of it {_PARTS[part]} ({most})"
             )
     for moment, num_bytes in memory.node.items():
         if terms.node_gib is not None and num_bytes > terms.node_gib * GIB:

@@ -20,13 +20,13 @@ class KnownSpeed(NamedTuple):
     source: str
 
 
-_OURS = "measured on one H200 on 2026-11-26 ({} in docs/figures/gpu.json)"
+_GPU_JSON = "measured on one H200 on 2026-11-26 ({} in docs/figures/gpu.json)"
 _TORCHTITAN = "cited: torchtitan trains Llama 3.1 8B on 8 H100 with 5,762 tokens/s each"
 KNOWN_SPEEDS = (
-    KnownSpeed(0.306, 0.596e9, True, False, _OURS.format("cpt.whole_8k_packed")),
-    KnownSpeed(0.241, 0.596e9, True, True, _OURS.format("cpt.whole_8k_packed_recomputed")),
-    KnownSpeed(0.163, 0.596e9, False, False, _OURS.format("cpt.varied_packed_not_compiled")),
-    KnownSpeed(0.371, 8.19e9, True, True, _OURS.format("full-8b")),
+    KnownSpeed(0.306, 0.596e9, True, False, _GPU_JSON.format("cpt.whole_8k_packed")),
+    KnownSpeed(0.241, 0.596e9, True, True, _GPU_JSON.format("cpt.whole_8k_packed_recomputed")),
+    KnownSpeed(0.163, 0.596e9, False, False, _GPU_JSON.format("cpt.varied_packed_not_compiled")),
+    KnownSpeed(0.371, 8.19e9, True, True, _GPU_JSON.format("full-8b")),
     KnownSpeed(0.33, 8.03e9, False, True, _TORCHTITAN),
 )
 
@@ -42,22 +42,22 @@ def speed_of(
         return Speed(tokens_per_second=measured * gpus.count, source="your figure of one GPU")
     if model.flops is None:
         return None
-    known = _most_similar(model.num_weights, recipe)
-    rate = known.mfu * CARDS[gpus.card].flops / model.flops.num(1, length)
-    source = f"MFU {known.mfu:g}, {known.source}"
+    similar = _most_similar(model.num_weights, recipe)
+    rate = similar.mfu * CARDS[gpus.card].flops / model.flops.num(1, length)
+    source = f"MFU {similar.mfu:g}, {similar.source}"
     if gpus.count > 1:
-        source += f"; that {gpus.count} GPUs are {gpus.count} times as fast as one is not measured"
+        source += f"; for each of {gpus.count} GPUs alike, which was not measured"
     return Speed(tokens_per_second=rate * gpus.count, source=source)
 
 
 def _most_similar(num_weights: int, recipe: NextTokenRecipe) -> KnownSpeed:
     """Compiled or not, then by size, then by what is computed again."""
 
-    def difference(known: KnownSpeed) -> tuple[bool, int, bool]:
+    def difference(speed: KnownSpeed) -> tuple[bool, int, bool]:
         return (
-            known.is_compiled != recipe.compile_layers,
-            round(abs(math.log2(known.num_weights / num_weights))),
-            known.is_recomputed != recipe.gradient_checkpointing,
+            speed.is_compiled != recipe.compile_layers,
+            round(abs(math.log2(speed.num_weights / num_weights))),
+            speed.is_recomputed != recipe.gradient_checkpointing,
         )
 
     return min(KNOWN_SPEEDS, key=difference)
