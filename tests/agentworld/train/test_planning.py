@@ -221,6 +221,8 @@ def test_a_shipped_recipe_fits_the_gpus_that_its_comment_names(
     assert [plan.stage for plan in both] == ["cpt", "sft"]
     for plan in both:
         assert max(held.total for held in plan.memory.gpu.values()) <= plan.usable
+        # Nothing was measured or is cited of a mixture of experts.
+        assert (plan.speed is None) == name.startswith("qwen3.5")
     assert load_recipe(recipe_path(name)).model.base is not None
 
 
@@ -246,8 +248,6 @@ def test_time_and_cost_come_from_the_most_similar_training_that_is_known(tmp_pat
     assert cpt.cost == pytest.approx(2.5 * cpt.gpu_hours)
     cpt, _ = plans(tmp_path, "qwen3-0.6b", "1xH100", **known, **given)
     assert (cpt.speed.source, cpt.seconds) == ("your figure of one GPU", 1_000_000.0)
-    cpt, _ = plans(tmp_path, "qwen3.5-35b-a3b", "8xH200", **known)
-    assert (cpt.speed, cpt.seconds, cpt.cost) == (None, None, None)
 
 
 def test_measured_speeds_are_those_that_were_recorded() -> None:

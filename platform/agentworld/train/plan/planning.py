@@ -127,10 +127,16 @@ class Planner:
     def _advice(self, recipe: NextTokenRecipe, terms: Terms) -> str:
         """The first change that makes it fit."""
         for change in _changes(recipe, terms.gpus):
-            memory = self.memory(change.recipe, change.gpus)
-            if not _problem(memory, terms._replace(gpus=change.gpus)):
+            if self._fits(change.recipe, terms._replace(gpus=change.gpus)):
                 return change.what
         return "no change of the recipe makes it fit; take GPUs and nodes with more memory"
+
+    def _fits(self, recipe: NextTokenRecipe, terms: Terms) -> bool:
+        """Activations take seconds to count: only where all else fits."""
+        model, none = self.architecture(recipe), Activations(0, 0, 0, 0)
+        num_tokens = most_tokens(recipe, terms.gpus.count, model.context_tokens)
+        least = stage_memory(model, none, recipe, num_tokens, terms.gpus)
+        return not _problem(least, terms) and not _problem(self.memory(recipe, terms.gpus), terms)
 
 
 def usable_bytes(gpus: Gpus) -> int:

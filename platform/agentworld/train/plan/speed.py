@@ -31,18 +31,24 @@ KNOWN_SPEEDS = (
 )
 
 
+_DOUBLINGS = 3
+"""A model that is more than eight times as large, or as small, is not similar: our choice."""
+
+
 def speed_of(
     model: Architecture, recipe: NextTokenRecipe, length: int, gpus: Gpus, measured: float | None
 ) -> Speed | None:
     """Of rows of one length; `measured` is the caller's figure for one GPU, in tokens a second.
 
-    Null for an architecture of which nothing is known.
+    Null for an architecture of which, or near whose size, nothing is known.
     """
     if measured is not None:
         return Speed(tokens_per_second=measured * gpus.count, source="your figure of one GPU")
     if model.flops is None:
         return None
     similar = _most_similar(model.num_weights, recipe)
+    if _doublings(similar, model.num_weights) > _DOUBLINGS:
+        return None
     rate = similar.mfu * CARDS[gpus.card].flops / model.flops.num(1, length)
     source = f"MFU {similar.mfu:g}, {similar.source}"
     if gpus.count > 1:
@@ -56,8 +62,13 @@ def _most_similar(num_weights: int, recipe: NextTokenRecipe) -> KnownSpeed:
     def difference(speed: KnownSpeed) -> tuple[bool, int, bool]:
         return (
             speed.is_compiled != recipe.compile_layers,
-            round(abs(math.log2(speed.num_weights / num_weights))),
+            round(_doublings(speed, num_weights)),
             speed.is_recomputed != recipe.gradient_checkpointing,
         )
 
     return min(KNOWN_SPEEDS, key=difference)
+
+
+def _doublings(speed: KnownSpeed, num_weights: int) -> float:
+    """How often the smaller model must be doubled to be as large as the other."""
+    return abs(math.log2(speed.num_weights / num_weights))
