@@ -64,7 +64,7 @@ peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive:
 
 mcp-servers: $(NODE_PACKAGES) ## MCP servers of the npm registry, which the tests of live MCP drive
 
-demo: setup ## the whole loop on this machine; PROFILE=long for the long one, DOMAIN=mcp for live MCP
+demo: setup ## the whole loop on this machine; PROFILE=long for the long one, DOMAIN=mcp or terminal for another domain
 	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
 
 manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the tables of the docs, the reference
