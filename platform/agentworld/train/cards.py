@@ -11,7 +11,7 @@ class Card(NamedTuple):
     cuda_name: str
     """What CUDA calls it."""
     gib: float
-    """Memory, as torch reports it."""
+    """Memory, as errors of torch name it for such a card; only an H200 was ours."""
     flops: float
     """Of bfloat16, dense, in a second, by NVIDIA's data sheet."""
 

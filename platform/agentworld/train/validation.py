@@ -67,7 +67,6 @@ class Validation(TrainerCallback):
             ]
             for domain, rows in sorted(held_out.rows.items())
         }
-        self._last = -1
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
