@@ -36,7 +36,7 @@ def test_recorded_peaks_of_a_gpu_are_planned_to_within_15_percent() -> None:
 
 @pytest.mark.parametrize(
     ("family", "settings"),
-    [("Qwen3", {}), ("Qwen3", MUON), ("Qwen3", LORA), ("Qwen3Moe", {}), ("Qwen3_5", LORA)],
+    [("Qwen3", {}), ("Qwen3", MUON), ("Qwen3", LORA), ("Qwen3Moe", {}), ("Qwen3_5Moe", LORA)],
 )
 def test_weights_gradients_and_moments_are_those_of_a_real_training(
     family: str, settings: dict[str, Any], tmp_path: Path
