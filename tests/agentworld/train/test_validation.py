@@ -164,7 +164,8 @@ def test_several_processes_measure_what_one_does(zero_stage: int | None, tmp_pat
     for step, figures in alone.items():
         some = {name: value for name, value in figures.items() if "validation" in name}
         same = {name: value for name, value in distributed[step].items() if "validation" in name}
-        assert same == pytest.approx(some, rel=2e-2), step  # sums of halves, in bfloat16
+        # After the first step gradients differ: they are sums of halves, in bfloat16.
+        assert same == pytest.approx(some, rel=2e-2 if step else 1e-4), step
 
 
 def test_a_data_set_without_held_out_samples_is_refused(tmp_path: Path) -> None:
