@@ -129,6 +129,10 @@ class NextTokenRecipe(Record):
     lora: LoraRecipe | None = Field(None, exclude_if=lambda lora: lora is None)
     """Trains an adapter in place of all weights, which takes about ten times the learning rate
     (Schulman et al. 2025, LoRA Without Regret); null trains all weights."""
+    validate_every: int | None = Field(None, gt=0, exclude_if=lambda steps: steps is None)
+    """Steps between measurements of the loss on held-out samples, by domain; null measures none."""
+    validation_samples: int = Field(64, gt=0, le=10_000, exclude_if=lambda number: number == 64)
+    """The most held-out samples of each domain that `validate_every` takes."""
     deterministic: bool = Field(False, exclude_if=not_)
     """Uses torch's deterministic algorithms: only with them a GPU resumes bit for bit. Slower."""
     seed: int = 0
@@ -145,6 +149,12 @@ class NextTokenRecipe(Record):
                 "lora trains factors of matrices, and Muon needs the matrices; set"
                 " muon_learning_rate to null, or leave lora out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_validated(self) -> Self:
+        if self.validate_every is not None and self.stage == "imitation":
+            raise ValueError("imitation has no held-out samples; leave validate_every out")
         return self
 
     @model_validator(mode="after")

@@ -31,6 +31,7 @@ from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
 from agentworld.train.tokenizer import train_tokenizer
 from agentworld.train.trainer import train_rows
+from agentworld.train.validation import HeldOut, samples_by_domain
 from agentworld.train.zero import check_zero
 
 _TOKENIZER_SAMPLES = 3_000
@@ -62,11 +63,9 @@ def run(
     )
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-    conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
-    rows = on_rank_zero(
-        lambda: fit(encode(language_model.tokenizer, conversations), recipe.sequence_tokens)
-    )
+    rows = on_rank_zero(lambda: _rows(recipe, language_model, samples))
+    held_out = _held_out(recipe, language_model, data)
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
     texts = [] if is_warm else warm_up_rows(language_model, model, tiny_models)
@@ -78,7 +77,7 @@ def run(
             language_model, one_epoch, texts, out / _WARM_UP, share_of(on_progress, 0, share)
         )
     on_progress = share_of(on_progress, share, 1)
-    metrics = train_rows(language_model, recipe, rows, out, on_progress, on_metrics)
+    metrics = train_rows(language_model, recipe, rows, out, on_progress, on_metrics, held_out)
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     keeps_adapter = recipe.lora and not recipe.lora.merge
     return save_checkpoint(
@@ -122,6 +121,39 @@ def _texts(samples: list[Sample]) -> Iterator[str]:
         for turn in sample.turns:
             yield turn.action
             yield turn.observation
+
+
+def _rows(
+    recipe: NextTokenRecipe, language_model: LanguageModel, samples: Iterable[Sample]
+) -> list[Row]:
+    conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
+    return fit(encode(language_model.tokenizer, conversations), recipe.sequence_tokens)
+
+
+def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path) -> HeldOut | None:
+    """In the form of the training's own rows; null where a recipe measures nothing on them."""
+    if recipe.validate_every is None:
+        return None
+    pool = read_pool(data, read_dataset(data), "held_out")
+    by_domain = samples_by_domain(pool, recipe.validation_samples)
+    rows = on_rank_zero(
+        lambda: {
+            domain: _rows(recipe, language_model, samples) for domain, samples in by_domain.items()
+        }
+    )
+    with_targets = {
+        domain: [row for row in of_domain if row.is_target[1:].any()]
+        for domain, of_domain in rows.items()
+    }
+    if not any(with_targets.values()):
+        raise InputError(
+            f"{recipe.stage}.validate_every needs held-out samples with a turn to predict, and the"
+            f" data set in {data} has none; prepare it with some, or leave validate_every out"
+        )
+    return HeldOut(
+        {domain: of_domain for domain, of_domain in with_targets.items() if of_domain},
+        recipe.validate_every,
+    )
 
 
 def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:
