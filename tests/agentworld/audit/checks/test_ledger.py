@@ -7,8 +7,8 @@ import pytest
 from agentworld.audit.checks.edges import audit_edge, edges_of
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.lineage.base import Agent
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from make import records

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from agentworld.audit.checks.store import verify_agent, verify_everything
-from agentworld.records.step_statement import Links
+from agentworld.records.statements.registration import Links
 from agentworld.signing.keys import rotate
 from make.statement import registered
 from make.story import Story, story, without

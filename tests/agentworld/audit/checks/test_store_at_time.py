@@ -13,7 +13,7 @@ from agentworld.audit.checks.store import verify_agent, verify_everything
 from agentworld.errors import NotFound
 from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
-from agentworld.records.declaration import Restore
+from agentworld.records.statements.restore import Restore
 from make import records
 from make.agent import Made
 from make.story import moment
