@@ -124,14 +124,16 @@ def _find_exchanged(
     at: datetime | None,
 ) -> Iterator[str]:
     for name in sorted(copies.keys() & rows.keys()):
-        row = rows[name]
-        if row.envelope != copies[name] and is_signed_as_of(row.envelope, kind, at):
+        row, envelopes = rows[name], {rows[name].envelope, copies[name]}
+        # Of a later moment may be either: whoever exchanged one chose what it says.
+        if len(envelopes) > 1 and any(is_signed_as_of(each, kind, at) for each in envelopes):
             title = verified[name].describe(name) if name in verified else _describe(row, kind)
             yield f"{title} is another one in the evidence mirror"
 
 
 def _describe(row: Attestation, kind: type[SignedRecord]) -> str:
-    return kind.describe_row(row.name, LedgerColumns(*row[2:6]))
+    columns = LedgerColumns(row.subject, row.simulator, row.run, row.at)
+    return kind.describe_row(row.name, columns)
 
 
 def _describe_unverified(

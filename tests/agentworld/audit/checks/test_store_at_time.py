@@ -123,6 +123,20 @@ def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told)
     assert any("is gone from the ledger" in each for each in told.problems(told.then))
 
 
+def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
+    row, later = told.made.ledger.attestations.find("alias")
+    told.change("UPDATE attestations SET envelope = ? WHERE name = ?", later.envelope, row.name)
+    problem = "the statement of alias 'stable' at {} is another one in the evidence mirror"
+    assert problem.format(row.at) in told.problems(told.then)
+
+
+def test_a_copy_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
+    row, later = told.made.ledger.attestations.find("alias")
+    (told.made.store / "mirror" / row.name).write_bytes(later.envelope)
+    (found,) = told.problems(told.then)
+    assert found.endswith("is another one in the evidence mirror")
+
+
 def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
     told.change("UPDATE log SET body = 'text' WHERE run = ?", told.other.agent.run)
     told.change("UPDATE attestations SET envelope = x'00' WHERE run = ?", told.other.agent.run)
