@@ -72,7 +72,7 @@ def check_statements(
             problem = f"{record.describe(name)} {kind.missing_text}"
         if is_signed_as_of(copies[name], kind, at):
             problems.append(problem)
-    problems += _find_exchanged(kind, rows, copies, verified, at)
+    problems += _find_exchanged(kind, rows, copies, at)
     return Statements(rows, copies, verified, missing, problems)
 
 
@@ -117,18 +117,16 @@ def find_rows(
 
 
 def _find_exchanged(
-    kind: type[_Signed],
+    kind: type[SignedRecord],
     rows: Mapping[str, Attestation],
     copies: Mapping[str, bytes],
-    verified: Mapping[str, _Signed],
     at: datetime | None,
 ) -> Iterator[str]:
     for name in sorted(copies.keys() & rows.keys()):
         row, envelopes = rows[name], {rows[name].envelope, copies[name]}
         # Of a later moment may be either: whoever exchanged one chose what it says.
         if len(envelopes) > 1 and any(is_signed_as_of(each, kind, at) for each in envelopes):
-            title = verified[name].describe(name) if name in verified else _describe(row, kind)
-            yield f"{title} is another one in the evidence mirror"
+            yield f"{_describe(row, kind)} is another one in the evidence mirror"
 
 
 def _describe(row: Attestation, kind: type[SignedRecord]) -> str:
