@@ -89,7 +89,8 @@ def test_there_is_a_statement_of_each_kind_and_nothing_is_wrong_with_any(tmp_pat
 
 def test_a_copy_that_was_exchanged_with_an_older_one_of_its_kind_is_found(scene):
     scene.copy.write_bytes(scene.older.envelope)
-    assert any("is another one in the evidence mirror" in each for each in scene.found())
+    found = [each for each in scene.found() if "is another one in the evidence mirror" in each]
+    assert len(found) == 1 or (found and scene.kind == "edge")  # it is a reason of its agent too
 
 
 def test_a_copy_of_another_tenants_is_found_and_nothing_that_it_says_is_told(scene):
