@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.checks.store import verify_agent, verify_everything
+from agentworld.lineage.base import VersionRef
 from agentworld.records.attestation import Attestation
 from agentworld.records.statements.base import statement_kinds
 from agentworld.signing.envelope import read_unverified, sign
@@ -148,3 +149,12 @@ def test_a_row_and_a_copy_that_a_stranger_signed_are_found(scene, tmp_path_facto
     scene.write(envelope=forged)
     scene.copy.write_bytes(forged)
     assert any("is not trusted" in each for each in scene.found())
+
+
+def test_a_validation_that_was_taken_away_is_told_of_its_agent(tmp_path):
+    scene = Scene(copied(every_kind, tmp_path), "validation")
+    row = scene.row
+    scene.remove()
+    found = verify_agent(VersionRef(name="home-agent", version=2), scene.store.sources).problems
+    assert any(row.name in each and "is gone from the ledger" in each for each in found), found
+    scene.store.ledger.close()
