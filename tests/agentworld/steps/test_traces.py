@@ -1,0 +1,130 @@
+"""The step that makes traces: killed at any instant, and then trained on."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agentworld.errors import InputError
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.traces import TraceSet
+from agentworld.runner.step import output_of
+from agentworld.steps.run import run_by_name
+from agentworld.storage.traces import read_traces
+from make import tracing, training
+from make.tracing import TEACHER, requests_to
+from waiting import wait_for
+
+pytestmark = pytest.mark.waits
+
+_RUN = "import sys; from agentworld.steps.run import run_by_name; run_by_name(*sys.argv[1:])"
+
+
+def store_with_traces(folder: Path, url: str, **fields: object) -> training.Training:
+    """A store whose recipe has traces by the endpoint at this address."""
+    own = training.training(folder)
+    recipe = yaml.safe_load(Path(own.recipe).read_text())
+    traces = tracing.traces_recipe(url, **fields).model_dump(mode="json")
+    Path(own.recipe).write_text(yaml.safe_dump({**recipe, "traces": traces}))
+    return own
+
+
+def request_names(server):
+    """What each request asks for; the rollouts of one prompt have one name."""
+    return [str(asked.body) for asked in server.asked]
+
+
+def test_a_killed_step_asks_only_for_what_is_missing(tmp_path):
+    with tracing.endpoints() as server:
+        whole = run_by_name("traces", *store_with_traces(tmp_path / "whole", server.url))
+    expected = sorted(request_names(server))
+    with tracing.endpoints() as server:
+        own = store_with_traces(tmp_path / "killed", server.url)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = subprocess.Popen(
+            [sys.executable, "-c", _RUN, "traces", *own],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_for(lambda: len(server.asked) > len(expected) // 2 or process.poll() is not None)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(30) == -signal.SIGKILL
+        # What was under way when it was killed is not known to be answered.
+        num_before = len(server.asked)
+        answers = list(Path(own.store, "answers").rglob("*.json"))
+        made = run_by_name("traces", *own)
+    num_lost = num_before - len(answers)
+    most = tracing.traces_recipe("").teacher.concurrency * 2
+    assert 0 <= num_lost <= most
+    assert len(server.asked) == len(expected) + num_lost
+    assert len(read_traces(Path(made))) == len(read_traces(Path(whole))) == 12
+
+
+def test_a_finished_step_asks_for_nothing_and_neither_does_one_at_another_address(tmp_path):
+    with tracing.endpoints() as server:
+        own = store_with_traces(tmp_path / "store", server.url)
+        made = run_by_name("traces", *own)
+        num = len(server.asked)
+        assert run_by_name("traces", *own) == made
+    assert len(server.asked) == num
+    text = Path(own.recipe).read_text().replace(server.url, "http://127.0.0.1:9")
+    Path(own.recipe).write_text(text)
+    assert run_by_name("traces", *own) == made
+
+
+def test_a_recipe_without_a_teacher_has_no_traces(tmp_path):
+    with pytest.raises(InputError, match="names no teacher; add a section `traces`"):
+        run_by_name("traces", *training.training(tmp_path / "store"))
+
+
+def test_sft_refuses_a_recipe_with_traces_that_are_not_given(tmp_path):
+    own = store_with_traces(tmp_path / "store", "http://127.0.0.1:9")
+    with pytest.raises(InputError, match="none are given; give --traces"):
+        run_by_name("sft", *own)
+
+
+def test_sft_refuses_traces_of_other_data_and_thoughts_of_two_kinds(tmp_path):
+    with tracing.endpoints() as server:
+        own = store_with_traces(tmp_path / "store", server.url)
+        traces = run_by_name("traces", *own)
+    recipe = yaml.safe_load(Path(own.recipe).read_text())
+    recipe["sft"]["reasoning"] = "recorded-state"
+    Path(own.store, "two.yaml").write_text(yaml.safe_dump(recipe))
+    with pytest.raises(InputError, match="sft.reasoning is recorded-state; set it to off"):
+        run_by_name("sft", str(Path(own.store, "two.yaml")), *own[1:], "", traces)
+    trace_set = TraceSet.read(Path(traces) / "traces.json")
+    trace_set.model_copy(update={"data": output_of(own.data)}).write(Path(traces) / "traces.json")
+    with pytest.raises(InputError, match="holds traces of the data .*; give these data"):
+        run_by_name("sft", *own, "", traces)
+
+
+@pytest.mark.compute
+def test_a_world_is_trained_to_think_and_show_as_its_teacher(tmp_path):
+    from agentworld.rendering.messages import world_messages
+    from agentworld.train.model import load_model
+    from agentworld.train.parent import Parent
+
+    with tracing.endpoints(lambda _: "<think>so it is</think>kolu\n[0] ~") as server:
+        own = training.training(tmp_path / "store", sft={"epochs": 30})
+        recipe = yaml.safe_load(Path(own.recipe).read_text())
+        recipe["traces"] = tracing.traces_recipe(server.url).model_dump(mode="json")
+        Path(own.recipe).write_text(yaml.safe_dump(recipe))
+        traces = run_by_name("traces", *own)
+    made = Path(run_by_name("sft", *own, "", traces))
+    checkpoint = Checkpoint.read(made / "checkpoint.json")
+    assert checkpoint.traces == output_of(traces)
+    model, tokenizer, _ = load_model(Parent(made / "model"))
+    sample = training.samples()[0]
+    messages = world_messages(sample.prompt, (), sample.turns[0].action)
+    prompt = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    written = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
+    text = tokenizer.decode(written, skip_special_tokens=True)
+    assert text == "<think>so it is</think>kolu\n[0] ~"
+    assert requests_to(server, TEACHER)
