@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from agentworld.recipes import load_recipe, recipe_path
-from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import read_progress
 from agentworld.runner.remote import local_path, local_store
@@ -38,13 +37,12 @@ def run(recipe: str, store: str) -> None:
     from kfp import local
 
     from agentworld_pipelines.agent import agent
-    from agentworld_pipelines.world_model import TRACES, world_model
+    from agentworld_pipelines.world_model import all_stages, world_model
 
     home = local_store(store)
     root = str(home / "kfp")
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
-    has_traces = load_recipe(recipe_path(local_path(recipe, store))).traces is not None
-    stages = [*([TRACES] if has_traces else []), *WORLD_STAGES]
+    stages = all_stages(load_recipe(recipe_path(local_path(recipe, store))))
     world_model(stages=stages)(recipe=recipe, store=store)
     if verdict_of(_folder(home, "gate")).verdict == "passed":
         simulator = output_of(str(_folder(home, "simulate")))

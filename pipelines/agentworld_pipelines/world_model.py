@@ -12,6 +12,7 @@ from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
 from agentworld.errors import InputError
+from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld_pipelines.concluding import with_conclusion
 from agentworld_pipelines.placement import Placement
@@ -58,6 +59,11 @@ def world_model(
                 step("deploy", **job, simulator=simulator, place=target)
 
     return pipeline
+
+
+def all_stages(recipe: Recipe) -> list[str]:
+    """All stages, and what stands before them for this recipe."""
+    return [*([TRACES] if recipe.traces else []), *WORLD_STAGES]
 
 
 def _is_chain(stages: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The step that makes traces: killed at any instant, and then trained on."""
+"""The step that makes traces, killed while it asks; and what SFT refuses."""
 
 import os
 import signal
@@ -10,13 +10,11 @@ import pytest
 import yaml
 
 from agentworld.errors import InputError
-from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.traces import TraceSet
 from agentworld.runner.step import output_of
 from agentworld.steps.run import run_by_name
 from agentworld.storage.traces import read_traces
 from make import tracing, training
-from make.tracing import TEACHER, requests_to
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
@@ -101,30 +99,3 @@ def test_sft_refuses_traces_of_other_data_and_thoughts_of_two_kinds(tmp_path):
     trace_set.model_copy(update={"data": output_of(own.data)}).write(Path(traces) / "traces.json")
     with pytest.raises(InputError, match="holds traces of the data .*; give these data"):
         run_by_name("sft", *own, "", traces)
-
-
-@pytest.mark.compute
-def test_a_world_is_trained_to_think_and_show_as_its_teacher(tmp_path):
-    from agentworld.rendering.messages import world_messages
-    from agentworld.train.model import load_model
-    from agentworld.train.parent import Parent
-
-    with tracing.endpoints(lambda _: "<think>so it is</think>kolu\n[0] ~") as server:
-        own = training.training(tmp_path / "store", sft={"epochs": 30})
-        recipe = yaml.safe_load(Path(own.recipe).read_text())
-        recipe["traces"] = tracing.traces_recipe(server.url).model_dump(mode="json")
-        Path(own.recipe).write_text(yaml.safe_dump(recipe))
-        traces = run_by_name("traces", *own)
-    made = Path(run_by_name("sft", *own, "", traces))
-    checkpoint = Checkpoint.read(made / "checkpoint.json")
-    assert checkpoint.traces == output_of(traces)
-    model, tokenizer, _ = load_model(Parent(made / "model"))
-    sample = training.samples()[0]
-    messages = world_messages(sample.prompt, (), sample.turns[0].action)
-    prompt = tokenizer.apply_chat_template(
-        messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
-    )
-    written = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
-    text = tokenizer.decode(written, skip_special_tokens=True)
-    assert text == "<think>so it is</think>kolu\n[0] ~"
-    assert requests_to(server, TEACHER)
