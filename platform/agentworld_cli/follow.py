@@ -68,6 +68,7 @@ def _failure(steps: list[StepProgress], store: Path) -> StepFailed:
         return StepFailed("", "StoreError", full_sentence(store))
     # A step that cannot even be imported, or that the system killed, has no last words.
     running = [progress.step for progress in steps if progress.state == "running"]
-    begun = {progress.step for progress in steps}
-    step = next(iter([*running, *(step for step in MAIN_JOB if step not in begun)]), MAIN_JOB[-1])
+    begun_steps = {progress.step for progress in steps}
+    missing = [step for step in MAIN_JOB if step not in begun_steps]
+    step = [*running, *missing, MAIN_JOB[-1]][0]
     return StepFailed(step, "", f"its process ended without an error message; read {store / LOG}")

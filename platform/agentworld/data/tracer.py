@@ -190,5 +190,5 @@ def _usage(endpoint: EndpointRecipe, answers: Sequence[Answer]) -> EndpointUsage
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if len(known_counts) == len(counts) else None

@@ -16,8 +16,8 @@ def price_of(url: str, answers: Iterable[Answer]) -> Decimal | None:
     not, or the server did not tell the tokens. An unknown price is never 0.
     """
     prices = [_price(url, answer) for answer in answers]
-    known = [price for price in prices if price is not None]
-    return sum(known, Decimal(0)) if len(known) == len(prices) else None
+    known_prices = [price for price in prices if price is not None]
+    return sum(known_prices, Decimal(0)) if len(known_prices) == len(prices) else None
 
 
 def _price(url: str, answer: Answer) -> Decimal | None:

@@ -204,20 +204,6 @@ def test_another_threshold_asks_for_nothing_again(tmp_path, data):
     assert read_traces(tmp_path / "stricter") == read_traces(tmp_path / "out")
 
 
-def test_a_key_is_in_no_file(tmp_path, data, monkeypatch):
-    monkeypatch.setenv("TEACHER_KEY", "sk-rimo-4711")
-    with tracing.endpoints() as server:
-        fields = {"url": server.url, "key_from": "TEACHER_KEY"}
-        recipe = traces_recipe(server.url)
-        keyed = recipe.model_copy(update={"teacher": recipe.teacher.model_copy(update=fields)})
-        traces_of(tmp_path, data, keyed)
-    sent = requests_to(server, TEACHER)[0].headers["authorization"]
-    assert sent == "Bearer sk-rimo-4711"
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) > 30
-    assert [path for path in files if b"sk-rimo" in path.read_bytes()] == []
-
-
 def test_a_trajectory_has_one_prompt_or_as_many_as_the_recipe_says():
     sample = SAMPLES[2]
     one = [list(trace_prompts(traces_recipe("", seed=seed), sample)) for seed in range(40)]

@@ -14,7 +14,9 @@ from agentworld.records.traces import TraceSet
 from agentworld.runner.step import output_of
 from agentworld.steps.run import run_by_name
 from agentworld.storage.traces import read_traces
+from fakes.endpoint import Reply
 from make import tracing, training
+from make.tracing import requests_to
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
@@ -29,6 +31,11 @@ def store_with_traces(folder: Path, url: str, **fields: object) -> training.Trai
     traces = tracing.traces_recipe(url, **fields).model_dump(mode="json")
     Path(own.recipe).write_text(yaml.safe_dump({**recipe, "traces": traces}))
     return own
+
+
+def repeats_the_key(asked):
+    """A judge that refuses, and shows what it was sent."""
+    return Reply(401, {"error": f"bad {asked.headers['authorization']}"})
 
 
 def test_a_killed_step_asks_only_for_what_is_missing(tmp_path):
@@ -71,6 +78,33 @@ def test_a_finished_step_asks_for_nothing_and_neither_does_one_at_another_addres
     text = Path(own.recipe).read_text().replace(server.url, "http://127.0.0.1:9")
     Path(own.recipe).write_text(text)
     assert run_by_name("traces", *own) == made
+
+
+def test_a_key_is_written_nowhere_not_even_by_a_failure(tmp_path, monkeypatch, capfd):
+    secrets = {"teacher": "sk-rimo-4711", "judge": "sk-rimo-4712"}
+    monkeypatch.setenv("TEACHER_KEY", secrets["teacher"])
+    (tmp_path / "key").write_text(secrets["judge"])
+    sources = {"teacher": "TEACHER_KEY", "judge": str(tmp_path / "key")}
+    with tracing.endpoints(judge=repeats_the_key) as server:
+        fields = {
+            role: {"url": server.url, "model": role, "key_from": source}
+            for role, source in sources.items()
+        }
+        own = store_with_traces(tmp_path / "store", server.url, **fields)
+        with pytest.raises(InputError, match=r"bad Bearer \*\*\*") as caught:
+            run_by_name("traces", *own)
+    shown = [str(caught.value)]
+    with tracing.endpoints() as second:
+        text = Path(own.recipe).read_text().replace(server.url, second.url)
+        Path(own.recipe).write_text(text)
+        shown.append(run_by_name("traces", *own))
+    for role, secret in secrets.items():
+        asked = [*requests_to(server, role), *requests_to(second, role)]
+        assert {request.headers["authorization"] for request in asked} == {f"Bearer {secret}"}
+    files = [path for path in Path(own.store).rglob("*") if path.is_file()]
+    assert len(files) > len(second.asked)
+    assert [path for path in files if b"sk-rimo" in path.read_bytes()] == []
+    assert "sk-rimo" not in "".join([*shown, *capfd.readouterr()])
 
 
 def test_a_recipe_without_a_teacher_has_no_traces(tmp_path):
