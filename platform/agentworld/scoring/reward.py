@@ -25,8 +25,8 @@ Score = Callable[[Domain, str, str, Sequence[Message]], RubricScore]
 """Scores a prediction against the truth, after these messages; may raise JudgeError."""
 
 
-class Question(NamedTuple):
-    """An answer of a world model."""
+class Prediction(NamedTuple):
+    """What a world model said, and what it should have shown after these messages."""
 
     domain: Domain
     text: str
@@ -51,10 +51,10 @@ class Rewarder:
         self._score_rubric = score or _RUBRICS[recipe.rubric](recipe)
         self._embedding = _load_embedding(recipe)
 
-    def score_all(self, questions: Sequence[Question]) -> list[float | None]:
+    def score_all(self, predictions: Sequence[Prediction]) -> list[float | None]:
         """The scores of many answers, as `score` has them; a judge is asked for several at once."""
         with ThreadPoolExecutor(self._num_threads) as pool:
-            return list(pool.map(lambda question: self.score(*question), questions))
+            return list(pool.map(lambda prediction: self.score(*prediction), predictions))
 
     def score(
         self, domain: Domain, text: str, truth: str, messages: Sequence[Message] = ()

@@ -94,7 +94,7 @@ def test_the_judge_sees_the_domain_and_what_came_before():
 
 
 def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score():
-    from agentworld.scoring.reward import Question
+    from agentworld.scoring.reward import Prediction
 
     both = threading.Barrier(2)
 
@@ -106,8 +106,8 @@ def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score
 
     recipe = RUBRIC.model_copy(update={"rubric": "endpoint"})
     texts = ["1", "broken", "3", "5"]
-    questions = [Question(PLAIN, text, "kolu", ()) for text in texts]
-    assert rewarder(recipe, judge).score_all(questions) == [5, None, 15, 25]
+    predictions = [Prediction(PLAIN, text, "kolu", ()) for text in texts]
+    assert rewarder(recipe, judge).score_all(predictions) == [5, None, 15, 25]
 
 
 def test_the_embedding_has_its_share():
