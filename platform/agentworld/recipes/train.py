@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.records.base import Record
 
 # Told only where it is said: recipes that say nothing of it keep their digests.
@@ -51,17 +52,6 @@ class ModelRecipe(Record):
                 " model.base, or leave chat_template out"
             )
         return self
-
-
-class EndpointRecipe(Record):
-    """An OpenAI-compatible server that somebody else runs."""
-
-    url: str = "http://127.0.0.1:8000"
-    """The server's address."""
-    model: str = "default"
-    """The model's name at the server."""
-    timeout_seconds: float = 60.0
-    """How long to wait for an answer."""
 
 
 class LoraRecipe(Record):
@@ -115,11 +105,9 @@ class NextTokenRecipe(Record):
     """First share of the steps, in which the learning rate rises."""
     decay_share: float = 0.3
     """Last share of the steps, in which the learning rate falls to a twentieth."""
-    reasoning: Literal["off", "recorded-state", "endpoint"] = "off"
-    """What the model says before an observation: nothing, the recorded state, or the thoughts that
-    an endpoint wrote."""
-    endpoint: EndpointRecipe = EndpointRecipe()
-    """The server that `reasoning: endpoint` asks."""
+    reasoning: Literal["off", "recorded-state"] = "off"
+    """What the model says before an observation: nothing, or the recorded state. Traces have
+    thoughts of their own."""
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
     zero_stage: _ZeroStage = None

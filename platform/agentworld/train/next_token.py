@@ -12,8 +12,10 @@ from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.sample import Sample
+from agentworld.records.traces import Trace
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
+from agentworld.storage.traces import read_trace_set, read_traces
 from agentworld.train.distributed import on_rank_zero, process_group
 from agentworld.train.encode import (
     Conversation,
@@ -22,11 +24,12 @@ from agentworld.train.encode import (
     encode_texts,
     fit,
     split_turns,
+    traced_turns,
     whole_episode,
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
 from agentworld.train.parent import Parent
-from agentworld.train.reasoner import REASONERS
+from agentworld.train.reasoner import recorded_thoughts
 from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
 from agentworld.train.tokenizer import train_tokenizer
@@ -47,8 +50,12 @@ def run(
     out: Path,
     on_progress: OnProgress,
     on_metrics: OnMetrics = ignore_metrics,
+    traces: Path | None = None,
 ) -> Checkpoint:
-    """Trains from `parent`, or a new model where there is none; writes `out/model`."""
+    """Trains from `parent`, or a new model where there is none; writes `out/model`.
+
+    With a folder of traces the loss counts these alone, thoughts included.
+    """
     check_zero(recipe.zero_stage, out)
     if recipe.lora and parent is None:
         raise InputError(
@@ -63,8 +70,8 @@ def run(
     )
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-    # The first process asks for thoughts: another answer would be another row.
-    rows = on_rank_zero(lambda: _rows(recipe, language_model, samples))
+    conversations = _conversations(recipe, samples, read_traces(traces) if traces else None)
+    rows = on_rank_zero(lambda: _rows(recipe, language_model, conversations))
     held_out = _held_out(recipe, language_model, data)
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
@@ -87,6 +94,7 @@ def run(
         recipe=recipe,
         parent=parent,
         dataset=dataset,
+        traces=read_trace_set(traces).digest if traces else None,
         metrics=metrics,
     )
 
@@ -124,9 +132,8 @@ def _texts(samples: list[Sample]) -> Iterator[str]:
 
 
 def _rows(
-    recipe: NextTokenRecipe, language_model: LanguageModel, samples: Iterable[Sample]
+    recipe: NextTokenRecipe, language_model: LanguageModel, conversations: Iterable[Conversation]
 ) -> list[Row]:
-    conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     return fit(encode(language_model.tokenizer, conversations), recipe.sequence_tokens)
 
 
@@ -138,7 +145,8 @@ def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path
     by_domain = samples_by_domain(pool, recipe.validation_samples)
     rows = on_rank_zero(
         lambda: {
-            domain: _rows(recipe, language_model, samples) for domain, samples in by_domain.items()
+            domain: _rows(recipe, language_model, _conversations(recipe, samples, None))
+            for domain, samples in by_domain.items()
         }
     )
     with_targets = {
@@ -156,7 +164,11 @@ def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path
     )
 
 
-def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:
+def _conversations(
+    recipe: NextTokenRecipe, samples: Sequence[Sample], traces: Sequence[Trace] | None
+) -> Iterable[Conversation]:
+    if traces is not None:
+        return traced_turns(samples, traces)
     if recipe.reasoning == "off":
-        return [whole_episode(sample)]
-    return split_turns(sample, REASONERS[recipe.reasoning](recipe, sample))
+        return map(whole_episode, samples)
+    return chain.from_iterable(split_turns(sample, recorded_thoughts(sample)) for sample in samples)
