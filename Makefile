@@ -56,7 +56,7 @@ export DO_NOT_TRACK := 1
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: sandbox compiler $(PACKAGES) $(PROJECT) $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
+setup: compiler $(PACKAGES) $(PROJECT) sandbox $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
 setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm, MLflow's plugin
 
@@ -180,8 +180,8 @@ clean: ## remove what the demo, the tests and the linters wrote
 	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find platform pipelines tests -name __pycache__ -prune -exec rm -rf {} +
 
-sandbox:
-	@tools/system_packages.sh bwrap:bubblewrap prlimit:util-linux unshare:util-linux mount:mount
+sandbox: | $(PROJECT)
+	@$(VENV)/bin/agentworld domain install shell >/dev/null
 
 compiler:
 	@tools/system_packages.sh g++:g++ Python.h:python3-dev

@@ -29,6 +29,7 @@ from agentworld.train.model import LanguageModel
 from agentworld.train.packing import PACKED_ATTENTION, pack
 from agentworld.train.trainer import train_rows
 from benchmarks.machine import machine
+from benchmarks.qwen3_sizes import QWEN3_06B, QWEN3_8B, RECIPE
 from benchmarks.random_rows import log_normal_lengths, random_rows
 
 _varlen = packing_module.varlen_attn
@@ -40,24 +41,6 @@ _BF16_FLOPS = 989e12
 """Of an H100 or H200 (SXM), dense."""
 _WARM_UP_STEPS = 4
 _TIMED_STEPS = 8
-_COMMON = {"vocab_size": 151_936, "num_key_value_heads": 8, "head_dim": 128}
-_QWEN3_06B = Qwen3Config(
-    **_COMMON,
-    hidden_size=1_024,
-    intermediate_size=3_072,
-    num_hidden_layers=28,
-    num_attention_heads=16,
-    tie_word_embeddings=True,
-)
-_QWEN3_8B = Qwen3Config(
-    **_COMMON,
-    hidden_size=4_096,
-    intermediate_size=12_288,
-    num_hidden_layers=36,
-    num_attention_heads=32,
-    tie_word_embeddings=False,
-)
-_RECIPE = NextTokenRecipe(stage="cpt", gradient_checkpointing=False, compile_layers=True)
 
 
 def _varlen_of_an_older_torch(*tensors: Any, enable_gqa: bool, **options: Any) -> Any:  # noqa: ARG001
@@ -94,7 +77,7 @@ def _provenance(path: Path) -> Figures:
 
 def packing() -> Figures:
     """A packed batch against its rows one at a time, in bfloat16: losses and gradients."""
-    model = _model(Qwen3Config(**_QWEN3_06B.to_dict() | {"num_hidden_layers": 2}))
+    model = _model(Qwen3Config(**QWEN3_06B.to_dict() | {"num_hidden_layers": 2}))
     rows = _rows([5, 700, 33, 1_500])
     alone = [_loss_and_gradient(model, [row]) for row in rows]
     apart = sum(loss for loss, _ in alone)
@@ -111,7 +94,7 @@ def packing() -> Figures:
 def cpt() -> Figures:
     """Tokens a second of 0.6 billion parameters, by lengths of rows and by how batches are made."""
     whole, varied = _rows([_LONGEST] * 512), _rows(log_normal_lengths(4_000, 1_024, _LONGEST))
-    model = _model(_QWEN3_06B)
+    model = _model(QWEN3_06B)
     plain = _speed(model, varied, tokens_per_batch=16_384, compile_layers=False)
     return {
         "formula": "tokens/s * (6 N + 6 L H d T) / 989e12; T is the mean length of a token's row",
@@ -127,7 +110,7 @@ def cpt() -> Figures:
 
 def profile() -> Figures:
     """Where the time of a compiled step of packed rows goes: the longest kernels."""
-    model = _model(_QWEN3_06B)
+    model = _model(QWEN3_06B)
     profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
 
     def on_step(done: int, _total: int) -> None:
@@ -138,7 +121,7 @@ def profile() -> Figures:
             profiler.stop()
             raise EnoughSteps
 
-    recipe = _RECIPE.model_copy(update={"tokens_per_batch": 16_384})
+    recipe = RECIPE.model_copy(update={"tokens_per_batch": 16_384})
     rows = _rows([_LONGEST] * 64)
     with tempfile.TemporaryDirectory() as folder, suppress(EnoughSteps):
         train_rows(LanguageModel(model, None), recipe, rows, Path(folder), on_step)
@@ -154,14 +137,14 @@ def profile() -> Figures:
 def full_8b() -> Figures:
     """The memory of all of 8 billion parameters, in three steps."""
     settings = {"tokens_per_batch": _LONGEST, "gradient_checkpointing": True}
-    return _speed(_model(_QWEN3_8B), _rows([_LONGEST] * 16), **settings)
+    return _speed(_model(QWEN3_8B), _rows([_LONGEST] * 16), **settings)
 
 
 def lora_8b() -> Figures:
     """The memory of an adapter beside 8 billion frozen parameters."""
     settings = {"tokens_per_batch": _LONGEST, "gradient_checkpointing": True}
     settings |= {"compile_layers": False, "lora": LoraRecipe()}
-    figures = _speed(_model(_QWEN3_8B), _rows([_LONGEST] * 16), **settings)
+    figures = _speed(_model(QWEN3_8B), _rows([_LONGEST] * 16), **settings)
     figures.pop("mfu", None)  # its formula counts gradients of all weights
     return figures
 
@@ -169,7 +152,7 @@ def lora_8b() -> Figures:
 def resume(*, deterministic: bool = False) -> Figures:
     """Whether a training of 0.6 billion parameters that was killed ends with the same weights."""
     settings = {"checkpoint_every": 2, "tokens_per_batch": _LONGEST, "deterministic": deterministic}
-    recipe = _RECIPE.model_copy(update=settings)
+    recipe = RECIPE.model_copy(update=settings)
     rows = _rows([_LONGEST // 4] * 16)
     with tempfile.TemporaryDirectory() as folder:
         uninterrupted = _trained(recipe, rows, Path(folder, "uninterrupted"), None)
@@ -211,7 +194,7 @@ def _model(config: Qwen3Config) -> PreTrainedModel:
 
 
 def _rows(lengths: list[int]) -> list[Row]:
-    return random_rows(lengths, _QWEN3_06B.vocab_size)
+    return random_rows(lengths, QWEN3_06B.vocab_size)
 
 
 def _loss_and_gradient(model: PreTrainedModel, rows: list[Row]) -> tuple[float, torch.Tensor]:
@@ -231,7 +214,7 @@ def _loss_and_gradient(model: PreTrainedModel, rows: list[Row]) -> tuple[float, 
 
 def _speed(model: PreTrainedModel, rows: list[Row], **settings: Any) -> Figures:
     """Tokens a second after the first steps, model FLOPs utilisation, and the most memory."""
-    recipe = _RECIPE.model_copy(update=settings)
+    recipe = RECIPE.model_copy(update=settings)
     seconds: list[float] = []
 
     def on_step(done: int, _total: int) -> None:
@@ -253,6 +236,7 @@ def _speed(model: PreTrainedModel, rows: list[Row], **settings: Any) -> Figures:
         return {"settings": recipe.model_dump(include=set(settings)), "out_of_memory": True}
     finally:
         model.zero_grad(set_to_none=True)
+        model.gradient_checkpointing_disable()  # the trainer leaves it on for the next one
     settings = recipe.model_dump(include=set(settings))
     return {"settings": settings, **_speed_figures(model, recipe, rows, seconds)}
 
@@ -289,7 +273,7 @@ def _trained(
         if done == killed_after:
             raise EnoughSteps
 
-    model = _model(_QWEN3_06B)
+    model = _model(QWEN3_06B)
     on_progress = on_step if killed_after else ignore_progress
     with suppress(EnoughSteps):
         train_rows(LanguageModel(model, None), recipe, rows, out, on_progress)

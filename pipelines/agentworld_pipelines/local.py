@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agentworld.recipes import load_recipe, recipe_path
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import read_progress
-from agentworld.runner.remote import local_store
+from agentworld.runner.remote import local_path, local_store
 from agentworld.runner.step import output_of
 from agentworld.storage.working_copy import address_of
 
@@ -36,12 +37,13 @@ def run(recipe: str, store: str) -> None:
     from kfp import local
 
     from agentworld_pipelines.agent import agent
-    from agentworld_pipelines.world_model import world_model
+    from agentworld_pipelines.world_model import all_stages, world_model
 
     home = local_store(store)
     root = str(home / "kfp")
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
-    world_model()(recipe=recipe, store=store)
+    stages = all_stages(load_recipe(recipe_path(local_path(recipe, store))))
+    world_model(stages=stages)(recipe=recipe, store=store)
     if verdict_of(_folder(home, "gate")).verdict == "passed":
         simulator = output_of(str(_folder(home, "simulate")))
         agent()(recipe=recipe, store=store, simulator=simulator)

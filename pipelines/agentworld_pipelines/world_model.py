@@ -1,7 +1,7 @@
 """From a live environment to a simulator under its name, if the world model passes its gate.
 
 It is trained by all stages or by some: each begins where the one before it ended, and the first at
-the recipe's base, or as a new model.
+the recipe's base, or as a new model. Before them, a teacher may write traces for SFT.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -12,20 +12,26 @@ from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
 from agentworld.errors import InputError
+from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld_pipelines.concluding import with_conclusion
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import step_adder
+
+TRACES = "traces"
+"""What may stand before the stages."""
 
 
 def world_model(
     placement: Placement | None = None, stages: Sequence[str] = WORLD_STAGES
 ) -> BaseComponent:
     """Placed on a cluster, or to run here; raises InputError for stages that are no chain."""
-    if not stages or list(stages) != [stage for stage in WORLD_STAGES if stage in stages]:
+    has_traces = TRACES in stages
+    if not _is_chain(stages):
         raise InputError(
             f"{', '.join(stages) or 'nothing'} is no chain of stages; give some of"
-            f" {', '.join(WORLD_STAGES)}, each once and in this order"
+            f" {', '.join(WORLD_STAGES)}, each once and in this order, and {TRACES} before them"
+            " only if sft is one of them"
         )
     step, target = step_adder(placement), placement.target if placement else ""
 
@@ -39,10 +45,12 @@ def world_model(
         with with_conclusion(step, "world_model", **job):
             collected = step("collect", **job).output
             data = step("prepare", **job, collected=collected).output
+            traces = {TRACES: step(TRACES, **job, data=data).output} if has_traces else {}
             trained: dict[str, object] = {}
-            for stage in stages:
-                parent = {"parent": [*trained.values()][-1]} if trained else {}
-                trained[stage] = step(stage, **job, data=data, **parent).output
+            for stage in stages[has_traces:]:
+                inputs = {"parent": [*trained.values()][-1]} if trained else {}
+                inputs |= traces if stage == "sft" else {}
+                trained[stage] = step(stage, **job, data=data, **inputs).output
             report = step("evaluate", **job, data=data, **trained).output
             verdict = step("gate", **job, report=report).outputs["Output"]
             with dsl.If(verdict == "passed"):
@@ -51,3 +59,13 @@ def world_model(
                 step("deploy", **job, simulator=simulator, place=target)
 
     return pipeline
+
+
+def all_stages(recipe: Recipe) -> list[str]:
+    """All stages, and what stands before them for this recipe."""
+    return [*([TRACES] if recipe.traces else []), *WORLD_STAGES]
+
+
+def _is_chain(stages: Sequence[str]) -> bool:
+    in_order = [stage for stage in (TRACES, *WORLD_STAGES) if stage in stages]
+    return bool(stages) and list(stages) == in_order and ("sft" in stages or TRACES not in stages)

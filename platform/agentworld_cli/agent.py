@@ -29,7 +29,7 @@ from agentworld_cli.verification import check_none
 
 if TYPE_CHECKING:
     from agentworld.audit.questions.agents import AgentsAudit, AgentSummary
-    from agentworld.records.agent_use import AgentUse
+    from agentworld.records.statements.agent_use import AgentUse
 
 app = typer.Typer(help="Validate, register and list agents.", no_args_is_help=True)
 add_steps(app, "agent", excluded=["register"])

@@ -245,7 +245,7 @@ def _add_bases(world: Tree, bases: "Sequence[BaseLink]") -> None:
 
 def _add_edge(run: Tree, edge: "EdgeAudit | None") -> None:
     """The grade with its meaning, who signed it and when, and why it is disputed."""
-    from agentworld.records.edge import GRADE_MEANINGS
+    from agentworld.records.statements.edge import GRADE_MEANINGS
 
     if edge is None:
         run.add(_describe_grade(edge))

@@ -6,7 +6,7 @@ import typer
 
 from agentworld_cli import data_versions
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
-from agentworld_cli.steps import add_steps
+from agentworld_cli.steps import add_steps, folder_help
 
 app = typer.Typer(help="Record, import, prepare and compare data sets.", no_args_is_help=True)
 
@@ -35,7 +35,27 @@ def collect(
         show_step(run_by_name, "collect", path, store, as_json=as_json)
 
 
-add_steps(app, "data", excluded=["collect"])
+add_steps(app, "data", excluded=["collect", "traces"])
+
+
+@app.command()
+def traces(
+    data: Annotated[str, typer.Option(metavar="FOLDER", help=folder_help("prepare"))],
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: AnyStore = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Have a teacher write thoughts and observations for SFT, and a judge select them.
+
+    Answers are kept in the store as they come: if the command is killed, repeat it, and it asks
+    only for what is missing.
+    """
+    from agentworld.steps.run import run_by_name
+    from agentworld_cli.yields import show_yields
+
+    folder = show_step(run_by_name, "traces", recipe, store, data, as_json=as_json)
+    if not as_json:
+        show_yields(folder, store)
 
 
 @app.command("import")

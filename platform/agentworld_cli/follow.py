@@ -9,12 +9,13 @@ from agentworld.runner.failure import full_sentence, is_full
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.runner.watch import tree_memory_gib
-from agentworld.steps.table import AFTER_GATE, MAIN_JOB
+from agentworld.steps.table import AFTER_GATE, MAIN_JOB, steps_of
 from agentworld_cli.errors import StepFailed
 from agentworld_cli.views import choose_view
 from agentworld_pipelines.local import LOG
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_ALL_STEPS = steps_of("world_model", "agent", optional=True)
 
 
 class FinishedJob(NamedTuple):
@@ -28,7 +29,7 @@ class FinishedJob(NamedTuple):
 def follow(job: subprocess.Popen[bytes], store: Path) -> FinishedJob:
     """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
     peak_memory_gib = 0.0
-    with choose_view(MAIN_JOB) as view:
+    with choose_view(_ALL_STEPS) as view:
         while True:
             ended = job.poll() is not None
             view.show(_progress(store))
@@ -38,14 +39,14 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> FinishedJob:
             with suppress(subprocess.TimeoutExpired):
                 job.wait(_SECONDS_BETWEEN_LOOKS)
     steps = _progress(store)
-    if job.returncode != 0 or len(steps) < len(MAIN_JOB):
+    if job.returncode != 0 or not {*MAIN_JOB} <= {step.step for step in steps}:
         raise _failure(steps, store)
     folders = {step.step: Path(step.folder) for step in steps if step.state != "skipped"}
     return FinishedJob(folders, peak_memory_gib)
 
 
 def _progress(store: Path) -> list[StepProgress]:
-    steps = [progress for step in MAIN_JOB if (progress := read_progress(store, step))]
+    steps = [progress for step in _ALL_STEPS if (progress := read_progress(store, step))]
     return [*steps, *_skipped_steps(steps)]
 
 
@@ -67,5 +68,7 @@ def _failure(steps: list[StepProgress], store: Path) -> StepFailed:
         return StepFailed("", "StoreError", full_sentence(store))
     # A step that cannot even be imported, or that the system killed, has no last words.
     running = [progress.step for progress in steps if progress.state == "running"]
-    step = running[0] if running else MAIN_JOB[min(len(steps), len(MAIN_JOB) - 1)]
+    begun_steps = {progress.step for progress in steps}
+    missing = [step for step in MAIN_JOB if step not in begun_steps]
+    step = [*running, *missing, MAIN_JOB[-1]][0]
     return StepFailed(step, "", f"its process ended without an error message; read {store / LOG}")

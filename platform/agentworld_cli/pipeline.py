@@ -36,7 +36,8 @@ _Stages = Annotated[
     str,
     typer.Option(
         metavar="STAGE,...",
-        help="The training stages of the world model, from cpt,sft,rl; else all.",
+        help="The training stages of the world model, from cpt,sft,rl, and traces before them for"
+        " a recipe with traces; else the three stages.",
     ),
 ]
 _Simulator = Annotated[

@@ -6,9 +6,11 @@ import typer
 
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
 from agentworld_cli.steps import add_steps, folder_help
+from agentworld_cli.train_plan import plan
 
 app = typer.Typer(help="Train a stage of a world model, or an agent.", no_args_is_help=True)
 add_steps(app, "train", excluded=["agent"])
+app.command()(plan)
 
 
 @app.command()

@@ -10,11 +10,11 @@ from agentworld.errors import EvidenceError, InputError
 from agentworld.ledger.pages import ListedEpisode, ListedFork
 from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
-from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld.records.dataset import DataSet
-from agentworld.records.edge import Grade
+from agentworld.records.statements.agent_use import AgentUse
+from agentworld.records.statements.edge import Grade
 from agentworld_console.formatting import brief, page_path, shorten, with_interval
 from agentworld_console.grade import to_disputed
 from agentworld_console.scoped_view import ScopedView

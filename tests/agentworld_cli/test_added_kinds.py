@@ -85,3 +85,8 @@ def test_an_added_metric_and_verifier_are_in_the_report(outcome):
 def test_an_added_protocol_answers_from_the_simulator_and_its_steps_are_counted(outcome):
     assert outcome["answer"]
     assert outcome["counted"]
+
+
+def test_a_statement_of_an_added_kind_is_compared_with_its_copy_and_exported(outcome):
+    exchanged = "the counter-reading NAME of c is another one in the evidence mirror"
+    assert outcome["statement"] == {"honest": [], "exchanged": [exchanged], "exported": 2}

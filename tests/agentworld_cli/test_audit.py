@@ -8,7 +8,7 @@ import pytest
 from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.questions import agent, simulator
 from agentworld.operations import audit_sources
-from agentworld.records.edge import Claim, Edge, Traffic
+from agentworld.records.statements.edge import Claim, Edge, Traffic
 from agentworld.signing.envelope import verify
 from make import records
 from make.story import BASE, DATA, Story, story

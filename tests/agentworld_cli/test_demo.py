@@ -1,5 +1,6 @@
 """The whole loop through the command line, tiny: killed, finished, and used again."""
 
+import io
 import json
 import shutil
 import subprocess
@@ -207,6 +208,22 @@ def test_a_version_that_is_not_there_is_answered_with_those_that_are(ask):
     done = ask("audit agent shell-agent@7")
     assert (done.code, done.out) == (2, "")
     assert done.error == "error: there is no version 7 of shell-agent; versions are 1\n"
+
+
+def test_a_person_acts_in_a_live_shell_and_in_the_simulator_of_it(
+    told, tmp_path, call, monkeypatch
+):
+    store = shutil.copytree(told.store, tmp_path / "store")
+    monkeypatch.setattr("sys.stdin", io.StringIO("echo kolu > a.txt\ncat a.txt\n"))
+    done = call(f"domain try shell --json --simulator shell --store {store}")
+    start, *turns, end = map(json.loads, done.out.splitlines())
+    assert [turn["live"] for turn in turns] == ["[0] ~", "kolu\n[0] ~"]
+    assert all((turn["simulated"] is None) == bool(turn["problem"]) for turn in turns)
+    assert (end["steps"], end["num_judged"]) == (2, sum(not turn["problem"] for turn in turns))
+    runs = json.loads(call(f"run list --json --store {store}").out)
+    (run,) = [run for run in runs if run["opening"]["agent"] == "domain-try"]
+    assert (run["simulator"], run["num_steps"]) == (start["simulator"], end["num_judged"])
+    assert call(f"run verify {run['id']} --store {store}").code == 0
 
 
 @pytest.mark.parametrize(

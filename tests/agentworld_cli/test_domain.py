@@ -1,9 +1,14 @@
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from agentworld.domains import base
+from agentworld.domains.programs import Program
+from agentworld.errors import EnvironmentUnavailable
+from agentworld.operations.install_domain import Installation
 from agentworld_cli.main import app
+from make.live_domains import ScriptedDomain, registered
 
 
 def listed(*options: str) -> str:
@@ -37,3 +42,113 @@ def test_a_domain_that_cannot_be_loaded_hides_no_other(monkeypatch):
     broken, *others = listed().splitlines()
     assert broken.startswith("broken       cannot be loaded: ModuleNotFoundError(")
     assert [line.split()[0] for line in others] == ["mcp", "screen", "shell", "terminal", "text"]
+
+
+@pytest.fixture
+def live(monkeypatch) -> ScriptedDomain:
+    """Environments of `text` that need a program which no machine has."""
+    programs = (Program("sh", "dash", path="/bin"), Program("world-tool", "world-tools"))
+    domain = ScriptedDomain(launchers=frozenset({"tool"}), programs=programs)
+    registered(monkeypatch, "text", domain)
+    return domain
+
+
+@pytest.mark.usefixtures("live")
+def test_a_domain_is_shown_with_what_it_needs_and_a_turn_of_a_task(call):
+    lines = call("domain show text").out.splitlines()
+    assert lines[:10] == [
+        "text text-v1, with live environments",
+        "tools: none",
+        "rules verify: nothing",
+        "programs, with their packages:",
+        "  sh          dash         installed",
+        "  world-tool  world-tools  missing",
+        "run `agentworld domain install text` to install what is missing",
+        "launchers: tool",
+        "tasks:",
+        "  report  report rimo.txt",
+    ]
+    assert lines[10:12] == [
+        "prompts, with the pools that draw them:",
+        "  0   rl, held_out  Predict what the environment shows for each action.",
+    ]
+    assert lines[-5:] == [
+        "example:",
+        "  task: report rimo.txt",
+        "  start: rimo.txt: besa",
+        "  > action 1",
+        "  action 1",
+    ]
+
+
+@pytest.mark.usefixtures("live")
+def test_the_whole_sheet_is_there_for_machines(call):
+    sheet = json.loads(call("domain show text --json").out)
+    assert sheet["needs"][1] == {
+        "program": "world-tool",
+        "package": "world-tools",
+        "is_missing": True,
+    }
+    assert (sheet["axes"], sheet["launchers"]) == ([], ["tool"])
+    assert sheet["example"]["observation"] == "action 1"
+    assert len(sheet["prompt_variants"]) == 12
+
+
+def test_a_domain_of_recorded_logs_is_shown_without_needs(call):
+    lines = call("domain show screen").out.splitlines()
+    assert lines[0] == "screen screen-v1, recorded logs only"
+    assert lines[3] == "prompts, with the pools that draw them:"
+    assert lines[-2:] == ["example:", "  > help"]
+
+
+def test_why_no_environment_can_be_opened_is_shown(call, monkeypatch):
+    def refuse() -> None:
+        raise EnvironmentUnavailable("no sandbox: allow user namespaces")
+
+    domain = ScriptedDomain()
+    monkeypatch.setattr(domain, "check_available", refuse)
+    registered(monkeypatch, "text", domain)
+    assert "\nno sandbox: allow user namespaces\n" in call("domain show text").out
+
+
+def test_a_long_prompt_is_shown_by_its_beginning(call):
+    (line,) = [line for line in call("domain show terminal").out.splitlines() if line[:4] == "  0 "]
+    assert line.endswith("...")
+    assert len(line) < 130
+
+
+def test_where_nothing_is_missing_nothing_is_installed(call):
+    done = call("domain install screen")
+    assert (done.out, done.error) == ("screen: nothing to install\n", "")
+    assert json.loads(call("domain install screen --json").out) == {
+        "domain": "screen",
+        "installed": [],
+        "unavailable": "",
+    }
+
+
+@pytest.mark.usefixtures("live")
+def test_what_cannot_be_installed_is_one_sentence_with_its_command(call, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = call("domain install text")
+    assert done.code == 3
+    assert "run `sudo apt-get install world-tools`" in done.error
+    assert done.error.count("\n") == 1
+
+
+def test_an_installation_says_what_it_does_on_stderr(call, monkeypatch):
+    def install(name, on_progress):
+        on_progress(f"installs {name}-tools")
+        return Installation(domain=name, installed=("a", "b"), unavailable="no sandbox: allow one")
+
+    monkeypatch.setattr("agentworld.operations.install_domain.install_domain", install)
+    done = call("domain install text")
+    assert (done.code, done.out) == (0, "text: installed a, b\n")
+    assert done.error == "installs text-tools\nno sandbox: allow one\n"
+
+
+@pytest.mark.parametrize("verb", ["show", "install"])
+def test_an_unknown_domain_is_one_sentence(call, verb):
+    done = call(f"domain {verb} nowhere")
+    assert done.code == 2
+    assert done.error.startswith("error: there is no domain 'nowhere' here; there is mcp, screen")

@@ -6,8 +6,11 @@ import pytest
 
 import make.pipelines
 from agentworld.errors import InputError
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.recipes.traces import TracesRecipe
 from agentworld.steps.table import MAIN_JOB, steps_of
 from agentworld_pipelines.compile import PIPELINES, compile_pipeline
+from agentworld_pipelines.world_model import all_stages
 from make.pipelines import PLACEMENT, Compiled
 
 pytestmark = pytest.mark.compute
@@ -87,7 +90,29 @@ def test_any_stages_are_a_chain_that_begins_at_the_base(chain):
     assert set(read_by(compiled.tasks["register"])) == {"evaluate", *chain}
 
 
-@pytest.mark.parametrize("stages", [("sft", "cpt"), ("cpt", "cpt"), ("pre",)])
+@pytest.mark.parametrize("chain", [chain for chain in CHAINS if "sft" in chain], ids="-".join)
+def test_traces_stand_between_the_data_and_sft_where_they_are_wanted(chain):
+    compiled = make.pipelines.compiled("world_model", stages=("traces", *chain))
+    assert {"traces"} == set(compiled.containers) - {*READS, "conclude"}
+    assert set(read_by(compiled.tasks["traces"])) == {"prepare"}
+    before = {"cpt"} & {*chain}
+    assert set(read_by(compiled.tasks["sft"])) == {"prepare", "traces", *before}
+    for stage in {*chain} - {"sft"}:
+        assert "traces" not in read_by(compiled.tasks[stage])
+    assert set(read_by(compiled.tasks["evaluate"])) == {"prepare", *chain}
+
+
+def test_a_recipe_with_a_teacher_has_traces_before_its_stages():
+    recipe = load_recipe(recipe_path("demo"))
+    assert all_stages(recipe) == ["cpt", "sft", "rl"]
+    taught = recipe.model_copy(update={"traces": TracesRecipe()})
+    assert all_stages(taught) == ["traces", "cpt", "sft", "rl"]
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [("sft", "cpt"), ("cpt", "cpt"), ("pre",), ("traces",), ("traces", "cpt"), ("sft", "traces")],
+)
 def test_stages_that_are_no_chain_are_refused(tmp_path, stages):
     with pytest.raises(InputError, match="is no chain of stages; give some of cpt, sft, rl"):
         compile_pipeline(tmp_path / "pipeline.yaml", stages=stages)

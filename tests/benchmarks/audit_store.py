@@ -11,20 +11,18 @@ from typing import NamedTuple
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger.tables import ATTESTATIONS, CHECKPOINTS
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
-from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.declaration import GENESIS
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.edge import Claim, Edge, SignedEdge
+from agentworld.records.statements.genesis import GENESIS
+from agentworld.records.statements.validation import Validation
+from agentworld.signing.attestation import attest
 from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
-from agentworld.signing.declaration import attest
-from agentworld.signing.edge import RunEvidence, join, sign_edge
+from agentworld.signing.edge import RunEvidence, join
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.signing.weights import RunWeights, sign_weights
-from agentworld.statements.signer import EDGES, edge_name
 from agentworld.storage.objects import WriteOnce
 from benchmarks.audit_ledger import Book
 from benchmarks.audit_registry import BulkRegistry
@@ -94,7 +92,7 @@ class AuditStore:
 
     def forget(self, large: Trained) -> None:
         """Takes what was signed of its run out of the mirror, which is each ledger's own."""
-        for folder in (self._copies, self._copies / EDGES):
+        for folder in (self._copies, self._copies / Edge.folder):
             shutil.rmtree(folder / large.run.id)
         (self._copies / GENESIS).unlink()  # by which the evidence mirror knows its ledger
 
@@ -138,16 +136,14 @@ class AuditStore:
         self._book.add(CHECKPOINTS, (run.id, checkpoint.length, sealed))
         self._copy(checkpoint_name(run.id, checkpoint.length), sealed)
         edge = join(self._claim(made), RunEvidence(run, checkpoint), _AT)
-        envelope = sign_edge(edge, self._signer)
-        name, artifact = edge_name(run.id, envelope), made.checkpoint.artifact
-        kept = Attestation(name, "edge", artifact, run.simulator, run.id, edge.at, envelope)
+        kept = attest(edge, self._signer)
         self._book.add(ATTESTATIONS, kept)
-        self._copy(name, envelope)
+        self._copy(kept.name, kept.envelope)
         agent = Agent(
             checkpoint=made.checkpoint,
             run=run.id,
             report=self._validate(made),
-            edge=SignedEdge(edge=edge, envelope=envelope.decode()),
+            edge=SignedEdge(edge=edge, envelope=kept.envelope.decode()),
         )
         self.agents.append(self.registry.register_agent(made.name, agent, self._model))
         self.runs.append(run.id)

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.planner_error import planner_memory_error
 from benchmarks.report import empty_folder, measured_on, publish
 from benchmarks.train_exact import packing_differences, padding_share, resume_differences
 
@@ -50,6 +51,7 @@ def main() -> int:
         "packing_loss_diff": loss,
         "packing_grad_diff": gradient,
         "resume_different_weights": resume_differences(folder / "resume"),
+        "planner_memory_error": round(planner_memory_error(), 3),
     }
     return publish("train", {**known, **measured})
 

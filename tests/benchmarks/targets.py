@@ -125,6 +125,7 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         _most("packing_loss_diff", 1e-5, "loss of packed rows against one at a time, float32"),
         _most("packing_grad_diff", 1e-4, "gradient of the same, norm of the difference"),
         _most("resume_different_weights", 0, "weights that a kill changed"),
+        _most("planner_memory_error", 0.15, "planned over measured peaks of a GPU (gpu), largest"),
     ),
     "gpu": (
         Target(

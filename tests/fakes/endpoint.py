@@ -19,6 +19,14 @@ class Asked(NamedTuple):
     body: Fields
 
 
+class Reply(NamedTuple):
+    """A whole response."""
+
+    status: int
+    body: object = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 class Endpoint(NamedTuple):
     url: str
     asked: list[Asked]
@@ -33,9 +41,11 @@ def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> To
 
 
 @contextmanager
-def running(say: Callable[[Asked], str | int], tells: Told | None = None) -> Iterator[Endpoint]:
-    """Answers each request with a text, or refuses it with a status; one that `tells` what a vLLM
-    tells of itself names its answers as vLLM does.
+def running(
+    say: Callable[[Asked], str | int | Reply], tells: Told | None = None
+) -> Iterator[Endpoint]:
+    """Answers each request with a text or a whole reply, or refuses it with a status; one that
+    `tells` what a vLLM tells of itself names its answers as vLLM does.
     """
     asked: list[Asked] = []
     read: list[str] = []
@@ -47,10 +57,15 @@ def running(say: Callable[[Asked], str | int], tells: Told | None = None) -> Ite
             request = Asked({name.lower(): text for name, text in self.headers.items()}, body)
             asked.append(request)
             said = say(request)
-            self.send_response(said if isinstance(said, int) else 200)
-            self.end_headers()
             name = named.format(request.headers.get("x-request-id", ""))
-            self.wfile.write(json.dumps(_answer(name, str(said), request)).encode())
+            if not isinstance(said, Reply):
+                status = said if isinstance(said, int) else 200
+                said = Reply(status, _answer(name, str(said), request))
+            self.send_response(said.status)
+            for header in said.headers:
+                self.send_header(*header)
+            self.end_headers()
+            self.wfile.write(json.dumps(said.body).encode())
 
         def do_GET(self) -> None:
             read.append(self.path)

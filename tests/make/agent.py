@@ -12,13 +12,13 @@ from agentworld.ledger.writes import NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.agent_use import AgentUse, AgentUseMove
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
-from agentworld.records.edge import Claim
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.agent_use import AgentUse, AgentUseMove
+from agentworld.records.statements.edge import Claim
+from agentworld.records.statements.validation import Validation
 from agentworld.statements.agent_use import now
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.simulators import PinnedSimulator

@@ -12,9 +12,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.writes import EpisodeClosed, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.agent_use import AgentUseMove
 from agentworld.records.alias import AliasMove
-from agentworld.records.edge import Claim
 from agentworld.records.episode import (
     Confidence,
     EpisodeStep,
@@ -23,6 +21,8 @@ from agentworld.records.episode import (
     text_digest,
 )
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.agent_use import AgentUseMove
+from agentworld.records.statements.edge import Claim
 from agentworld.records.usage import Usage
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
 from agentworld.statements.alias_moves import AliasMoveSigner

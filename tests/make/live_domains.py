@@ -8,6 +8,7 @@ import pytest
 from agentworld.domains import live
 from agentworld.domains.base import Start
 from agentworld.domains.live import Environment, Explorer, LiveSettings, Observation
+from agentworld.domains.programs import Program
 from agentworld.records.task import Task
 from make import records
 
@@ -45,17 +46,21 @@ class ScriptedDomain:
         self,
         answer: Callable[[str], Observation | Exception] = Observation,
         launchers: frozenset[str] = frozenset(),
+        name: str = "text",
+        programs: tuple[Program, ...] = (),
     ) -> None:
         self.launchers = launchers
+        self.programs = programs
         self.environments: list[ScriptedEnvironment] = []
         self.is_right: bool | None = None
         self._answer = answer
+        self._name = name
 
     def check_available(self) -> None:
         pass
 
     def task(self, seed: int, *, held_out: bool, has_goal: bool = True) -> Task:  # noqa: ARG002
-        return records.task(domain="text", seed=seed, id=f"{seed} {held_out}")
+        return records.task(domain=self._name, seed=seed, id=f"{seed} {held_out}")
 
     def explorer(self, *_: object, num_turns: int, **__: object) -> Explorer:
         return CountingExplorer(num_turns)

@@ -30,14 +30,17 @@ _SHARED_SIZES = (
     *("num_attention_heads", "num_key_value_heads", "max_position_embeddings"),
     *("tie_word_embeddings", "initializer_range", "eos_token_id", "pad_token_id"),
 )
+_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+_GATED_DELTA = {
+    "layer_types": ["linear_attention", "full_attention"],
+    **{f"linear_num_{name}_heads": 2 for name in ("key", "value")},
+    **{f"linear_{name}_head_dim": 8 for name in ("key", "value")},
+}
 _FAMILY_SIZES = {
     "Qwen3": {},
-    "Qwen3Moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
-    "Qwen3_5": {
-        "layer_types": ["linear_attention", "full_attention"],
-        **{f"linear_num_{name}_heads": 2 for name in ("key", "value")},
-        **{f"linear_{name}_head_dim": 8 for name in ("key", "value")},
-    },
+    "Qwen3Moe": _EXPERTS,
+    "Qwen3_5": _GATED_DELTA,
+    "Qwen3_5Moe": _EXPERTS | _GATED_DELTA | {"shared_expert_intermediate_size": 32},
 }
 _CORPUS = ["echo kolu tane > rimo.txt", "cat rimo.txt", "kolu tane", "[0] ~", "ls", "pwd", "grep"]
 
@@ -63,11 +66,11 @@ def tiny_model(
 
 
 def tiny_family(folder: Path, family: str) -> Path:
-    """Two layers of `Qwen3`, `Qwen3Moe` or `Qwen3_5` with random weights, which write ASCII."""
+    """Two layers of a family of `_FAMILY_SIZES` with random weights, which write ASCII."""
     tokenizer = _tokenizer(384)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    name = "Qwen3_5TextConfig" if family == "Qwen3_5" else f"{family}Config"
+    name = f"{family}TextConfig" if family.startswith("Qwen3_5") else f"{family}Config"
     qwen3 = _config(tokenizer, num_layers=2, hidden_size=64)
     sizes = {key: getattr(qwen3, key) for key in _SHARED_SIZES}
     config = getattr(transformers, name)(**sizes | _FAMILY_SIZES[family])

@@ -5,7 +5,8 @@ from pathlib import Path
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.operations import registering
 from agentworld.operations.statements import sign, submit
-from agentworld.records.step_statement import RegisteredVersion, Validation
+from agentworld.records.statements.registration import RegisteredVersion
+from agentworld.records.statements.validation import Validation
 
 
 def file(told: RegisteredVersion | Validation, store: Path) -> None:

@@ -6,18 +6,27 @@
 import asyncio
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 
 import agentworld
+from agentworld.audit.checks.ledger import verify_ledger
+from agentworld.audit.export.formats import lines_of
 from agentworld.client.simulator import SimulatorClient
+from agentworld.operations.audit_sources import open_sources
+from agentworld.operations.ledger import existing_ledger, open_evidence
 from agentworld.operations.serving import pinned_engine, serve_locally
+from agentworld.records.base import now
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.report import WorldModelReport
 from agentworld.records.run import RunOpening
+from agentworld.records.statements.base import statement_kinds
+from agentworld.serving.setup import statement_signer_of
 from agentworld.steps.run import run_by_name
 from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.stores import Stores
 from agentworld.storage.trajectories import read_collected
 
 
@@ -40,6 +49,7 @@ def main(recipe: str, store: str, imports: str) -> None:
         "tags": sorted(score.by_tag),
         "answer": answer,
         "counted": metrics,
+        "statement": _signed(Path(store)),
     }
     print(json.dumps(result))
 
@@ -58,6 +68,26 @@ async def _asked(simulator: PinnedSimulator, store: Path) -> tuple[str, bool]:
             metrics = await http.get("/metrics")
         await client.close()
         return answer.raise_for_status().text, 'protocol="line"' in metrics.text
+
+
+def _signed(store: Path) -> dict[str, object]:
+    """What an export and an audit say of a statement of the added kind, before and after somebody
+    exchanged its copy in the evidence mirror.
+    """
+    with closing(existing_ledger(store)) as ledger:
+        signer = statement_signer_of(Stores.of(store), ledger)
+        for value in (1, 2):
+            signer.declare(statement_kinds()["counter-reading"](counter="c", value=value, at=now()))
+        older, newer = ledger.attestations.find("counter-reading")
+        honest = verify_ledger(ledger, open_evidence(store)).problems
+        (store / "mirror" / newer.name).write_bytes(older.envelope)
+        exchanged = verify_ledger(ledger, open_evidence(store)).problems
+    exported = list(lines_of("in-toto", open_sources(store)))
+    return {
+        "honest": honest,
+        "exchanged": [problem.replace(newer.name, "NAME") for problem in exchanged],
+        "exported": sum(row.envelope.decode() in exported for row in (older, newer)),
+    }
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from urllib.parse import quote, urlencode
 
 from agentworld.client.simulator import SimulatorClient
-from agentworld.records.agent_use import AgentUse, AgentUseMove
+from agentworld.records.statements.agent_use import AgentUse, AgentUseMove
 
 
 class OperatorClient(SimulatorClient):

@@ -17,7 +17,6 @@ from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.base import Digest, Record, first_problem
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import (
     Episode,
     EpisodeOpening,
@@ -27,6 +26,7 @@ from agentworld.records.episode import (
 )
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.records.step_statement import StepStatement
 from agentworld.records.task import Task
 from agentworld.records.trajectory_log import (

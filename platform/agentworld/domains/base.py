@@ -94,6 +94,10 @@ class Domain(Protocol):
         """How an observation is scored from 1 to 5: by a judge, or by rules."""
 
     @property
+    def axes(self) -> Sequence[Axis]:
+        """The axes on which `verify` has verdicts; none if the domain has no rules."""
+
+    @property
     def tiny(self) -> TinyModel:
         """For models with random weights."""
 

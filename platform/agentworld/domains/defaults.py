@@ -46,6 +46,7 @@ class BaseDomain:
     name: str
     version: str
     rubric: Rubric
+    axes: Sequence[Axis] = ()
     prompt_templates: Sequence[PromptParts]
     """The parts of a system prompt that all episodes share, one for each prompt variant."""
     tiny = TinyModel(_PATTERN, _no_texts)

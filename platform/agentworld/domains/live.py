@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 from pydantic import JsonValue
 
 from agentworld.domains import guard
-from agentworld.domains.base import Start, domain_names, domain_of
+from agentworld.domains.base import Start
 from agentworld.domains.guard import Guard
+from agentworld.domains.programs import Program
 from agentworld.errors import InputError
 from agentworld.kinds import Kinds
-from agentworld.records.base import Record
 from agentworld.records.task import Task
 
 
@@ -87,6 +87,10 @@ class LiveDomain(Protocol):
     def launchers(self) -> frozenset[str]:
         """Names of the programs that start its environments."""
 
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that its environments need on this machine."""
+
     def check_available(self) -> None:
         """Raises EnvironmentUnavailable if this machine cannot open an environment."""
 
@@ -132,6 +136,11 @@ def live_domain(name: str) -> LiveDomain:
     return _KINDS.find(name)
 
 
+def live_domain_names() -> list[str]:
+    """The names of the domains that have environments, in alphabetical order."""
+    return _KINDS.names
+
+
 def check_available(names: Iterable[str]) -> None:
     """Raises EnvironmentUnavailable if this machine cannot open an environment of each domain."""
     for name in names:
@@ -143,39 +152,9 @@ def live_domain_modules(names: Iterable[str]) -> list[str]:
     return [_KINDS.module_of(name) for name in names if name in _KINDS.names]
 
 
-class DomainSummary(Record):
-    """An installed domain at a glance."""
-
-    name: str
-    version: str = ""
-    has_environments: bool = False
-    tools: tuple[str, ...] = ()
-    """What an agent may call in an episode that names no tools."""
-    problem: str = ""
-    """Why it cannot be loaded; then the other fields are empty."""
-
-
-def domain_summaries() -> list[DomainSummary]:
-    """A summary of every installed domain, also of one that cannot be loaded."""
-    return [_summary(name) for name in domain_names()]
-
-
-def _summary(name: str) -> DomainSummary:
-    try:
-        domain = domain_of(name)
-    except Exception as error:  # noqa: BLE001 - whatever somebody's package raises on import
-        return DomainSummary(name=name, problem=f"cannot be loaded: {error!r:.200}")
-    return DomainSummary(
-        name=name,
-        version=domain.version,
-        has_environments=name in _KINDS.names,
-        tools=tuple(tool.name for tool in domain.tools),
-    )
-
-
 def no_environment() -> AbstractContextManager[Guard]:
     """Forbids this process to open an environment of any domain while the block runs."""
-    launchers = [live_domain(name).launchers for name in _KINDS.names]
+    launchers = [live_domain(name).launchers for name in live_domain_names()]
     return guard.refuse_environments(frozenset[str]().union(*launchers))
 
 

@@ -5,7 +5,8 @@ from typing import Generic, Protocol, TypeVar
 
 from agentworld.domains.base import Start
 from agentworld.domains.live import Explorer
-from agentworld.domains.sandbox import check_sandbox
+from agentworld.domains.programs import Program
+from agentworld.domains.sandbox import SANDBOX_PROGRAMS, check_sandbox
 from agentworld.domains.task_defaults import SolvedTasks
 from agentworld.domains.tasks import SolvedTask
 from agentworld.records.task import Task
@@ -27,6 +28,7 @@ class BaseLiveDomain(Generic[_Solved]):
     """A live domain adds `open`, and overrides what its world does otherwise."""
 
     launchers = frozenset({"bwrap"})
+    programs: tuple[Program, ...] = SANDBOX_PROGRAMS
 
     def __init__(
         self, solved_task: SolvedTasks[_Solved], new_explorer: NewExplorer[_Solved]

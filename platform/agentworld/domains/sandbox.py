@@ -9,7 +9,6 @@ profile asks for it: a pod cannot have its own, and a sandbox should be the same
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 from collections.abc import Collection, Iterator
@@ -19,12 +18,18 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from agentworld.domains.cgroup import confine, remove
+from agentworld.domains.programs import Program
 from agentworld.domains.seccomp import Exemption, filter_of
 from agentworld.errors import EnvironmentUnavailable
 
 HOME = "/home/agent"
 _UNPRIVILEGED_UID = 200_001  # owns nothing on the host and has no entry in its passwd
-_PROGRAMS = {"bwrap": "bubblewrap", "unshare": "util-linux", "mount": "mount"}
+SANDBOX_PROGRAMS = (
+    Program("bwrap", "bubblewrap"),
+    Program("unshare", "util-linux"),
+    Program("prlimit", "util-linux", path="/usr/bin"),
+    Program("mount", "mount"),
+)
 _SECONDS_TO_END = 10.0
 _MASKED = (
     "acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list".split()
@@ -166,11 +171,11 @@ def check_sandbox() -> None:
 
     Raises EnvironmentUnavailable if that fails.
     """
-    for program, package in _PROGRAMS.items():
-        if shutil.which(program) is None:
+    for program in SANDBOX_PROGRAMS:
+        if program.find() is None:
             raise EnvironmentUnavailable(
-                f"no sandbox: {package} ({program}) is not installed; run `make setup` or install"
-                f" the package {package}"
+                f"no sandbox: {program.package} ({program.name}) is not installed; run `make setup`"
+                f" or install the package {program.package}"
             )
     if (error := _try(SandboxAccess())) is not None:
         raise EnvironmentUnavailable(

@@ -53,12 +53,32 @@ class Question(NamedTuple):
     sampling: Sampling
 
 
+class ChatAnswer(NamedTuple):
+    """What somebody's model said, as far as its server tells."""
+
+    text: str
+    thought: str
+    """What it wrote before, where the server tells it apart from the text."""
+    is_whole: bool
+    """False where the model did not come to its own end."""
+    model: str
+    """The model that answered, by the server's name; empty where it does not tell."""
+    num_prompt_tokens: int | None
+    num_cached_tokens: int
+    """Those of the prompt that the server still held."""
+    num_tokens: int | None
+    """Of the thought and the text."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
 class _AnswerMessage(_Part):
     content: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    """Of vLLM of old, and of others."""
 
 
 class _Token(_Part):
@@ -69,15 +89,12 @@ class _Logprobs(_Part):
     content: list[_Token] | None = None
 
 
-class _TextChoice(_Part):
+class _ChatChoice(_Part):
     message: _AnswerMessage
+    finish_reason: str | None = None
 
 
-class _TextAnswer(_Part):
-    choices: list[_TextChoice] = Field(min_length=1)
-
-
-class _Choice(_TextChoice):
+class _Choice(_ChatChoice):
     finish_reason: str
     logprobs: _Logprobs | None = None
 
@@ -99,6 +116,12 @@ class _Usage(_Part):
         """Of the prompt, whatever is told."""
         details = self.prompt_tokens_details
         return min(self.prompt_tokens, (details and details.cached_tokens) or 0)
+
+
+class _ChatAnswer(_Part):
+    model: str = ""
+    choices: list[_ChatChoice] = Field(min_length=1)
+    usage: _Usage | None = None
 
 
 class _Answer(_Part):
@@ -124,12 +147,26 @@ def read_answer(response: httpx.Response, question: Question) -> Completion:
     return Completion(text, *counts, "stop", mean_logprob, usage.cached_tokens)
 
 
-def read_text(response: httpx.Response) -> str:
-    """What a model said whose answers nobody records; raises EngineError where that is nothing."""
-    text = _parse(response, _TextAnswer).choices[0].message.content
-    if not text:
+def read_chat(response: httpx.Response) -> ChatAnswer:
+    """What somebody's model said; raises EngineError where that is nothing.
+
+    An answer that was cut off is one too, and costs as much; `is_whole` says that it is not all.
+    """
+    answer = _parse(response, _ChatAnswer)
+    choice, usage = answer.choices[0], answer.usage
+    text = choice.message.content or ""
+    is_whole = choice.finish_reason in (None, "stop")
+    if is_whole and not text:
         raise _empty(retryable=True)
-    return text
+    return ChatAnswer(
+        text=text,
+        thought=choice.message.reasoning or choice.message.reasoning_content or "",
+        is_whole=is_whole,
+        model=answer.model,
+        num_prompt_tokens=usage.prompt_tokens if usage else None,
+        num_cached_tokens=usage.cached_tokens if usage else 0,
+        num_tokens=usage.completion_tokens if usage else None,
+    )
 
 
 def _whole_text(choice: _Choice, usage: _Usage, sampling: Sampling) -> str:

@@ -15,9 +15,10 @@ from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ALIASES
 from agentworld.records.alias import AliasChange, Canary, gets_canary
 from agentworld.records.base import Digest, now
-from agentworld.records.declaration import Declare, alias_entries
 from agentworld.records.garbled import reading
 from agentworld.records.gate import GateResult
+from agentworld.records.statements.alias import alias_entries
+from agentworld.records.statements.base import Declare
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _GATE = TypeAdapter(tuple[GateResult, ...])

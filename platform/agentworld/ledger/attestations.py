@@ -8,7 +8,7 @@ from agentworld.ledger.database import Database
 from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ATTESTATIONS
 from agentworld.ledger.texts import bytes_of
-from agentworld.records.attestation import Attestation, AttestationKind
+from agentworld.records.attestation import Attestation
 
 _COLUMNS = [ATTESTATIONS.c[name] for name in Attestation._fields]
 
@@ -24,11 +24,11 @@ class Attestations:
         with self._database.transaction() as connection:
             keep(connection, *attestations)
 
-    def find(self, kind: AttestationKind, **columns: str) -> list[Attestation]:
+    def find(self, kind: str, **columns: str) -> list[Attestation]:
         """Those of a kind whose columns (`subject`, `simulator`, `run`) hold these values."""
         return self._read(ATTESTATIONS.c.kind == kind, **columns)
 
-    def find_under(self, kind: AttestationKind, prefix: str) -> list[Attestation]:
+    def find_under(self, kind: str, prefix: str) -> list[Attestation]:
         """Those of a kind whose names begin so."""
         has_prefix = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
         candidates = self._read(ATTESTATIONS.c.kind == kind, has_prefix)

@@ -12,7 +12,8 @@ from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ATTESTATIONS, EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.records.base import Digest, now
-from agentworld.records.declaration import Declare, Erasure
+from agentworld.records.statements.base import Declare
+from agentworld.records.statements.erasure import Erasure
 
 # Each text, its digest, and the key of the episode that it belongs to.
 _TEXTS = (

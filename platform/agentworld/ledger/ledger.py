@@ -29,10 +29,10 @@ from agentworld.ledger.tables import EPISODES, RUNS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import EpisodeClosed, Write, Writes
 from agentworld.records.base import Digest
-from agentworld.records.declaration import Declare
 from agentworld.records.episode import Episode, new_name
 from agentworld.records.garbled import ReadResult
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
+from agentworld.records.statements.base import Declare
 from agentworld.storage.objects import ObjectStore
 
 

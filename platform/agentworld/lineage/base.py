@@ -15,8 +15,8 @@ from agentworld.lineage.data_input import DataInput
 from agentworld.records.base import Digest, Record, digest_bytes, first_problem
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.dataset import DataSet
-from agentworld.records.edge import SignedEdge
-from agentworld.records.step_statement import Links
+from agentworld.records.statements.edge import SignedEdge
+from agentworld.records.statements.registration import Links
 
 _Kind = TypeVar("_Kind", bound=Record)
 _NAME = r"[A-Za-z0-9_-]+"

@@ -19,7 +19,7 @@ from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
 from agentworld.records.dataset import DataSet
-from agentworld.records.step_statement import Links
+from agentworld.records.statements.registration import Links
 
 
 class _Entry(NamedTuple):

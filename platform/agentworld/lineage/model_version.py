@@ -13,7 +13,7 @@ from agentworld.errors import StoreError
 from agentworld.lineage.base import WHOLE, StoredVersion, Version, VersionRef
 from agentworld.lineage.inputs import Inputs, data_read, models_read
 from agentworld.records.garbled import reading
-from agentworld.records.step_statement import Links
+from agentworld.records.statements.registration import Links
 
 _PREFIX = "agentworld."
 _STATES = {"READY": WHOLE, "active": "present"}

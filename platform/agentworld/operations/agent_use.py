@@ -19,9 +19,9 @@ from agentworld.lineage.base import Registry, VersionRef
 from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
 from agentworld.operations.registry import check_store, open_registry
 from agentworld.operations.serving import deployed_operator
-from agentworld.records.agent_use import AgentAlias, AgentName, AgentUse, AgentUseMove
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Record, first_problem
+from agentworld.records.statements.agent_use import AgentAlias, AgentName, AgentUse, AgentUseMove
 from agentworld.serving.setup import statement_signer_of
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.stores import Stores

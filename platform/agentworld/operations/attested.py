@@ -8,9 +8,9 @@ from agentworld.lineage.base import Registry
 from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 

@@ -12,7 +12,7 @@ from agentworld.errors import InputError
 from agentworld.operations.audit_sources import open_sources
 from agentworld.operations.ledger import existing_ledger, open_evidence
 from agentworld.records.base import first_problem, now
-from agentworld.records.declaration import Declaration
+from agentworld.records.statements.base import SignedRecord
 from agentworld.serving.setup import statement_signer_of
 from agentworld.storage.stores import Stores
 
@@ -67,8 +67,8 @@ def declare_withdrawn(store: Path, refs: Collection[str], reason: str, by: str) 
 
 
 def _build_declarations(
-    declarations: Callable[[str, str, str], Sequence[Declaration]], reason: str, by: str
-) -> Sequence[Declaration]:
+    declarations: Callable[[str, str, str], Sequence[SignedRecord]], reason: str, by: str
+) -> Sequence[SignedRecord]:
     try:
         return declarations(reason, by, now())
     except ValidationError as error:

@@ -16,7 +16,7 @@ from agentworld.ledger import Ledger
 from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
 from agentworld.records.base import digest_file
 from agentworld.records.report import AgentReport
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.validation import Validation
 from agentworld.storage.receipts import FinishedStep, finished_steps
 from agentworld.storage.trajectories import read_trajectories
 

@@ -13,7 +13,7 @@ from agentworld.operations.ledger import trusted_steps
 from agentworld.operations.statements import sign
 from agentworld.records.base import now
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.step_statement import RegisteredVersion
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.registration import check_registration, sign_registration
 from agentworld.storage.datasets import prepared_dataset
 

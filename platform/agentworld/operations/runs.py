@@ -13,8 +13,8 @@ from agentworld.engine.base import CompletionRequest
 from agentworld.errors import EngineError
 from agentworld.operations.ledger import open_ledger
 from agentworld.operations.serving import deployed_service
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.runs import Runs
 from agentworld.serving.setup import log_signer_of

@@ -14,9 +14,11 @@ from agentworld.errors import AgentworldError
 from agentworld.operations.keys import registering_signer
 from agentworld.operations.ledger import open_ledger, trusted_services, trusted_steps
 from agentworld.operations.serving import deployed_service
-from agentworld.records.step_statement import RegisteredVersion, StepStatement, Validation
+from agentworld.records.statements.registration import RegisteredVersion
+from agentworld.records.statements.validation import Validation
+from agentworld.records.step_statement import StepStatement
 from agentworld.runner.remote import fetch
-from agentworld.signing.declaration import attest
+from agentworld.signing.attestation import attest
 from agentworld.statements.steps import Files
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores

@@ -1,6 +1,6 @@
-"""A training's figures by step in the MLflow that the environment names."""
+"""A training's figures by step: in its step's folder, and in the environment's MLflow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from agentworld.operations.registry import RegistrySettings, open_registry
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 from agentworld.records.metrics import OnMetrics, ignore_metrics
+from agentworld.storage.step_figures import StepFigures
 
 if TYPE_CHECKING:
     from agentworld.lineage.mlflow import MlflowRegistry
@@ -18,16 +19,25 @@ if TYPE_CHECKING:
 
 @contextmanager
 def training_run(store: Path, folder: Path) -> Iterator[OnMetrics]:
-    """A callback that logs figures while the block runs, to the run of a step's folder.
+    """A callback that writes figures to a step's folder, and to its run in MLflow where
+    MLFLOW_TRACKING_URI is set.
 
-    It does nothing where MLFLOW_TRACKING_URI is not set, and in all processes but the first.
+    It does nothing in all processes but the first.
     """
-    is_first = from_environment(Ranks).is_first
-    if not is_first or not from_environment(RegistrySettings).mlflow_tracking_uri:
+    if not from_environment(Ranks).is_first:
         yield ignore_metrics
         return
+    figures = StepFigures(folder)
+    if not from_environment(RegistrySettings).mlflow_tracking_uri:
+        yield figures.add
+        return
     with MetricLog(_Run(store, f"{folder.parent.name}/{folder.name}")) as log:
-        yield log.add
+
+        def add(step: int, figures_of_step: Mapping[str, float]) -> None:
+            figures.add(step, figures_of_step)
+            log.add(step, figures_of_step)
+
+        yield add
 
 
 class _Run:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.records.base import Record
 
 # Told only where it is said: recipes that say nothing of it keep their digests.
@@ -51,17 +52,6 @@ class ModelRecipe(Record):
                 " model.base, or leave chat_template out"
             )
         return self
-
-
-class EndpointRecipe(Record):
-    """An OpenAI-compatible server that somebody else runs."""
-
-    url: str = "http://127.0.0.1:8000"
-    """The server's address."""
-    model: str = "default"
-    """The model's name at the server."""
-    timeout_seconds: float = 60.0
-    """How long to wait for an answer."""
 
 
 class LoraRecipe(Record):
@@ -115,11 +105,9 @@ class NextTokenRecipe(Record):
     """First share of the steps, in which the learning rate rises."""
     decay_share: float = 0.3
     """Last share of the steps, in which the learning rate falls to a twentieth."""
-    reasoning: Literal["off", "recorded-state", "endpoint"] = "off"
-    """What the model says before an observation: nothing, the recorded state, or the thoughts that
-    an endpoint wrote."""
-    endpoint: EndpointRecipe = EndpointRecipe()
-    """The server that `reasoning: endpoint` asks."""
+    reasoning: Literal["off", "recorded-state"] = "off"
+    """What the model says before an observation: nothing, or the recorded state. Traces have
+    thoughts of their own."""
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
     zero_stage: _ZeroStage = None
@@ -129,6 +117,10 @@ class NextTokenRecipe(Record):
     lora: LoraRecipe | None = Field(None, exclude_if=lambda lora: lora is None)
     """Trains an adapter in place of all weights, which takes about ten times the learning rate
     (Schulman et al. 2025, LoRA Without Regret); null trains all weights."""
+    validate_every: int | None = Field(None, gt=0, exclude_if=lambda steps: steps is None)
+    """Steps between measurements of the loss on held-out samples, by domain; null measures none."""
+    validation_samples: int = Field(64, gt=0, le=10_000, exclude_if=lambda number: number == 64)
+    """The most held-out samples of each domain that `validate_every` takes."""
     deterministic: bool = Field(False, exclude_if=not_)
     """Uses torch's deterministic algorithms: only with them a GPU resumes bit for bit. Slower."""
     seed: int = 0
@@ -145,6 +137,12 @@ class NextTokenRecipe(Record):
                 "lora trains factors of matrices, and Muon needs the matrices; set"
                 " muon_learning_rate to null, or leave lora out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_validated(self) -> Self:
+        if self.validate_every is not None and self.stage == "imitation":
+            raise ValueError("imitation has no held-out samples; leave validate_every out")
         return self
 
     @model_validator(mode="after")

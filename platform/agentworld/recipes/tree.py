@@ -1,5 +1,7 @@
 """The recipe of the whole job: a part for each step, in the order of the data."""
 
+from pydantic import Field
+
 from agentworld.recipes.data import CollectRecipe, PrepareRecipe
 from agentworld.recipes.serve import (
     DeployRecipe,
@@ -9,6 +11,7 @@ from agentworld.recipes.serve import (
     SimulateRecipe,
     ValidateRecipe,
 )
+from agentworld.recipes.traces import TracesRecipe
 from agentworld.recipes.train import AgentRecipe, ModelRecipe, NextTokenRecipe, WorldRlRecipe
 from agentworld.records.base import Record
 from agentworld.records.gate import Gate
@@ -21,6 +24,8 @@ class Recipe(Record):
     """Names the recipe and what it makes."""
     collect: CollectRecipe = CollectRecipe()
     prepare: PrepareRecipe = PrepareRecipe()
+    traces: TracesRecipe | None = Field(None, exclude_if=lambda traces: traces is None)
+    """What a teacher writes for SFT; null trains SFT on the recorded observations."""
     model: ModelRecipe = ModelRecipe()
     cpt: NextTokenRecipe = NextTokenRecipe(stage="cpt")
     sft: NextTokenRecipe = NextTokenRecipe(stage="sft")

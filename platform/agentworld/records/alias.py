@@ -68,6 +68,12 @@ class AliasChange(Record):
         """What it means from then on, if anything."""
         return None if self.ended else Meaning(self.simulator, self.canary)
 
+    @property
+    def text(self) -> str:
+        """The change as a clause."""
+        meaning = "nothing" if self.ended else self.simulator
+        return f"alias {self.alias!r} meant {meaning} from {self.at} on, by {self.set_by!r}"
+
 
 class SimulatorUse(Record):
     """Who needs a simulator now."""

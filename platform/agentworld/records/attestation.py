@@ -1,18 +1,6 @@
 """What the platform signed beside the logs of runs."""
 
-from typing import Literal, NamedTuple
-
-AttestationKind = Literal[
-    "edge",
-    "alias",
-    "erasure",
-    "restore",
-    "genesis",
-    "agent-use",
-    "registration",
-    "validation",
-    "withdrawal",
-]
+from typing import NamedTuple
 
 
 class Attestation(NamedTuple):
@@ -20,7 +8,8 @@ class Attestation(NamedTuple):
 
     name: str
     """Of the copy in the evidence mirror."""
-    kind: AttestationKind
+    kind: str
+    """Of `statement_kinds`."""
     subject: str
     """What it is about, for who searches: an agent's artifact, an alias, an episode, a run,
     a version."""

@@ -231,7 +231,8 @@ def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) 
     """One thing that pydantic found wrong, as words (see above)."""
     location = redact(".".join(map(str, problem["loc"]))[:_MOST_OF_SENTENCE]) or "the whole"
     field = location[:_MOST_OF_VALUE]
-    if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
+    # What is there, or around it, may hold a secret.
+    if problem["type"] in ("missing", "environment", "secret"):
         return Complaint(field, problem["msg"])
     if problem["type"] == "union_tag_not_found":
         return Complaint(field, f"the field {problem['ctx']['discriminator']} is missing")

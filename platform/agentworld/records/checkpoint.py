@@ -85,6 +85,8 @@ class Checkpoint(Record):
     """Whether training began with random weights, here or in a stage before."""
     data: Digest | None = None
     """The data set that it was trained on."""
+    traces: Digest | None = Field(None, exclude_if=lambda digest: digest is None)
+    """What a teacher wrote in place of the observations of that data."""
     domains: tuple[str, ...] = ()
     """The kinds of world in that data, and in the data of its parents."""
     simulator: Digest | None = None

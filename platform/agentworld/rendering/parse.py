@@ -8,6 +8,8 @@ PARSER = "observation-v2"
 _THOUGHT = re.compile(r"<think>.*?</think>\n{0,2}", re.DOTALL | re.IGNORECASE)
 _ORPHAN_CLOSE = re.compile(r"^.*</think>\n{0,2}", re.DOTALL | re.IGNORECASE)
 _ORPHAN_OPEN = re.compile(r"<think>.*?(?=<predicted_observation>|\Z)", re.DOTALL | re.IGNORECASE)
+_CLOSED_THOUGHT = re.compile(r"(.*)</think>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_TAG = re.compile(r"</?think>", re.IGNORECASE)
 _ANSWER = re.compile(r".*<predicted_observation>\n?(.*)", re.DOTALL | re.IGNORECASE)
 _ANSWER_CLOSE = re.compile(r"\n?</predicted_observation>.*", re.DOTALL | re.IGNORECASE)
 
@@ -29,3 +31,12 @@ def parse_observation(text: str) -> str | None:
     if answer:
         text = _ANSWER_CLOSE.sub("", answer[1])
     return text if text.strip() else None
+
+
+def parse_thought(text: str) -> str:
+    """The last thought in a model's text, without its tags; empty where none comes to an end.
+
+    A template that opens the thought in the prompt leaves only the closing tag to the model.
+    """
+    closed = _CLOSED_THOUGHT.match(text)
+    return _THOUGHT_TAG.split(closed[1])[-1].strip() if closed else ""

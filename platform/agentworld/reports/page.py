@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from agentworld.audit.questions.agent import AgentChain
 from agentworld.domains.base import HISTORY, UNSEEN
-from agentworld.records.edge import GRADE_MEANINGS
 from agentworld.records.file import write_whole
 from agentworld.records.report import (
     AgentReport,
@@ -18,6 +17,7 @@ from agentworld.records.report import (
     WorldModelReport,
     WorldModelScore,
 )
+from agentworld.records.statements.edge import GRADE_MEANINGS
 from agentworld.reports.groups import FEW, explain_baselines, kind_rows, metric_rows, tag_rows
 from agentworld.reports.summary import Summary
 from agentworld.reports.targets import figures_of, has_no_targets

@@ -47,6 +47,8 @@ class Step(NamedTuple):
     kind: Kind = "plain"
     pipelines: tuple[str, ...] = ()
     """Those that it is a step of."""
+    optional: bool = False
+    """Whether they have it only for a recipe with its part."""
     command: str = ""
     """The words after `agentworld`; empty where a pipeline alone runs it."""
 

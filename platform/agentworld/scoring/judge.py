@@ -1,68 +1,92 @@
-"""A judge behind an OpenAI-compatible endpoint: it sees the truth and scores five dimensions.
+"""A judge behind an OpenAI-compatible endpoint: it sees the truth, scores five dimensions, and
+compares two predictions.
 
 What it cannot give is a hole in the sample and never a zero. It is told to see through
 praise, and a prediction cannot leave the fence that it is shown in.
 """
 
 import re
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from agentworld.domains.base import Domain
 from agentworld.domains.rubric import RubricScore
-from agentworld.engine.chat import ChatClient
 from agentworld.errors import EngineError, JudgeError
-from agentworld.recipes.train import EndpointRecipe
 from agentworld.records.message import Message
-from agentworld.scoring.verdict import parse_verdict
+from agentworld.scoring.endpoint import EndpointClient
+from agentworld.scoring.verdict import Preference, parse_preference, parse_verdict
 
 _ATTEMPTS = 3
-_MAX_TOKENS = 4096
+_COMPARE = """
+
+Here you are given two predictions, A and B, instead of one. Do not score them. Compare them by
+the dimensions above, factuality first, give a short reason, and end with exactly this form, with
+"A", "B" or "tie":
+
+<final_evaluation>
+```json
+{"better": "tie"}
+```
+</final_evaluation>"""
+
+_Verdict = TypeVar("_Verdict")
 
 
 class EndpointJudge:
-    """Asks up to three times, with a pause after each failure."""
+    """Asks again, up to three times, where an answer holds no verdict."""
 
-    def __init__(self, endpoint: EndpointRecipe, *, pause_seconds: float = 2.0) -> None:
-        self._pause_seconds = pause_seconds
-        self._client = ChatClient(endpoint, "judge")
+    def __init__(self, client: EndpointClient) -> None:
+        self._client = client
 
     def score(
         self, domain: Domain, predicted: str, truth: str, messages: Sequence[Message] = ()
     ) -> RubricScore:
         """The judge's scores of what followed these messages; raises JudgeError without any."""
+        material = _material(messages, {"Prediction": predicted, "Truth": truth})
+        return self._ask(domain.rubric.judge_prompt, material, parse_verdict)
+
+    def compare(
+        self,
+        domain: Domain,
+        first: str,
+        second: str,
+        truth: str,
+        messages: Sequence[Message] = (),
+    ) -> Preference:
+        """Which of two predictions is nearer to the truth; raises JudgeError without a verdict.
+
+        A judge may prefer what it reads first (arXiv 2306.05685): ask in both orders.
+        """
+        predictions = {"Prediction A": first, "Prediction B": second, "Truth": truth}
+        system = domain.rubric.judge_prompt.rstrip() + _COMPARE
+        return self._ask(system, _material(messages, predictions), parse_preference)
+
+    def _ask(self, system: str, material: str, parse: Callable[[str], _Verdict | None]) -> _Verdict:
         question: list[Message] = [
-            {"role": "system", "content": domain.rubric.judge_prompt},
-            {"role": "user", "content": _question(predicted, truth, messages)},
+            {"role": "system", "content": system},
+            {"role": "user", "content": material},
         ]
         problem = ""
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(self._pause_seconds)
+        for number in range(_ATTEMPTS):
             try:
-                answer = self._client.ask(question, temperature=0.0, max_tokens=_MAX_TOKENS)
+                answer = self._client.ask(question, temperature=0.0, number=number)
             except EngineError as error:
                 problem = str(error)
-                continue
-            score = parse_verdict(answer)
-            if score:
-                return score
-            problem = f"no scores in {answer[:100]!r}"
-        raise JudgeError(f"{self._client.name} gave no verdict in {_ATTEMPTS} attempts: {problem}")
+                break
+            verdict = parse(answer.text)
+            if verdict is not None:
+                return verdict
+            problem = f"no verdict in {answer.text[:100]!r}"
+        raise JudgeError(f"{self._client.name} gave no verdict: {problem}")
 
     def close(self) -> None:
         """Lets go of connections."""
         self._client.close()
 
 
-def _question(predicted: str, truth: str, messages: Sequence[Message]) -> str:
+def _material(messages: Sequence[Message], texts: Mapping[str, str]) -> str:
     *history, action = [f"{message['role']}: {message['content']}" for message in messages] or [""]
-    parts = {
-        "History": "\n".join(history),
-        "Action": action.removeprefix("user: "),
-        "Prediction": predicted,
-        "Truth": truth,
-    }
+    parts = {"History": "\n".join(history), "Action": action.removeprefix("user: "), **texts}
     return "\n\n".join(f"## {name}\n{_fence(text)}" for name, text in parts.items())
 
 

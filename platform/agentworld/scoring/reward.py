@@ -5,6 +5,7 @@ paper's, 0 to 25 (Qwen-AgentWorld section 3.4.1).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +16,22 @@ from agentworld.recipes.train import RewardRecipe
 from agentworld.records.message import Message
 from agentworld.rendering.parse import parse_observation
 from agentworld.scoring.embedding import EmbeddingReward
+from agentworld.scoring.endpoint import EndpointClient
 from agentworld.scoring.judge import EndpointJudge
 
 FULL = 25.0
 
 Score = Callable[[Domain, str, str, Sequence[Message]], RubricScore]
 """Scores a prediction against the truth, after these messages; may raise JudgeError."""
+
+
+class Prediction(NamedTuple):
+    """What a world model said, and what it should have shown after these messages."""
+
+    domain: Domain
+    text: str
+    truth: str
+    messages: Sequence[Message]
 
 
 class _Part(NamedTuple):
@@ -36,8 +47,14 @@ class Rewarder:
     def __init__(self, recipe: RewardRecipe, score: Score | None = None) -> None:
         _check_weights(recipe)
         self._recipe = recipe
+        self._num_threads = recipe.endpoint.concurrency if recipe.rubric == "endpoint" else 1
         self._score_rubric = score or _RUBRICS[recipe.rubric](recipe)
         self._embedding = _load_embedding(recipe)
+
+    def score_all(self, predictions: Sequence[Prediction]) -> list[float | None]:
+        """The scores of many answers, as `score` has them; a judge is asked for several at once."""
+        with ThreadPoolExecutor(self._num_threads) as pool:
+            return list(pool.map(lambda prediction: self.score(*prediction), predictions))
 
     def score(
         self, domain: Domain, text: str, truth: str, messages: Sequence[Message] = ()
@@ -80,7 +97,7 @@ def _rules(_recipe: RewardRecipe) -> Score:
 
 
 def _endpoint(recipe: RewardRecipe) -> Score:
-    return EndpointJudge(recipe.endpoint).score
+    return EndpointJudge(EndpointClient(recipe.endpoint, "judge")).score
 
 
 _RUBRICS: dict[str, Callable[[RewardRecipe], Score]] = {"rules": _rules, "endpoint": _endpoint}

@@ -1,4 +1,4 @@
-"""Scores out of a judge's prose: the JSON that was asked for, or what can be saved of it.
+"""Verdicts out of a judge's prose: the JSON that was asked for, or what can be saved of it.
 
 The order of what is tried is that of the Qwen-AgentWorld evaluation's parser.
 """
@@ -6,8 +6,12 @@ The order of what is tried is that of the Qwen-AgentWorld evaluation's parser.
 import json
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from agentworld.domains.rubric import BEST, RubricScore
+
+Preference = Literal["A", "B", "tie"]
+"""Which of two predictions is better, by the names that a judge knows them by."""
 
 _THOUGHT = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[a-z]*\s*(.*?)```", re.DOTALL)
@@ -18,6 +22,8 @@ _ANY_SCORE = re.compile(
     rf"\b({'|'.join(RubricScore._fields)})\b['\"]?\s*[:=]\s*['\"]?(\d+(?:\.\d+)?)", re.IGNORECASE
 )
 
+_PREFERENCES: dict[str, Preference] = {"a": "A", "b": "B", "tie": "tie"}
+
 
 def parse_verdict(text: str) -> RubricScore | None:
     """The scores in a judge's answer, clamped to 1..5; null where none can be read."""
@@ -27,6 +33,19 @@ def parse_verdict(text: str) -> RubricScore | None:
         if score:
             return score
     return _score_of({name.lower(): value for name, value in _ANY_SCORE.findall(text)})
+
+
+def parse_preference(text: str) -> Preference | None:
+    """The preference in a judge's answer; null where none can be read.
+
+    The last object that names one counts, and nothing but an object does: prose names both.
+    """
+    for candidate in reversed(list(_objects(_THOUGHT.sub("", text)))):
+        value = _load(candidate)
+        name = str(value.get("better")).strip().lower() if isinstance(value, dict) else ""
+        if preference := _PREFERENCES.get(name):
+            return preference
+    return None
 
 
 def _candidates(text: str) -> Iterator[str]:

@@ -16,7 +16,6 @@ from agentworld.http.naming import AnsweringSimulator
 from agentworld.http.schemas import Request
 from agentworld.ledger.runs import Owner
 from agentworld.records.base import Digest
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import (
     Episode,
     EpisodeOpening,
@@ -27,6 +26,7 @@ from agentworld.records.episode import (
 )
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.quota import Quota

@@ -4,10 +4,10 @@ import asyncio
 from contextlib import suppress
 
 from agentworld.errors import Conflict, NotFound
-from agentworld.records.agent_use import AgentUse, AgentUseMove
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
+from agentworld.records.statements.agent_use import AgentUse, AgentUseMove
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.simulators.base import SimulatorRequest

@@ -4,7 +4,7 @@ It covers every entry so far, and so every answered step: entries name the heads
 """
 
 from agentworld.records.base import Digest, Record
-from agentworld.records.edge import Traffic
+from agentworld.records.statements.edge import Traffic
 from agentworld.signing.envelope import read_predicate, read_unverified, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.statement import Statement, Subject

@@ -1,4 +1,4 @@
-"""The edge from a simulator to an agent: joined from what was signed, and signed itself.
+"""The edge from a simulator to an agent: joined from what was signed.
 
 One end is the run's log, which the simulator's service signed; the other is the run's closing,
 in which the step that wrote the weights signed them. What a trainer says is compared with both.
@@ -7,17 +7,9 @@ in which the step that wrote the weights signed them. What a trainer says is com
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
-from agentworld.records.base import Digest
-from agentworld.records.edge import Claim, Edge, Traffic
 from agentworld.records.run import AgentRun
+from agentworld.records.statements.edge import Claim, Edge, Traffic
 from agentworld.signing.checkpoint import RunCheckpoint
-from agentworld.signing.envelope import read_predicate, sign, verify
-from agentworld.signing.keys import Signer, TrustedKeys
-from agentworld.signing.statement import Statement, Subject
-
-PREDICATE_TYPE = "urn:agentworld:edge:v1"
 
 
 class RunEvidence(NamedTuple):
@@ -62,16 +54,6 @@ def contradictions(run: AgentRun, same: Iterable[AgentRun]) -> Iterator[str]:
             yield f"{name} made the same weights in another simulator"
 
 
-def sign_edge(edge: Edge, signer: Signer) -> bytes:
-    """A DSSE envelope of an in-toto statement, whose subject is the agent's artifact."""
-    return sign(_statement(edge), signer)
-
-
-def verify_edge(envelope: bytes, trusted: TrustedKeys) -> Edge:
-    """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    return read_predicate(verify(envelope, trusted), Edge, "edge", _statement, field="edge")
-
-
 def _of_claim(claim: Claim, run: AgentRun) -> Iterator[str]:
     if claim.simulator != run.simulator:
         yield f"the run was served by {run.simulator}, and the trainer names {claim.simulator}"
@@ -107,25 +89,3 @@ def _contradicts(other: AgentRun, run: AgentRun) -> bool:
     is_evaluation = other.opening.purpose == "evaluation" and is_unchanged
     is_credible = other.tenant == run.tenant or other.closing.signature is not None
     return is_credible and not is_evaluation
-
-
-def _statement(edge: Edge) -> Statement:
-    return Statement(
-        subject=(Subject.of(edge.claim.agent, edge.claim.artifact),),
-        predicate_type=PREDICATE_TYPE,
-        predicate={"edge": edge.model_dump(mode="json"), "materials": [*_materials(edge)]},
-    )
-
-
-def _materials(edge: Edge) -> Iterator[JsonValue]:
-    """What the agent was made of, as in-toto names it."""
-    yield _material("simulator", edge.simulator)
-    yield _material("starting-weights", edge.claim.starting_weights)
-    if edge.claim.world_model:
-        yield _material("world-model", edge.claim.world_model)
-    for data in edge.claim.data:
-        yield _material("data", data)
-
-
-def _material(name: str, digest: Digest) -> JsonValue:
-    return dict(Subject.of(name, digest).model_dump(mode="json"))

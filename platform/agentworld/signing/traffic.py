@@ -2,8 +2,8 @@
 
 import re
 
-from agentworld.records.edge import Traffic
 from agentworld.records.log import Fields
+from agentworld.records.statements.edge import Traffic
 
 MOST_CONTROLS = 100
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.records.agent_use import AgentUse, AgentUseMove
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, now
-from agentworld.records.edge import Edge
-from agentworld.signing.agent_use import agent_uses_under, read_agent_use, sign_agent_use
-from agentworld.signing.edge import verify_edge
+from agentworld.records.statements.agent_use import AgentUse, AgentUseMove, agent_uses_under
+from agentworld.records.statements.edge import Edge
+from agentworld.signing.attestation import attest, verify_envelope, verify_row
 from agentworld.statements.genesis import LedgerGenesis
 
 
@@ -55,7 +54,7 @@ class AgentUseSigner(LedgerGenesis):
         copies = len(self._mirror.names(agent_uses_under(name, alias)))
         number = 1 + max(copies, *(earlier.number for _, earlier in agent_uses), 0)
         agent_use = proposal.model_copy(update={"number": number})
-        signed = sign_agent_use(agent_use, self._signer())
+        signed = attest(agent_use, self._signer())
         self._ledger.attestations.add(signed)
         self._mirror.put(signed.name, signed.envelope)
         return agent_use
@@ -67,7 +66,8 @@ class AgentUseSigner(LedgerGenesis):
             "agent-use", agent_uses_under(name, alias)
         ):
             with suppress(EvidenceError):  # which the audit says
-                agent_uses.append((attestation, read_agent_use(attestation, self.known_keys())))
+                agent_use = verify_row(attestation, AgentUse, self.known_keys())
+                agent_uses.append((attestation, agent_use))
         return sorted(agent_uses, key=lambda pair: pair[1].number)
 
     def _edges(self, name: str, artifact: Digest, run: str) -> Iterator[tuple[Attestation, Edge]]:
@@ -76,6 +76,6 @@ class AgentUseSigner(LedgerGenesis):
             self._ledger.attestations.find("edge", subject=artifact, run=run)
         ):
             with suppress(EvidenceError):
-                edge = verify_edge(attestation.envelope, self.known_keys())
+                edge = verify_envelope(attestation.envelope, Edge, self.known_keys())
                 if (edge.claim.agent, edge.claim.artifact, edge.run) == (name, artifact, run):
                     yield attestation, edge

@@ -12,10 +12,9 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import now
-from agentworld.records.declaration import DECLARATIONS, GENESIS, Genesis
-from agentworld.records.step_statement import STEP_STATEMENTS
-from agentworld.signing.declaration import attest, check_attested, verify_declared
-from agentworld.signing.envelope import verify
+from agentworld.records.statements.base import statement_kinds
+from agentworld.records.statements.genesis import GENESIS, Genesis
+from agentworld.signing.attestation import attest, row_of, verify_envelope, verify_row
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
@@ -74,8 +73,8 @@ class LedgerGenesis:
             erased = self._ledger.erased_episodes()
             genesis = Genesis(changes=tuple(changes), erased=tuple(erased), at=now())
             return attest(genesis, self._signer())
-        genesis = verify_declared(envelope, Genesis, self.known_keys())
-        return Attestation(GENESIS, genesis.kind, *genesis.columns, envelope)
+        genesis = verify_envelope(envelope, Genesis, self.known_keys())
+        return row_of(genesis, envelope)
 
     def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
         """Makes the copies that these folders lack; what no key of ours signed gets none."""
@@ -115,12 +114,7 @@ def _copy_of_genesis(mirror: WriteOnce) -> bytes | None:
 
 def _check_own(attestation: Attestation, keys: TrustedKeys, steps: TrustedKeys) -> None:
     """Raises EvidenceError for what no key of ours signed, or not under this name."""
-    if statement := STEP_STATEMENTS.get(attestation.kind):
-        check_attested(attestation, statement, steps)
-        return
-    if kind := DECLARATIONS.get(attestation.kind):
-        check_attested(attestation, kind, keys)
-        return
-    verify(attestation.envelope, keys)
-    if "-" not in attestation.name.partition("/")[0]:
-        raise EvidenceError("its name is that of a run's checkpoint; find out who added it")
+    kind = statement_kinds().get(attestation.kind)
+    if kind is None:
+        raise EvidenceError(f"its kind {attestation.kind!r} is unknown; find out who added it")
+    verify_row(attestation, kind, steps if kind.signer == "step" else keys)

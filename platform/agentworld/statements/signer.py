@@ -8,23 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.records.attestation import Attestation, AttestationKind
-from agentworld.records.base import digest_bytes, now
-from agentworld.records.declaration import Declaration, Declare
-from agentworld.records.edge import Claim, Edge, SignedEdge
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import now
 from agentworld.records.log import opening_problem
 from agentworld.records.run import AgentRun
+from agentworld.records.statements.base import Declare, SignedRecord
+from agentworld.records.statements.edge import Claim, Edge, SignedEdge
 from agentworld.records.step_statement import StepStatement
+from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
-from agentworld.signing.declaration import attest
-from agentworld.signing.edge import RunEvidence, contradictions, join, sign_edge, verify_edge
+from agentworld.signing.edge import RunEvidence, contradictions, join
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.agent_use import AgentUseSigner
 from agentworld.statements.steps import Files
 
 _MANY = 100
-EDGES = "agent-edges"
-"""Where the copies of edges are: a run's name has no dash, so that no checkpoint is there."""
 
 
 class StatementSigner(AgentUseSigner):
@@ -39,15 +37,11 @@ class StatementSigner(AgentUseSigner):
         edge = join(claim, self._observe(run, claim), now())
         attestation = self._find_same(edge)
         if attestation is None:
-            envelope = sign_edge(edge, self._signer())
-            name = edge_name(run.id, envelope)
-            attestation = Attestation(
-                name, "edge", claim.artifact, run.simulator, run.id, edge.at, envelope
-            )
+            attestation = attest(edge, self._signer())
             self._ledger.attestations.add(attestation)
         self._mirror.put(attestation.name, attestation.envelope)
         return SignedEdge(
-            edge=verify_edge(attestation.envelope, self.known_keys()),
+            edge=verify_envelope(attestation.envelope, Edge, self.known_keys()),
             envelope=attestation.envelope.decode(),
         )
 
@@ -57,7 +51,7 @@ class StatementSigner(AgentUseSigner):
         return Files(self._ledger.attestations, self._mirror, *keys).add(statement)
 
     @contextmanager
-    def declaring(self, kind: AttestationKind, subject: str) -> Iterator[Declare]:
+    def declaring(self, kind: str, subject: str) -> Iterator[Declare]:
         """Signs what the block declares about a subject and keeps in the ledger; copied after it.
 
         Told once more, what is there already gets the copy that it lacks.
@@ -73,7 +67,7 @@ class StatementSigner(AgentUseSigner):
         )
         self._copy(attestations, folders)
 
-    def declare(self, declaration: Declaration) -> None:
+    def declare(self, declaration: SignedRecord) -> None:
         """Signs and keeps what an operator says: a restore, a withdrawal."""
         with self.declaring(declaration.kind, declaration.columns.subject) as declare:
             self._ledger.attestations.add(declare(declaration))
@@ -127,8 +121,3 @@ class StatementSigner(AgentUseSigner):
         if self._mirror.get(checkpoint_name(run.id, length)) != stored[length]:
             raise EvidenceError("the evidence mirror holds another one; find out which is true")
         return checkpoint
-
-
-def edge_name(run: str, envelope: bytes) -> str:
-    """Where the copy of an edge is."""
-    return f"{EDGES}/{run}/{digest_bytes(envelope).removeprefix('sha256:')}.dsse.json"

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from agentworld.errors import Conflict, EvidenceError, InputError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.step_statement import STEP_STATEMENTS, IdempotentDeclaration, StepStatement
-from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
+from agentworld.records.statements.base import StepRecord, statement_kinds
+from agentworld.records.step_statement import StepStatement
+from agentworld.signing.attestation import find_withdrawn, row_of, verify_envelope, verify_row
 from agentworld.signing.keys import TrustedKeys
 from agentworld.statements.genesis import check_own
 from agentworld.storage.objects import WriteOnce
@@ -29,19 +30,22 @@ class Files(NamedTuple):
         """
         check_own(self.attestations, self.mirror)
         envelope = statement.envelope.encode()
+        kind = statement_kinds().get(statement.kind)
+        if kind is None or not issubclass(kind, StepRecord):
+            raise InputError(f"no step signs a {statement.kind!r}; hand in what a step signed")
         try:
-            record = verify_declared(envelope, STEP_STATEMENTS[statement.kind], self.step_keys)
+            record = verify_envelope(envelope, kind, self.step_keys)
         except EvidenceError as error:
             raise InputError(f"this {statement.kind} cannot be kept: {error}") from error
         attestation = self._find_same(record)
         if attestation is None:
-            attestation = Attestation(record.name, record.kind, *record.columns, envelope)
+            attestation = row_of(record, envelope)
             with suppress(Conflict):  # another replica was faster with the same
                 self.attestations.add(attestation)
         self.mirror.put(attestation.name, attestation.envelope)
         return attestation.name
 
-    def _find_same(self, record: IdempotentDeclaration) -> Attestation | None:
+    def _find_same(self, record: StepRecord) -> Attestation | None:
         """The first that says the same and counts."""
         subject = record.columns.subject
         # First: a withdrawal is of one that is there.
@@ -51,7 +55,7 @@ class Files(NamedTuple):
         )
         for attestation in attestations:
             with suppress(EvidenceError):  # which the audit says
-                earlier = check_attested(attestation, type(record), self.step_keys)
+                earlier = verify_row(attestation, type(record), self.step_keys)
                 if earlier.same == record.same and earlier.digest not in withdrawals:
                     return attestation
         return None

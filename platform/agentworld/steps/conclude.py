@@ -98,7 +98,8 @@ def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgre
     last = next(
         (conclusion for conclusion in conclusions(store) if conclusion.pipeline == pipeline), None
     )
-    all_reports = [report for step in steps_of(pipeline) if (report := read_progress(store, step))]
+    steps = steps_of(pipeline, optional=True)
+    all_reports = [report for step in steps if (report := read_progress(store, step))]
     reports = [
         report for report in all_reports if not last or report.started >= last.ended.timestamp()
     ]

@@ -25,6 +25,11 @@ def _of_prepare(recipe: "Recipe") -> "Record":
     return recipe.prepare.model_copy(update={"benchmarks": (), "num_workers": None})
 
 
+def _of_traces(recipe: "Recipe") -> "list[Record]":
+    """Endpoints count by what they are asked, and not by where they are."""
+    return [recipe.traces.identity] if recipe.traces else []
+
+
 def _of_cpt(recipe: "Recipe") -> "list[Record]":
     return [*_new_model(recipe), recipe.cpt]
 
@@ -76,6 +81,16 @@ _TABLE = (
         command="data prepare",
     ),
     Step(
+        "traces",
+        does="Have a teacher write thoughts and observations for SFT, and a judge select them.",
+        makes="the traces",
+        recipe=_of_traces,
+        inputs=(Input("data", "prepare", reads_files=True),),
+        pipelines=("world_model",),
+        optional=True,
+        command="data traces",
+    ),
+    Step(
         "cpt",
         does="Train the first stage: continual pre-training on every kind of turn.",
         makes="the checkpoint's files",
@@ -93,6 +108,7 @@ _TABLE = (
         inputs=(
             Input("data", "prepare", reads_files=True),
             Input("parent", "cpt", reads_files=True, default=""),
+            Input("traces", "traces", reads_files=True, default=""),
         ),
         kind="training",
         pipelines=("world_model",),
@@ -267,9 +283,10 @@ def names_of(kind: Kind) -> tuple[str, ...]:
     return tuple(step.name for step in _TABLE if step.kind == kind)
 
 
-def steps_of(*pipelines: str) -> tuple[str, ...]:
-    """The steps of any of these pipelines, in their order."""
-    return tuple(step.name for step in _TABLE if {*step.pipelines} & {*pipelines})
+def steps_of(*pipelines: str, optional: bool = False) -> tuple[str, ...]:
+    """The steps of any of these pipelines, in their order; with the optional ones if asked."""
+    steps = (step for step in _TABLE if optional or not step.optional)
+    return tuple(step.name for step in steps if {*step.pipelines} & {*pipelines})
 
 
 MAIN_JOB = steps_of("world_model", "agent")

@@ -34,7 +34,7 @@ from agentworld.records.progress import OnProgress, sequential_parts, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Sampling
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.validation import Validation
 from agentworld.records.trajectory import Trajectory
 from agentworld.runner.folders import (
     REPORT,

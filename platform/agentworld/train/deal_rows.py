@@ -23,11 +23,11 @@ def share_lengths(rows: Sequence[Row]) -> list[int]:
     with patient_group() as group:  # rank 0 may encode for hours
         num_rows = torch.tensor(len(lengths))
         dist.broadcast(num_rows, 0, group)
-        sent = (
+        buffer = (
             torch.tensor(lengths) if rank() == 0 else torch.empty(int(num_rows), dtype=torch.long)
         )
-        dist.broadcast(sent, 0, group)
-    shared: list[int] = sent.tolist()
+        dist.broadcast(buffer, 0, group)
+    shared: list[int] = buffer.tolist()
     return shared
 
 

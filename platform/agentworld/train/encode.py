@@ -9,8 +9,10 @@ import numpy.typing as npt
 from tokenizers import Encoding
 from transformers import PreTrainedTokenizerFast
 
+from agentworld.errors import InputError
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
+from agentworld.records.traces import Trace
 from agentworld.rendering.messages import with_thought, world_messages
 from agentworld.train.answer_spans import RenderedConversation, render
 
@@ -47,6 +49,26 @@ def split_turns(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversatio
         answer = with_thought(thoughts[target], turn.observation)
         messages.append({"role": "assistant", "content": answer})
         yield Conversation(messages, (target,))
+
+
+def traced_turns(samples: Iterable[Sample], traces: Iterable[Trace]) -> Iterator[Conversation]:
+    """A conversation for each trace: the recorded history, then its thought and observation.
+
+    Raises InputError for a trace of another sample.
+    """
+    by_trajectory = {sample.trajectory: sample for sample in samples}
+    for trace in traces:
+        sample = by_trajectory.get(trace.trajectory)
+        if sample is None or trace.turn >= len(sample.turns):
+            raise InputError(
+                f"turn {trace.turn} of {trace.trajectory} has a trace and is not in the pool; make"
+                " the traces again"
+            )
+        turns = sample.turns
+        messages = world_messages(sample.prompt, turns[: trace.turn], turns[trace.turn].action)
+        answer = with_thought(trace.thought, trace.observation)
+        messages.append({"role": "assistant", "content": answer})
+        yield Conversation(messages, (trace.turn,))
 
 
 def fit(rows: Iterable[Row], most_tokens: int | None) -> list[Row]:

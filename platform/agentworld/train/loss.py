@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
-_MOST_LOGITS = 2**28
+MOST_LOGITS = 2**28
 """The limit of one part: a gigabyte in float32."""
 
 
@@ -12,7 +12,7 @@ def loss_sum(
     hidden: torch.Tensor,
     output_layer: torch.nn.Linear,
     truth: torch.Tensor,
-    most_logits: int = _MOST_LOGITS,
+    most_logits: int = MOST_LOGITS,
 ) -> torch.Tensor:
     """The summed loss of hidden states (N, D) against token ids (N,).
 

@@ -85,18 +85,9 @@ class LanguageModel(NamedTuple):
 def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> LanguageModel:
     """A Qwen3 with random weights."""
     torch.manual_seed(recipe.seed)
-    config = Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=recipe.hidden_size,
-        intermediate_size=recipe.intermediate_size,
-        num_hidden_layers=recipe.num_layers,
-        num_attention_heads=recipe.num_heads,
-        num_key_value_heads=recipe.num_key_value_heads,
-        head_dim=recipe.head_size,
-        max_position_embeddings=recipe.context_tokens,
-        tie_word_embeddings=True,
-        rope_parameters={"rope_type": "default", "rope_theta": _ROPE_THETA},
-        bos_token_id=None,
+    config = new_config(
+        recipe,
+        len(tokenizer),
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
@@ -110,6 +101,24 @@ def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> Langua
         do_sample=False, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
     return LanguageModel(model, tokenizer)
+
+
+def new_config(recipe: ModelRecipe, vocabulary_size: int, **tokens: int | None) -> Qwen3Config:
+    """The shape of a new model."""
+    return Qwen3Config(
+        vocab_size=vocabulary_size,
+        hidden_size=recipe.hidden_size,
+        intermediate_size=recipe.intermediate_size,
+        num_hidden_layers=recipe.num_layers,
+        num_attention_heads=recipe.num_heads,
+        num_key_value_heads=recipe.num_key_value_heads,
+        head_dim=recipe.head_size,
+        max_position_embeddings=recipe.context_tokens,
+        tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": _ROPE_THETA},
+        bos_token_id=None,
+        **tokens,
+    )
 
 
 def load_model(parent: Parent, zero_stage: int | None = None) -> LanguageModel:

@@ -12,8 +12,10 @@ from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.sample import Pool, Sample
+from agentworld.records.traces import Trace
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
+from agentworld.storage.traces import read_trace_set, read_traces
 from agentworld.train.distributed import on_rank_zero, process_group, rank
 from agentworld.train.encode import (
     Conversation,
@@ -22,15 +24,17 @@ from agentworld.train.encode import (
     encode_texts,
     fit,
     split_turns,
+    traced_turns,
     whole_episode,
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
 from agentworld.train.parent import Parent
-from agentworld.train.reasoner import REASONERS
+from agentworld.train.reasoner import recorded_thoughts
 from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
 from agentworld.train.tokenizer import train_tokenizer
 from agentworld.train.trainer import train_rows
+from agentworld.train.validation import HeldOut, samples_by_domain
 from agentworld.train.zero import check_zero
 
 _TOKENIZER_SAMPLES = 3_000
@@ -46,8 +50,12 @@ def run(
     out: Path,
     on_progress: OnProgress,
     on_metrics: OnMetrics = ignore_metrics,
+    traces: Path | None = None,
 ) -> Checkpoint:
-    """Trains from `parent`, or a new model where there is none; writes `out/model`."""
+    """Trains from `parent`, or a new model where there is none; writes `out/model`.
+
+    With a folder of traces the loss counts these alone, thoughts included.
+    """
     check_zero(recipe.zero_stage, out)
     if recipe.lora and parent is None:
         raise InputError(
@@ -64,12 +72,12 @@ def run(
     )
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-    conversations = chain.from_iterable(
-        _conversations(recipe, sample) for sample in read_pool(data, dataset, pool)
-    )
-    # Rank 0 alone asks for thoughts: another answer would be another row.
-    encoded = encode(language_model.tokenizer, conversations) if rank() == 0 else ()
-    rows = fit(encoded, recipe.sequence_tokens)
+    rows: list[Row] = []
+    if rank() == 0:  # a trainer deals them to all
+        samples = read_pool(data, dataset, pool)
+        conversations = _conversations(recipe, samples, read_traces(traces) if traces else None)
+        rows = _rows(recipe, language_model, conversations)
+    held_out = _held_out(recipe, language_model, data)
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
     texts = [] if is_warm else warm_up_rows(language_model, model, tiny_models)
@@ -81,7 +89,7 @@ def run(
             language_model, one_epoch, texts, out / _WARM_UP, share_of(on_progress, 0, share)
         )
     on_progress = share_of(on_progress, share, 1)
-    metrics = train_rows(language_model, recipe, rows, out, on_progress, on_metrics)
+    metrics = train_rows(language_model, recipe, rows, out, on_progress, on_metrics, held_out)
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     keeps_adapter = recipe.lora and not recipe.lora.merge
     return save_checkpoint(
@@ -91,6 +99,7 @@ def run(
         recipe=recipe,
         parent=parent,
         dataset=dataset,
+        traces=read_trace_set(traces).digest if traces else None,
         metrics=metrics,
     )
 
@@ -127,7 +136,44 @@ def _texts(samples: Iterable[Sample]) -> Iterator[str]:
             yield turn.observation
 
 
-def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:
+def _rows(
+    recipe: NextTokenRecipe, language_model: LanguageModel, conversations: Iterable[Conversation]
+) -> list[Row]:
+    return fit(encode(language_model.tokenizer, conversations), recipe.sequence_tokens)
+
+
+def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path) -> HeldOut | None:
+    """In the form of the training's own rows; null where a recipe measures nothing on them."""
+    if recipe.validate_every is None:
+        return None
+    pool = read_pool(data, read_dataset(data), "held_out")
+    by_domain = samples_by_domain(pool, recipe.validation_samples)
+    rows = on_rank_zero(
+        lambda: {
+            domain: _rows(recipe, language_model, _conversations(recipe, samples, None))
+            for domain, samples in by_domain.items()
+        }
+    )
+    with_targets = {
+        domain: [row for row in of_domain if row.is_target[1:].any()]
+        for domain, of_domain in rows.items()
+    }
+    if not any(with_targets.values()):
+        raise InputError(
+            f"{recipe.stage}.validate_every needs held-out samples with a turn to predict, and the"
+            f" data set in {data} has none; prepare it with some, or leave validate_every out"
+        )
+    return HeldOut(
+        {domain: of_domain for domain, of_domain in with_targets.items() if of_domain},
+        recipe.validate_every,
+    )
+
+
+def _conversations(
+    recipe: NextTokenRecipe, samples: Iterable[Sample], traces: Iterable[Trace] | None
+) -> Iterable[Conversation]:
+    if traces is not None:
+        return traced_turns(samples, traces)
     if recipe.reasoning == "off":
-        return [whole_episode(sample)]
-    return split_turns(sample, REASONERS[recipe.reasoning](recipe, sample))
+        return map(whole_episode, samples)
+    return chain.from_iterable(split_turns(sample, recorded_thoughts(sample)) for sample in samples)

@@ -52,12 +52,17 @@ def make_optimizer(model: PreTrainedModel, recipe: NextTokenRecipe) -> Optimizer
         return AdamW(trained, **of_adamw)
     parts: tuple[list[torch.Tensor], list[torch.Tensor]] = ([], [])
     for name, weight in model.named_parameters():
-        parts[".layers." in name and weight.ndim == 2].append(weight)
+        parts[is_for_muon(name, weight)].append(weight)
     rest, inside = parts
     return MuonAndAdamW(
         BatchedMuon(inside, lr=recipe.muon_learning_rate, weight_decay=recipe.weight_decay),
         AdamW(rest, **of_adamw),
     )
+
+
+def is_for_muon(name: str, weight: torch.Tensor) -> bool:
+    """Whether Muon trains a weight, where a recipe has a rate for it: matrices in the layers."""
+    return ".layers." in name and weight.ndim == 2
 
 
 def _weights(optimizer: Optimizer) -> list[torch.Tensor]:

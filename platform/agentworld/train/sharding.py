@@ -57,8 +57,9 @@ def load_in_parts(folder: Path, attention: str) -> PreTrainedModel:
     del context
     _check_complete(model, missing)
     # As `from_pretrained` does: the model is saved by the names that its files have.
-    used = [conversion for conversion in config.weight_mapping if conversion.was_used()]
-    model._weight_conversions = used
+    model._weight_conversions = [
+        conversion for conversion in config.weight_mapping if conversion.was_used()
+    ]
     if (folder / GENERATION_CONFIG_NAME).exists():
         model.generation_config = GenerationConfig.from_pretrained(folder)
     return model.eval()
@@ -95,7 +96,7 @@ def save_model(model: PreTrainedModel, folder: Path) -> None:
     if is_in_parts(model):
         _save_in_parts(model, folder)
     elif rank() == 0:
-        model.save_pretrained(folder)
+        model.save_pretrained(folder, max_shard_size=SHARD_BYTES)
 
 
 def _save_in_parts(model: PreTrainedModel, folder: Path) -> None:
@@ -161,11 +162,11 @@ def _save_settings(model: PreTrainedModel, folder: Path, split: StateDictSplit) 
 
 def _weights(model: PreTrainedModel) -> _Tensors:
     """Weights and buffers that are saved, by name; an output layer may be the embedding."""
-    seen: set[int] = set()
+    ids: set[int] = set()
     weights = {}
     for name, weight in model.state_dict(keep_vars=True).items():
-        if id(weight) not in seen:
-            seen.add(id(weight))
+        if id(weight) not in ids:
+            ids.add(id(weight))
             weights[name] = weight
     return weights
 

@@ -3,7 +3,6 @@
 import resource
 import time
 from collections.abc import Mapping
-from typing import NamedTuple, Self
 
 import torch
 from transformers import (
@@ -16,14 +15,11 @@ from transformers import (
 
 from agentworld.records.metrics import OnMetrics
 from agentworld.train.batches import BatchTokens, TokenBatches
+from agentworld.train.cards import GIB, peak_flops
 from agentworld.train.distributed import num_ranks
-from agentworld.train.packing import mixing_layers
-from agentworld.train.zero import num_elements
+from agentworld.train.flops import Flops
 
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}
-_PEAK_FLOPS = {"NVIDIA H100 80GB HBM3": 989e12, "NVIDIA H200": 989e12}
-"""Of bfloat16, dense, by the name that CUDA has for a card."""
-_GIB = 1 << 30
 
 
 class StepMetrics(TrainerCallback):
@@ -38,7 +34,7 @@ class StepMetrics(TrainerCallback):
     ) -> None:
         self._on_metrics = on_metrics
         self._batches = batches
-        self._flops = _Flops.of(model)
+        self._flops = Flops.of(model)
         self._accumulation = accumulation
         self._last = (0, 0.0)
 
@@ -71,41 +67,19 @@ class StepMetrics(TrainerCallback):
 
     def _mfu(self, tokens: BatchTokens, seconds: float) -> dict[str, float]:
         """By the formula of docs/benchmarks.md, where it holds for the model and the card."""
-        peak = _PEAK_FLOPS.get(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
+        peak = peak_flops(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
         if peak is None or self._flops is None:
             return {}
-        return {"mfu": self._flops.num(tokens) / seconds / peak / num_ranks()}
-
-
-class _Flops(NamedTuple):
-    """What a training computes."""
-
-    by_token: int
-    by_token_and_position: int
-
-    @classmethod
-    def of(cls, model: PreTrainedModel) -> Self | None:
-        """Null for a model with other layers than full attention, and for a mixture of experts."""
-        config = model.config
-        if mixing_layers(model) or getattr(config, "num_experts", None):
-            return None
-        # A frozen weight has no gradient of its own.
-        weights = [
-            (6 if weight.requires_grad else 4) * num_elements(weight)
-            for weight in model.parameters()
-        ]
-        width = config.num_attention_heads * config.head_dim
-        return cls(sum(weights), 6 * config.num_hidden_layers * width)
-
-    def num(self, tokens: BatchTokens) -> int:
-        """Of these batches."""
-        return (
-            tokens.num_tokens * self.by_token + tokens.sum_of_squares * self.by_token_and_position
-        )
+        return {
+            "mfu": self._flops.num(tokens.num_tokens, tokens.sum_of_squares)
+            / seconds
+            / peak
+            / num_ranks()
+        }
 
 
 def _memory_gib() -> float:
     """The most so far: of the GPU's tensors, or of this process where there is no GPU."""
     if torch.cuda.is_available():
-        return float(torch.cuda.max_memory_allocated()) / _GIB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / _GIB
+        return float(torch.cuda.max_memory_allocated()) / GIB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB

@@ -33,6 +33,7 @@ from agentworld.train.packing import PACKED_ATTENTION, pack, packs
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.step_metrics import StepMetrics
+from agentworld.train.validation import HeldOut, Validation
 from agentworld.train.zero import computing, on_one_device
 from agentworld.train.zero_trainer import ZeroTrainer
 
@@ -64,6 +65,7 @@ class NextTokenTrainer(ZeroTrainer):
         out: Path,
         on_progress: OnProgress,
         on_metrics: OnMetrics = ignore_metrics,
+        held_out: HeldOut | None = None,
     ) -> None:
         self._packed = packs(language_model.model, recipe.packing)
         language_model.model.set_attn_implementation(
@@ -74,7 +76,7 @@ class NextTokenTrainer(ZeroTrainer):
             lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=self._packed
         )
         self._batches = ShareOfBatches(batches, rank(), num_ranks())
-        dealt = deal_rows(
+        own_rows = deal_rows(
             rows, lengths, lambda other: ShareOfBatches(batches, other, num_ranks()).numbers
         )
         self._recipe = recipe
@@ -83,12 +85,17 @@ class NextTokenTrainer(ZeroTrainer):
         super().__init__(
             model=language_model.trained,
             args=_arguments(recipe, ceil(len(batches) / recipe.accumulation), out / CHECKPOINTS),
-            train_dataset=Rows(dealt),
+            train_dataset=Rows(own_rows),
             callbacks=[
                 TrainerProgress(on_progress),
                 StepMetrics(on_metrics, batches, language_model.model, recipe.accumulation),
             ],
         )
+        if held_out:
+            validation = Validation(
+                held_out, recipe.tokens_per_batch, self._validate, on_metrics, packed=self._packed
+            )
+            self.add_callback(validation)
         self.model_accepts_loss_kwargs = True  # the loss below is divided already
 
     def get_train_dataloader(self) -> DataLoader[Row]:
@@ -96,7 +103,7 @@ class NextTokenTrainer(ZeroTrainer):
         return DataLoader(
             self.train_dataset,
             batch_sampler=self._batches,
-            collate_fn=pack if self._packed else collate,
+            collate_fn=self._collate,
         )
 
     def create_optimizer(self, model: PreTrainedModel | None = None) -> torch.optim.Optimizer:
@@ -142,6 +149,21 @@ class NextTokenTrainer(ZeroTrainer):
         """0: the Trainer would count the weights again at each step; `StepMetrics` has the MFU."""
         return 0
 
+    def _collate(self, rows: list[Row]) -> dict[str, torch.Tensor | int]:
+        return pack(rows) if self._packed else {**collate(rows)}
+
+    def _validate(self, rows: list[Row]) -> tuple[torch.Tensor, int]:
+        """The summed loss of held-out rows, and how many targets they have."""
+        batch = self._prepare_inputs(self._collate(rows))
+        num_targets = int(batch["is_target"][:, 1:].sum())
+        model = self.model_wrapped
+        model.eval()
+        # Compiled layers would be compiled once more for a forward pass alone.
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):
+            loss = self.compute_loss(model, batch, num_items_in_batch=torch.tensor(num_ranks()))
+        model.train()
+        return loss, num_targets
+
     def _loss_sum(
         self, inputs: Batch, is_target: torch.Tensor, truth: torch.Tensor
     ) -> torch.Tensor:
@@ -171,11 +193,12 @@ def train_rows(
     out: Path,
     on_progress: OnProgress,
     on_metrics: OnMetrics = ignore_metrics,
+    held_out: HeldOut | None = None,
 ) -> dict[str, float]:
     """Trains in place, from the newest whole checkpoint in `out` if there is one."""
     if recipe.compile_layers:
         compile_layers(language_model.model)
-    trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress, on_metrics)
+    trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress, on_metrics, held_out)
     with deterministic_algorithms(enabled=recipe.deterministic):
         train_to_end(trainer)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]

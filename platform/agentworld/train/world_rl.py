@@ -18,7 +18,7 @@ from agentworld.records.message import Message
 from agentworld.records.progress import OnProgress
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
-from agentworld.scoring.reward import Rewarder
+from agentworld.scoring.reward import Prediction, Rewarder
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.train.distributed import process_group
 from agentworld.train.group_rl import group_config, mean_reward
@@ -92,10 +92,7 @@ def _reward_function(rewarder: Rewarder) -> Callable[..., list[float | None]]:
         **_: object,
     ) -> list[float | None]:
         texts = (completion[0]["content"] for completion in completions)
-        rows = zip(domain, texts, truth, prompts, strict=True)
-        return [
-            rewarder.score(domain_of(name), text, true, messages)
-            for name, text, true, messages in rows
-        ]
+        rows = zip(map(domain_of, domain), texts, truth, prompts, strict=True)
+        return rewarder.score_all([Prediction(*row) for row in rows])
 
     return reward

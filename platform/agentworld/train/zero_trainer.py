@@ -42,7 +42,7 @@ class ZeroTrainer(Trainer):
     ) -> Any:
         """The Trainer would have DeepSpeed read the checkpoint."""
         own = self.zero_stage is None
-        prepared = super()._prepare_for_training(
+        model = super()._prepare_for_training(
             max_steps, train_dataloader, resume_from_checkpoint if own else None
         )
         if resume_from_checkpoint and not own:
@@ -50,4 +50,4 @@ class ZeroTrainer(Trainer):
             load_fragments(self, checkpoint)
             state = torch.load(checkpoint / SCHEDULER_NAME, weights_only=True)
             self.lr_scheduler.load_state_dict(state)
-        return prepared
+        return model

@@ -8,8 +8,8 @@ from agentworld.audit.questions.agent import AgentChain, audit_agent
 from agentworld.audit.questions.base_model import BaseLink
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.edge import GRADE_MEANINGS
 from agentworld.records.report import AgentReport
+from agentworld.records.statements.edge import GRADE_MEANINGS
 from agentworld_console import rows
 from agentworld_console.answer import Answer, Page
 from agentworld_console.grade import grade_of, to_disputed

@@ -54,6 +54,22 @@ def test_a_verdict_is_that_of_every_rule_that_has_one(verdicts, verdict):
     assert verdict_of(Verifying(**verdicts), "a", "a") is verdict
 
 
+@pytest.mark.parametrize(
+    ("name", "observations"),
+    [
+        ("mcp", ['{"item":"rimo"}', "<error>\nUnknown item\n</error>"]),
+        ("screen", ["a"]),
+        ("shell", ["kolu\n[0] ~", "[1] ~"]),
+        ("terminal", ["$ cat rimo.txt\nkolu\n$", "$ cat a\ncat: a: No such file or directory\n$"]),
+        ("text", ["a"]),
+    ],
+)
+def test_a_domain_names_the_axes_on_which_its_rules_have_verdicts(name, observations):
+    domain = domain_of(name)
+    verdicts = [domain.verify(observation, observation) for observation in observations]
+    assert {axis for each in verdicts for axis in each} == set(domain.axes)
+
+
 def test_what_a_domain_does_not_compare_is_no_difference():
     assert is_match(domain_of("shell"), "a\n[0] ~\n", "a\n[0] ~")
     assert not is_match(domain_of("text"), "a\n", "a")

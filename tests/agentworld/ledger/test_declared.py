@@ -12,7 +12,7 @@ OLD, NEW = records.digest("old"), records.digest("new")
 
 def declare(told):
     """Signs nothing: a ledger does not look into an envelope."""
-    return Attestation(told.name, told.kind, *told.columns, told.canonical)
+    return Attestation(told.path, told.kind, *told.columns, told.canonical)
 
 
 def fail(_told):

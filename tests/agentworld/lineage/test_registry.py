@@ -9,7 +9,7 @@ from agentworld.errors import InputError, StoreError
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import digest_bytes
-from agentworld.records.edge import Claim, Edge, SignedEdge, Traffic
+from agentworld.records.statements.edge import Claim, Edge, SignedEdge, Traffic
 from make import records
 
 

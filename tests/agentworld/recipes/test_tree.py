@@ -2,9 +2,12 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-from agentworld.errors import InputError
+from agentworld.errors import InputError, InvalidFile
 from agentworld.recipes import load_recipe
+from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.recipes.traces import TracesRecipe
 from agentworld.recipes.train import LoraRecipe
 from agentworld.records.gate import Gate
 
@@ -46,3 +49,28 @@ def test_the_recipes_of_the_training_guide_are_some(tmp_path):
     assert (whole.model.base, whole.sft.reasoning) == ("/models/my-base", "recorded-state")
     assert whole.collect.record_state
     assert lora.sft.lora == LoraRecipe()
+
+
+@pytest.mark.parametrize("source", ["sk-rimo-4711", "AIzaRimo4711", "teacher key", "a/key"])
+def test_a_key_in_a_recipe_is_refused_and_not_repeated(tmp_path, source):
+    traces = {"teacher": {"key_from": source}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "traces": traces}))
+    refused = r"traces.teacher.key_from: .* do not write the key itself"
+    with pytest.raises(InvalidFile, match=refused) as caught:
+        load_recipe(tmp_path / "mine.yaml")
+    assert source not in str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["", "TEACHER_KEY", "/var/run/secrets/teacher/key"])
+def test_a_variable_or_a_file_is_where_a_key_may_be(source):
+    assert EndpointRecipe(key_from=source).key_from == source
+
+
+def test_traces_depend_on_what_is_asked_and_not_on_where():
+    place = {"url": "http://elsewhere", "key_from": "A_KEY"}
+    other = EndpointRecipe(**place, concurrency=1, timeout_seconds=1)
+    recipe = TracesRecipe()
+    moved = TracesRecipe(teacher=other, judge=other)
+    assert moved.identity == recipe.identity == recipe
+    for field in ({"model": "m"}, {"max_tokens": 9}, {"fields": {"top_p": 0.9}}):
+        assert TracesRecipe(teacher=EndpointRecipe(**field)).identity != recipe.identity

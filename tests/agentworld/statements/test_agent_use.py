@@ -7,8 +7,8 @@ import pytest
 
 import make.agent
 from agentworld.errors import Conflict, NotFound
-from agentworld.records.edge import Claim
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.edge import Claim
 from agentworld.signing.keys import SIMULATOR_KEYS, load_signer, load_trusted
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce

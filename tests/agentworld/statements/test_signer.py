@@ -10,11 +10,12 @@ import make.ledger
 from agentworld.errors import Conflict, EvidenceError, NotFound, StoreError
 from agentworld.ledger import Ledger
 from agentworld.records.alias import AliasMove
-from agentworld.records.declaration import GENESIS, AliasEntry, Genesis, alias_entries
-from agentworld.records.edge import Claim
+from agentworld.records.statements.alias import AliasEntry, alias_entries
+from agentworld.records.statements.edge import Claim
+from agentworld.records.statements.genesis import GENESIS, Genesis
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.setup import statement_signer_of
-from agentworld.signing.declaration import attest, verify_declared
+from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
@@ -60,7 +61,7 @@ class Scene(NamedTuple):
 
     @property
     def genesis(self):
-        return verify_declared(
+        return verify_envelope(
             self.copies.get(GENESIS), Genesis, load_trusted(self.folder / "keys")
         )
 
@@ -80,7 +81,7 @@ def test_a_move_and_an_end_are_signed_and_copied(scene):
     kept = scene.ledger.attestations.find("alias", subject="stable")
     assert [scene.copies.get(each.name) for each in kept] == [each.envelope for each in kept]
     trusted = load_trusted(scene.folder / "keys")
-    told = [verify_declared(each.envelope, AliasEntry, trusted) for each in kept]
+    told = [verify_envelope(each.envelope, AliasEntry, trusted) for each in kept]
     assert told == alias_entries(scene.ledger.aliases.history("stable"))
 
 
@@ -214,7 +215,7 @@ def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here
         statement_signer_of(stores, scene.ledger)
     mounted = stores.model_copy(update={"keys": scene.folder / "pod"})
     statement_signer_of(mounted, scene.ledger).copy_missing()
-    assert verify_declared(scene.copies.get(GENESIS), Genesis, {key.keyid: key}).changes == ()
+    assert verify_envelope(scene.copies.get(GENESIS), Genesis, {key.keyid: key}).changes == ()
 
 
 @pytest.mark.parametrize("kind", ["alias", "edge"])

@@ -13,8 +13,10 @@ import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
 from agentworld.operations.statements import sign, submit
-from agentworld.records.step_statement import Links, RegisteredVersion, StepStatement, Validation
-from agentworld.signing.declaration import attest
+from agentworld.records.statements.registration import Links, RegisteredVersion
+from agentworld.records.statements.validation import Validation
+from agentworld.records.step_statement import StepStatement
+from agentworld.signing.attestation import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
@@ -64,22 +66,22 @@ def test_what_a_step_signed_is_kept_once_with_its_copy(asked, tmp_path, told):
     assert first.status_code == 200, first.text
     later = told.model_copy(update={"at": "2026-03-02T12:00:00.000+00:00"})
     again = asked.put("/statements", json=signed(tmp_path, later))
-    assert (first.json(), again.json()) == (told.name, told.name)
-    assert kept(tmp_path) == [told.name]
+    assert (first.json(), again.json()) == (told.path, told.path)
+    assert kept(tmp_path) == [told.path]
 
 
 def test_a_copy_that_was_not_made_is_made_when_it_is_told_again(asked, tmp_path):
     asked.put("/statements", json=signed(tmp_path))
-    (tmp_path / "mirror" / MADE.name).unlink()
+    (tmp_path / "mirror" / MADE.path).unlink()
     asked.put("/statements", json=signed(tmp_path))
-    assert kept(tmp_path) == [MADE.name]
+    assert kept(tmp_path) == [MADE.path]
 
 
 def test_of_a_version_the_first_word_stays_whatever_the_registry_links_later(asked, tmp_path):
     asked.put("/statements", json=signed(tmp_path))
     linked = MADE.model_copy(update={"links": Links(run="another", model="m")})
-    assert asked.put("/statements", json=signed(tmp_path, linked)).json() == MADE.name
-    assert kept(tmp_path) == [MADE.name]
+    assert asked.put("/statements", json=signed(tmp_path, linked)).json() == MADE.path
+    assert kept(tmp_path) == [MADE.path]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_the_client_does_the_same(tmp_path):
         await client.close()
         return name
 
-    assert asyncio.run(work()) == MADE.name
+    assert asyncio.run(work()) == MADE.path
 
 
 def test_a_step_files_with_the_service_that_is_deployed_else_in_its_own_store(
@@ -140,12 +142,12 @@ def test_a_step_files_with_the_service_that_is_deployed_else_in_its_own_store(
 ):
     elsewhere, alone = (tmp_path_factory.mktemp(name) for name in ("elsewhere", "alone"))
     file(MADE, alone)
-    assert kept(alone) == [MADE.name]
+    assert kept(alone) == [MADE.path]
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
     with make.service.listening(make.service.service(tmp_path).app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         file(MADE, elsewhere)
-    assert MADE.name in kept(tmp_path)
+    assert MADE.path in kept(tmp_path)
     assert not (elsewhere / "ledger.db").exists()
 
 
@@ -164,7 +166,7 @@ def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_
         trusted = tmp_path / "keys" / STEP_KEYS / "trusted"
         shutil.copytree(elsewhere / "keys" / STEP_KEYS / "trusted", trusted, dirs_exist_ok=True)
         submit(elsewhere, elsewhere)
-        assert MADE.name in kept(tmp_path)
+        assert MADE.path in kept(tmp_path)
 
 
 def test_a_step_without_a_key_has_nothing_to_hand_in(tmp_path):

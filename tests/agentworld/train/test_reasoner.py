@@ -1,4 +1,4 @@
-"""Thoughts before observations: from the recorded state, or from an endpoint."""
+"""Thoughts before observations, from the recorded state."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.errors import EngineError, InputError
-from agentworld.recipes.train import EndpointRecipe, NextTokenRecipe
+from agentworld.errors import InputError
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.sample import Sample
 from agentworld.rendering.parse import parse_observation
 from agentworld.train.parent import Parent
-from agentworld.train.reasoner import REASONERS
-from fakes import endpoint
+from agentworld.train.reasoner import recorded_thoughts
 from make import records, training
 
 START = "rimo.txt: kolu"
@@ -32,13 +30,8 @@ def with_states(sample: Sample) -> Sample:
     return sample.model_copy(update={"prompt": prompt, "turns": tuple(turns)})
 
 
-def recipe(reasoning: str, url: str = "") -> NextTokenRecipe:
-    asked = EndpointRecipe(url=url, model="teacher", timeout_seconds=60)
-    return NextTokenRecipe(stage="sft", reasoning=reasoning, endpoint=asked)
-
-
-def thoughts(sample: Sample, reasoning: str = "recorded-state", url: str = "") -> list[str]:
-    return list(REASONERS[reasoning](recipe(reasoning, url), sample))
+def thoughts(sample: Sample) -> list[str]:
+    return list(recorded_thoughts(sample))
 
 
 def test_a_thought_is_the_files_that_the_action_names_as_they_were_before_it():
@@ -87,43 +80,18 @@ def test_a_log_is_taught_with_the_whole_state_that_it_recorded():
     assert thoughts(log) == ["a shop", "3 apples"]
 
 
-def test_an_endpoint_reads_the_truth_and_its_thought_ends_no_thought():
-    sample = records.sample(num_turns=2)
-    with endpoint.running(lambda _: " <think>it says so</think>\n") as teacher:
-        found = thoughts(sample, "endpoint", teacher.url)
-    assert found == ["it says so", "it says so"]
-    for turn, asked in zip(sample.turns, teacher.asked, strict=True):
-        assert asked.body["model"] == "teacher"
-        action, question = asked.body["messages"][-2:]
-        assert action == {"role": "user", "content": turn.action}
-        assert question["content"].endswith(turn.observation)
-
-
-@pytest.mark.parametrize("said", [503, ""], ids=["an error", "an answer without words"])
-def test_an_endpoint_that_gives_no_thought_ends_the_training_with_its_address(said):
-    with (
-        endpoint.running(lambda _: said) as teacher,
-        pytest.raises(EngineError, match=f"the reasoner at {teacher.url} gave no thought"),
-    ):
-        thoughts(records.sample(), "endpoint", teacher.url)
-
-
 @pytest.mark.compute
-@pytest.mark.parametrize("reasoning", ["recorded-state", "endpoint"])
-def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: str) -> None:
+def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path) -> None:
     from agentworld.steps.run import run_by_name
     from agentworld.train.model import load_model
     from make.pools import write_pool
 
-    with endpoint.running(lambda _: "so it is") as teacher:
-        asked = {"url": teacher.url, "model": "teacher"}
-        own = training.training(
-            tmp_path / "store", cpt={"reasoning": reasoning, "endpoint": asked, "epochs": 30}
-        )
-        pool = write_pool(Path(own.data) / "cpt.parquet", map(with_states, training.samples()[:2]))
-        records.dataset(cpt=pool).write(Path(own.data) / "dataset.json")
-        made = Path(run_by_name("cpt", *own))
-    assert Checkpoint.read(made / "checkpoint.json").recipe["reasoning"] == reasoning
+    thinking = {"reasoning": "recorded-state", "epochs": 30}
+    own = training.training(tmp_path / "store", cpt=thinking)
+    pool = write_pool(Path(own.data) / "cpt.parquet", map(with_states, training.samples()[:2]))
+    records.dataset(cpt=pool).write(Path(own.data) / "dataset.json")
+    made = Path(run_by_name("cpt", *own))
+    assert Checkpoint.read(made / "checkpoint.json").recipe["reasoning"] == "recorded-state"
     model, tokenizer, _ = load_model(Parent(made / "model"))
     sample = with_states(training.samples()[0])
     from agentworld.rendering.messages import world_messages
@@ -134,6 +102,5 @@ def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: 
     )
     written = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
     text = tokenizer.decode(written, skip_special_tokens=True)
-    thought = "none" if reasoning == "recorded-state" else "so it is"
-    assert text.startswith(f"<think>{thought}</think>")
+    assert text.startswith("<think>none</think>")
     assert parse_observation(text) == sample.turns[0].observation

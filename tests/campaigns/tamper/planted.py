@@ -1,14 +1,13 @@
 """What an attacker puts there: rows that nobody signed, or that he signed with a key of his own."""
 
 from agentworld.records.base import digest_bytes
-from agentworld.records.edge import Claim, Edge, Traffic
 from agentworld.records.episode import text_digest
 from agentworld.records.log import LogEntry
+from agentworld.records.statements.edge import Claim, Edge, Traffic, edge_name
+from agentworld.signing.attestation import attest
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint
-from agentworld.signing.edge import sign_edge
 from agentworld.signing.keys import public_pem
 from agentworld.signing.merkle import merkle_root
-from agentworld.statements.signer import edge_name
 from campaigns.tamper.mutation import (
     Draw,
     Drawn,
@@ -100,9 +99,7 @@ def _edge(draw: Draw) -> Mutation:
         grade="proven",
         at=_AT,
     )
-    envelope = sign_edge(edge, stranger())
-    own = {"name": edge_name(edge.run, envelope), "subject": edge.claim.artifact}
-    own |= {"simulator": edge.simulator, "run": edge.run, "at": edge.at, "envelope": envelope}
+    own = attest(edge, stranger())._asdict()
     return executed(row["id"], inserted("attestations", {"kind": "edge"}, **own))
 
 

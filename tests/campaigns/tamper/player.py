@@ -13,15 +13,15 @@ from agentworld.http.schemas import Request
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.agent_use import AgentUseMove
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.edge import Claim
 from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import ConfidencePolicy
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.agent_use import AgentUseMove
+from agentworld.records.statements.edge import Claim
+from agentworld.records.statements.validation import Validation
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import SimulatorService
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, load_signer, public_pem

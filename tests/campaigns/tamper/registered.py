@@ -12,14 +12,14 @@ from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.agent_use import AgentUseMove
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.edge import Claim
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.agent_use import AgentUseMove
+from agentworld.records.statements.edge import Claim
+from agentworld.records.statements.validation import Validation
 from agentworld.statements.agent_use import now
 from agentworld.statements.alias_moves import AliasMoveSigner
 from make import records

@@ -3,14 +3,18 @@
 MLflow's aliases always agree with what he makes of the uses.
 """
 
-from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.attestation import Attestation
-from agentworld.records.declaration import AliasEntry, Declaration, Erasure, Restore, Withdrawal
-from agentworld.records.step_statement import Links, RegisteredVersion, StepStatement, Validation
-from agentworld.signing.agent_use import read_agent_use, sign_agent_use
+from agentworld.records.statements.agent_use import AgentUse
+from agentworld.records.statements.alias import AliasEntry
+from agentworld.records.statements.base import SignedRecord
+from agentworld.records.statements.erasure import Erasure
+from agentworld.records.statements.registration import Links, RegisteredVersion
+from agentworld.records.statements.restore import Restore
+from agentworld.records.statements.validation import Validation
+from agentworld.records.statements.withdrawal import Withdrawal
+from agentworld.signing.attestation import attest, verify_row
 from agentworld.signing.checkpoint import checkpoint_name
-from agentworld.signing.declaration import attest
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
     Draw,
@@ -108,7 +112,7 @@ def _use_planted(draw: Draw) -> Mutation:
     newest, other = _read(draw, _history(draw)[-1]), _read(draw, draw.row(_USES))
     own = {name: getattr(other, name) for name in ("version", "artifact", "run", "simulator")}
     own |= {"number": newest.number + 1, "at": _AT, "ended": False}
-    signed = sign_agent_use(newest.model_copy(update=own), stranger())
+    signed = attest(newest.model_copy(update=own), stranger())
     return executed(signed.name, inserted("attestations", signed._asdict()))
 
 
@@ -122,7 +126,7 @@ def _history(draw: Draw) -> list[Row]:
 def _read(draw: Draw, row: Row) -> AgentUse:
     fields = {name: row[name] for name in Attestation._fields}
     signed = Attestation(**fields | {"envelope": bytes(row["envelope"])})
-    return read_agent_use(signed, draw.world.evidence.trusted)
+    return verify_row(signed, AgentUse, draw.world.evidence.trusted)
 
 
 def _move_declared(draw: Draw) -> Mutation:
@@ -156,7 +160,7 @@ def _restore_declared(draw: Draw) -> Mutation:
     run = draw.chance.choice([row["run"], draw.new_name(), ""])
     lost = (checkpoint_name(row["run"], row["length"]),)
     restore = Restore(run=run, lost=lost, reason="it was lost", by="ada", at=_AT)
-    return _declared(restore, restore.name)
+    return _declared(restore, restore.path)
 
 
 def _statement_again(draw: Draw) -> Mutation:
@@ -221,7 +225,7 @@ def _withdrawal(draw: Draw) -> Mutation:
     return _declared(Withdrawal(version=ref, reason="no good", by="eve", at=_AT, **known), ref)
 
 
-def _declared(made: Declaration | StepStatement, place: str, *done: Statement) -> Mutation:
+def _declared(made: SignedRecord, place: str, *done: Statement) -> Mutation:
     """Signed with a key of his own."""
     row = inserted("attestations", attest(made, stranger())._asdict())
     return executed(place, row, *done)

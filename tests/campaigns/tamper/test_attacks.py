@@ -12,11 +12,12 @@ from agentworld.audit.checks.store import verify_everything
 from agentworld.ledger.writes import EpisodeOpened, NewStep
 from agentworld.lineage.base import VersionRef
 from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.statements.base import statement_kinds
+from agentworld.records.statements.edge import Edge
+from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.checkpoint import sign_checkpoint, verify_checkpoint
-from agentworld.signing.edge import sign_edge, verify_edge
 from agentworld.signing.keys import public_pem
 from agentworld.statements.mounted_keys import read_trusted_keys
-from agentworld.statements.signer import edge_name
 from campaigns.tamper.mutation import changed, inserted, removed, stranger
 from campaigns.tamper.player import Player
 from campaigns.tamper.removed import cut
@@ -145,13 +146,19 @@ def test_a_copy_of_another_run_in_the_mirror_is_found(world):
     assert told(world, f"run {own.name}: the checkpoint {own.name}/", "does not verify")
 
 
-@pytest.mark.parametrize("folder", ["agent-edges", "agent-uses", "ledger-genesis"])
-def test_a_copy_of_something_else_in_the_mirror_is_found(world, folder):
-    files = sorted(path for path in (world.folder / "mirror").rglob("*") if path.is_file())
-    own = next(path for path in files if folder in path.parts)
-    own.write_bytes(next(path for path in files if folder not in path.parts).read_bytes())
-    name = {"ledger-genesis": "held unsigned"}.get(folder, f"{folder}/")
-    assert told(world, name)
+def test_a_copy_of_something_else_in_the_mirror_is_found_of_every_kind(world):
+    mirror = world.folder / "mirror"
+    files = sorted(path for path in mirror.rglob("*") if path.is_file())
+    before = {path: path.read_bytes() for path in files}
+    places = {}
+    for kind in statement_kinds().values():
+        signed = rows(world, "SELECT name, subject FROM attestations WHERE kind = ?", kind.kind)[0]
+        other = next(path for path in files if kind.folder not in path.parts)
+        (mirror / signed["name"]).write_bytes(before[other])
+        place = {"alias": f"alias {signed['subject']!r}", "genesis": "held unsigned"}
+        places[kind.kind] = place.get(kind.kind, signed["name"])
+    found = [problem for problem in problems(world) if "is another one in the evidence" in problem]
+    assert not [kind for kind, place in places.items() if not any(place in each for each in found)]
 
 
 def test_a_run_and_its_edge_that_a_stranger_signed_anew_are_found(world):
@@ -162,8 +169,8 @@ def test_a_run_and_its_edge_that_a_stranger_signed_anew_are_found(world):
     forged = [
         sign_checkpoint(verify_checkpoint(row["envelope"], trusted), stranger()) for row in signed
     ]
-    told_so = sign_edge(verify_edge(edge["envelope"], trusted), stranger())
-    own = {"envelope": told_so, "name": edge_name(run, told_so)}
+    told_so = attest(verify_envelope(edge["envelope"], Edge, trusted), stranger())
+    own = {"envelope": told_so.envelope, "name": told_so.name}
     attack(
         world,
         *(
@@ -188,9 +195,9 @@ def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(wor
         trusting = world.evidence._replace(trusted=read_trusted_keys(ledger.signing_keys))
     assert problems(world, evidence=trusting) == []
     edge = rows(world, "SELECT * FROM attestations WHERE kind = 'edge'")[0]
-    envelope = sign_edge(verify_edge(edge["envelope"], trusting.trusted), stranger())
-    name = edge_name(edge["run"], envelope)
-    attack(world, changed("attestations", edge, envelope=envelope, name=name))
+    forged = attest(verify_envelope(edge["envelope"], Edge, trusting.trusted), stranger())
+    own = {"envelope": forged.envelope, "name": forged.name}
+    attack(world, changed("attestations", edge, **own))
     assert f"the edge {edge['name']} is gone from the ledger; restore it" in problems(
         world, evidence=trusting
     )

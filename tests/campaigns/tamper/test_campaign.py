@@ -1,14 +1,13 @@
 """A short campaign: what `make tamper` does a thousand times."""
 
 from contextlib import closing
-from typing import get_args
 
 import pytest
 
 from agentworld.audit.checks.store import verify_everything
 from agentworld.audit.questions.agents import audit_agents
 from agentworld.ledger.tables import METADATA
-from agentworld.records.attestation import AttestationKind
+from agentworld.records.statements.base import statement_kinds
 from campaigns.tamper import columns
 from campaigns.tamper.campaign import LEDGER_MUTATIONS, of_honest, of_ledger, of_registry
 from campaigns.tamper.registry import REGISTRY_MUTATIONS
@@ -50,7 +49,7 @@ def test_the_world_has_something_of_everything_that_is_evidence(world):
             told = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
             assert len(told) > 1, str(column)  # null is a value too
         kinds = {row["kind"] for row in hand.rows("SELECT kind FROM attestations")}
-    assert kinds == {*get_args(AttestationKind)}
+    assert kinds == {*statement_kinds()}
     assert {*columns.OWNER} == {*METADATA.tables}
 
 

@@ -3,18 +3,15 @@
 The newest use under a name and an alias counts. MLflow's alias mirrors it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from agentworld.audit.checks.losses import lost_by_any
-from agentworld.audit.read.at_time import is_as_of, is_signed_as_of
-from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.audit.checks.mirror import find_rows, statement_problems, verified_rows
+from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.evidence import Evidence
 from agentworld.audit.read.sources import Sources
-from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.lineage.base import VersionRef
-from agentworld.records.agent_use import AgentUse
-from agentworld.records.attestation import Attestation
-from agentworld.signing.agent_use import AGENT_USES, read_agent_use
+from agentworld.records.statements.agent_use import AgentUse
 
 _Use = tuple[str, str]
 """A name and an alias."""
@@ -24,9 +21,8 @@ _Candidates = dict[_Use, list[AgentUse | None]]
 
 def agent_uses(attestations: Attestations, evidence: Evidence, name: str = "") -> list[AgentUse]:
     """All that verify, or all of a name; those of a name and an alias in their order."""
-    return _select_verified(
-        _read(_load_rows(attestations, f"{AGENT_USES}/{name}/" if name else ""), evidence)
-    )
+    rows = sorted(find_rows(AgentUse, attestations, name or None), key=lambda row: row.name)
+    return verified_rows(rows, AgentUse, evidence)
 
 
 def in_use(history: Sequence[AgentUse]) -> list[AgentUse]:
@@ -45,64 +41,28 @@ def agent_use_problems(sources: Sources, ref: VersionRef | None = None) -> Itera
     Of all agents; or of one: what was signed of its name, whatever the version, and the aliases
     that mean this version, as it was signed or in the registry.
     """
-    attestations, evidence, at = sources.ledger.attestations, sources.evidence, sources.at
+    if sources.evidence is None:
+        return
+    attestations, name = sources.ledger.attestations, ref.name if ref else None
+    yield from statement_problems(AgentUse, attestations, sources.evidence, sources.at, name)
+    yield from registry_problems(sources, ref)
+
+
+def registry_problems(sources: Sources, ref: VersionRef | None = None) -> Iterator[str]:
+    """What the registry tells otherwise, of all agents or of one, as above."""
+    attestations, evidence = sources.ledger.attestations, sources.evidence
     if evidence is None:
         return
-    folder = f"{AGENT_USES}/{ref.name}" if ref else AGENT_USES
-    prefix = f"{folder}/" if ref else ""
-    copies = copies_of(folder, evidence.mirror)  # before the rows, which are older
-    rows, lost_names = _load_rows(attestations, prefix), lost_by_any(attestations, evidence.trusted)
-    read = _read(rows, evidence)
-    for row, (_, problem) in zip(rows, read, strict=True):
-        if problem and is_signed_as_of(row.envelope, at):
-            yield problem
-    signed = (name for name in copies.keys() - lost_names if is_signed_as_of(copies[name], at))
-    yield from _copy_problems(rows, {name: copies[name] for name in sorted(signed)})
+    name = ref.name if ref else ""
+    signed = agent_uses(attestations, evidence, name)
     aliases = sources.registry.aliases()
     # Once more: what is used meanwhile is signed before the registry hears of it.
-    names = {row.name for row in rows}
-    later = [row for row in _load_rows(attestations, prefix) if row.name not in names]
-    yield from _in_registry(
-        _candidates(_select_verified(read), _select_verified(_read(later, evidence))),
-        aliases,
-        sources,
-        ref,
-    )
+    later = [use for use in agent_uses(attestations, evidence, name) if use not in signed]
+    yield from _in_registry(_candidates(signed, later), aliases, sources, ref)
 
 
 def _use_of(agent_use: AgentUse) -> _Use:
     return agent_use.name, agent_use.alias
-
-
-def _load_rows(attestations: Attestations, prefix: str = "") -> list[Attestation]:
-    return sorted(attestations.find_under("agent-use", prefix), key=lambda row: str(row.name))
-
-
-def _select_verified(read: Iterable[tuple[AgentUse | None, str]]) -> list[AgentUse]:
-    return [agent_use for agent_use, _ in read if agent_use]
-
-
-def _read(rows: Sequence[Attestation], evidence: Evidence) -> list[tuple[AgentUse | None, str]]:
-    """Each, or why it is none."""
-    outcomes: list[tuple[AgentUse | None, str]] = []
-    for row in rows:
-        try:
-            outcomes.append((read_agent_use(row, evidence.trusted), ""))
-        except EvidenceError as error:
-            outcomes.append((None, f"the use {row.name} does not verify: {error}"))
-    return outcomes
-
-
-def _copy_problems(
-    attestations: Sequence[Attestation], copies: Mapping[str, bytes]
-) -> Iterator[str]:
-    """A row may be older than its copy, for a moment; a copy never is older than its row."""
-    rows = {attestation.name: attestation.envelope for attestation in attestations}
-    for name, envelope in copies.items():
-        if name not in rows:
-            yield f"the use {name} is gone from the ledger; restore it"
-        elif rows[name] != envelope:
-            yield f"the use {name} is another one in the evidence mirror"
 
 
 def _candidates(earlier: Sequence[AgentUse], later: Sequence[AgentUse]) -> _Candidates:

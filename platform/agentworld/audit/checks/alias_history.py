@@ -9,21 +9,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 
-from agentworld.audit.checks.genesis import genesis_problems
-from agentworld.audit.checks.losses import lost_of
+from agentworld.audit.checks.mirror import (
+    check_statements,
+    find_rows,
+    statement_problems,
+    verified_pairs,
+)
 from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.declarations import genesis_of
-from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
-from agentworld.records.declaration import ALIAS_CHANGES, AliasEntry, alias_entries
-from agentworld.signing.declaration import check_attested, verify_declared
+from agentworld.records.statements.alias import AliasEntry, alias_entries
+from agentworld.records.statements.genesis import Genesis
+from agentworld.records.statements.restore import Restore
 
-_Entries = dict[str, AliasEntry]
-"""What was signed, by the names of its copies."""
 _Histories = dict[str, list[AliasChange]]
 """By aliases, each in its order."""
 
@@ -31,68 +34,43 @@ _Histories = dict[str, list[AliasChange]]
 def alias_problems(
     aliases: Aliases, attestations: Attestations, evidence: Evidence, at: datetime | None = None
 ) -> Iterator[str]:
-    """What is wrong with the history of aliases, a sentence each, with alias, moment and meaning.
-
-    Of all of it, or of the changes by a moment. Nobody can tell of aliases that moved before any
-    service of today came to the ledger.
+    """What is wrong with the history of aliases, and with the statements that it hangs on, a
+    sentence each. Of all of it, or of the changes by a moment.
     """
-    losses = lost_of(attestations, evidence)
-    yield from losses.problems
-    yield from genesis_problems(attestations, evidence)
+    yield from statement_problems(Restore, attestations, evidence, at, of="")
+    for kind in (Genesis, AliasEntry):
+        yield from statement_problems(kind, attestations, evidence, at)
+    yield from history_problems(aliases, attestations, evidence, at)
+
+
+def history_problems(
+    aliases: Aliases, attestations: Attestations, evidence: Evidence, at: datetime | None = None
+) -> Iterator[str]:
+    """Where the history is not what was signed, each with alias, moment and meaning.
+
+    Nobody can tell of aliases that moved before any service of today came to the ledger.
+    """
     genesis = None
-    with suppress(EvidenceError):  # told above; what it names is then of nobody
+    with suppress(EvidenceError):  # `alias_problems` tells; what it names is then of nobody
         genesis = genesis_of(attestations, evidence.mirror, evidence.trusted)
+    lost_names = evidence.read_declarations(attestations).lost
     # The copies first: what is signed meanwhile is in the ledger before it has one.
-    copies = copies_of(ALIAS_CHANGES, evidence.mirror)
-    ledger_entries, problems = _read_entries(attestations, evidence)
-    copies = {name: copies[name] for name in copies.keys() - ledger_entries.keys() - losses.names}
-    missing_entries, missing_problems = _read_missing(copies, evidence, at)
-    yield from (*problems, *missing_problems)
-    if genesis is None and not ledger_entries and not missing_entries:
+    checked = check_statements(AliasEntry, attestations, evidence)
+    if genesis is None and not checked.verified and not checked.missing:
         return
     entries = alias_entries(genesis.changes if genesis else ())
-    at_genesis = {entry.name: entry for entry in entries if entry.name not in losses.names}
-    signed = at_genesis | ledger_entries | missing_entries
+    at_genesis = {entry.path: entry for entry in entries if entry.path not in lost_names}
+    signed = {**at_genesis, **checked.verified, **checked.missing}
     rows, garbled = _rows(aliases)
     yield from garbled.values()
     # With what was signed before the rows were read.
-    newest, _ = _read_entries(attestations, evidence)
-    earlier, now = _histories(signed.values()), _histories((signed | newest).values())
+    newest = verified_pairs(find_rows(AliasEntry, attestations), AliasEntry, evidence)
+    by_now = signed | {row.name: entry for row, entry in newest}
+    earlier, now = _histories(signed.values()), _histories(by_now.values())
     for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
         yield from _differences(
             *(_by(at, histories.get(alias, [])) for histories in (earlier, rows, now))
         )
-
-
-def _read_entries(attestations: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
-    entries, problems = {}, []
-    for row in attestations.find("alias"):
-        try:
-            entries[row.name] = check_attested(row, AliasEntry, evidence.trusted)
-        except EvidenceError as error:
-            problems.append(
-                f"the statement of alias {row.subject!r} at {row.at} does not verify: {error}"
-            )
-    return entries, problems
-
-
-def _read_missing(
-    copies: dict[str, bytes], evidence: Evidence, at: datetime | None
-) -> tuple[_Entries, list[str]]:
-    """What the evidence mirror alone has, and what is to be said of it at a moment."""
-    entries, problems = {}, []
-    for name, envelope in sorted(copies.items()):
-        try:
-            entries[name] = verify_declared(envelope, AliasEntry, evidence.trusted)
-        except EvidenceError as error:
-            problems.append(f"the copy {name} does not verify: {error}")
-        else:
-            change = entries[name].change
-            if is_as_of(change.at, at):
-                problems.append(
-                    f"the statement that {_text(change)} is gone from the ledger; restore it"
-                )
-    return entries, problems
 
 
 def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
@@ -135,16 +113,11 @@ def _differences(
     for change in missing:
         other = next((candidate for candidate in added if candidate.at == change.at), None)
         if other is None:
-            yield f"it was signed that {_text(change)}, and the ledger does not have it"
+            yield f"it was signed that {change.text}, and the ledger does not have it"
         else:
             added.remove(other)
-            yield f"it was signed that {_text(change)}, and the ledger says that {_text(other)}"
+            yield f"it was signed that {change.text}, and the ledger says that {other.text}"
     for change in added:
-        yield f"the ledger says that {_text(change)}, and nobody signed it"
+        yield f"the ledger says that {change.text}, and nobody signed it"
     if not missing and not added and rows != now[: len(rows)]:
         yield f"the changes of alias {rows[0].alias!r} are not in the order that was signed"
-
-
-def _text(change: AliasChange) -> str:
-    meaning = "nothing" if change.ended else change.simulator
-    return f"alias {change.alias!r} meant {meaning} from {change.at} on, by {change.set_by!r}"

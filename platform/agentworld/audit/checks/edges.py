@@ -4,25 +4,19 @@ The newest edge counts, by the time that was signed: rows can be put in another 
 hold of it makes it disputed, whatever it said of itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Iterator
 from typing import Protocol
 
-from agentworld.audit.checks.losses import lost_by_any, lost_of
-from agentworld.audit.read.at_time import is_signed_as_of
-from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.audit.checks.mirror import check_statements, verified_pairs, verified_rows
+from agentworld.audit.read.evidence import Evidence
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, Record, Sentence, digest_bytes
-from agentworld.records.edge import Edge, Grade, SignedEdge
 from agentworld.records.run import AgentRun
-from agentworld.signing.edge import verify_edge
+from agentworld.records.statements.edge import Edge, Grade, SignedEdge
 from agentworld.signing.envelope import key_of
 from agentworld.signing.weights import closing_problem
-from agentworld.statements.signer import EDGES, edge_name
 
 UNSIGNED_ORIGIN = "nobody signed which simulator made it: it was registered before that"
 
@@ -67,20 +61,13 @@ def audit_edge(
     name: str, agent: RegistryAgent, attestations: Attestations, evidence: Evidence
 ) -> EdgeAudit:
     """Of an agent that is registered by a name."""
-    copies = copies_of(f"{EDGES}/{agent.run}", evidence.mirror)
-    rows = attestations.find("edge", run=agent.run)
-    lost_names = lost_of(attestations, evidence, agent.run).names
-    problems = [*_missing(rows, {name: copies[name] for name in copies if name not in lost_names})]
-    edges = []
-    for row in rows:
-        try:
-            edges.append((_verify_row(row, evidence), row.envelope))
-        except EvidenceError as error:
-            problems.append(f"the edge {row.name} does not verify: {error}")
+    checked = check_statements(Edge, attestations, evidence, of=agent.run)
+    problems = [*checked.problems]
+    edges = [(edge, checked.rows[name].envelope) for name, edge in checked.verified.items()]
     own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
     own = [(edge, signed) for edge, signed in own if edge.claim.agent == name]
     if not own:
-        signed = [*copies.values(), *(row.envelope for row in rows)]
+        signed = [*checked.copies.values(), *(row.envelope for row in checked.rows.values())]
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
             problems.append("the edge that it was registered with is gone; restore the ledger")
         # An edge that was signed, and is gone or does not verify, is told above.
@@ -137,57 +124,12 @@ def as_signed(run: AgentRun, audit: EdgeAudit | None) -> AgentRun:
 
 def edges_of(simulator: Digest, attestations: Attestations, evidence: Evidence) -> list[Edge]:
     """Every edge of a simulator that verifies; of a run, an artifact and a name the newest."""
-    edges = []
-    for attestation in attestations.find("edge", simulator=simulator):
-        with suppress(EvidenceError):  # which `edge_problems` tells
-            edges.append(_verify_row(attestation, evidence))
+    edges = verified_rows(attestations.find(Edge.kind, simulator=simulator), Edge, evidence)
     edges.sort(key=lambda edge: edge.at)
     return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
 
 
 def all_edges(attestations: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
     """Every edge that verifies."""
-    for attestation in attestations.all():
-        if attestation.kind == "edge":
-            with suppress(EvidenceError):  # which `edge_problems` tells
-                edge = _verify_row(attestation, evidence)
-                yield SignedEdge(edge=edge, envelope=attestation.envelope.decode())
-
-
-def edge_problems(
-    attestations: Attestations, evidence: Evidence, at: datetime | None = None
-) -> Iterator[str]:
-    """What is wrong with all edges, or with those that were signed by a moment; each is told by its
-    name, in which its run is.
-    """
-    copies = copies_of(EDGES, evidence.mirror)
-    lost_names = lost_by_any(attestations, evidence.trusted)
-    rows = [attestation for attestation in attestations.all() if attestation.kind == "edge"]
-    signed = (name for name in copies.keys() - lost_names if is_signed_as_of(copies[name], at))
-    yield from _missing(rows, {name: copies[name] for name in signed})
-    for row in (row for row in rows if is_signed_as_of(row.envelope, at)):
-        try:
-            _verify_row(row, evidence)
-        except EvidenceError as error:
-            yield f"the edge {row.name} does not verify: {error}"
-
-
-def _missing(attestations: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[str]:
-    """A row may be older than its copy, for a moment; a copy never is older than its row.
-
-    So the copies are those of before the rows were read.
-    """
-    rows = {attestation.name: attestation.envelope for attestation in attestations}
-    for name, envelope in copies.items():
-        if name not in rows:
-            yield f"the edge {name} is gone from the ledger; restore it"
-        elif rows.get(name, envelope) != envelope:
-            yield f"the edge {name} is another one in the evidence mirror"
-
-
-def _verify_row(row: Attestation, evidence: Evidence) -> Edge:
-    edge = verify_edge(row.envelope, evidence.trusted)
-    columns = (edge_name(edge.run, row.envelope), edge.claim.artifact, edge.simulator, edge.run)
-    if (*columns, edge.at) != (row.name, row.subject, row.simulator, row.run, row.at):
-        raise EvidenceError("its row says something else than what was signed; restore it")
-    return edge
+    for row, edge in verified_pairs(attestations.find(Edge.kind), Edge, evidence):
+        yield SignedEdge(edge=edge, envelope=row.envelope.decode())

@@ -1,13 +1,14 @@
 """Which episodes of a run were erased by somebody who said so."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentworld.audit.checks.losses import Losses
-from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.audit.checks.mirror import check_statements, find_rows, verified_rows
+from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.declaration import ERASURES, Erasure
-from agentworld.signing.declaration import check_attested
+from agentworld.records.statements.erasure import Erasure
 
 
 class Erasures(NamedTuple):
@@ -26,18 +27,15 @@ class Erasures(NamedTuple):
         cls, run: str, attestations: Attestations, losses: Losses, evidence: Evidence
     ) -> "Erasures":
         """Those of a run; asked for before its episodes are read."""
-        # The copies first: what is erased meanwhile is in the ledger before it has one.
-        copies = copies_of(f"{ERASURES}/{run}", evidence.mirror)
-        names = {attestation.name for attestation in attestations.find("erasure", run=run)}
-        missing = [name for name in sorted(copies.keys() - names) if name not in losses.names]
-        problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
+        checked = check_statements(Erasure, attestations, evidence, of=run, lost=losses.names)
+        problems = [*checked.problems]
         try:
             at_genesis = evidence.read_declarations(attestations).erased
         except EvidenceError as error:
             at_genesis = frozenset()  # what it names is then of nobody
             problems.append(f"what the ledger held unsigned does not verify: {error}")
-        declared, unverified = _load_declared(run, attestations, evidence)
-        return cls(run, attestations, evidence, at_genesis, declared, (*problems, *unverified))
+        declared = _episodes(checked.verified.values())
+        return cls(run, attestations, evidence, at_genesis, declared, tuple(problems))
 
     def problem_of(self, episode: str, *, erased: bool) -> str | None:
         """What is wrong with an episode that was read, with its texts or without."""
@@ -48,19 +46,10 @@ class Erasures(NamedTuple):
         if self.at_genesis is None or episode in self.at_genesis | self.declared:
             return None
         # It may have been just now.
-        declared, _ = _load_declared(self.run, self.attestations, self.evidence)
+        rows = find_rows(Erasure, self.attestations, self.run)
+        declared = _episodes(verified_rows(rows, Erasure, self.evidence))
         return None if episode in declared else f"episode {episode} is erased without a declaration"
 
 
-def _load_declared(
-    run: str, attestations: Attestations, evidence: Evidence
-) -> tuple[frozenset[str], list[str]]:
-    episodes, problems = set(), []
-    for attestation in attestations.find("erasure", run=run):
-        try:
-            episodes.add(check_attested(attestation, Erasure, evidence.trusted).episode)
-        except EvidenceError as error:
-            problems.append(
-                f"the erasure of episode {attestation.subject} does not verify: {error}"
-            )
-    return frozenset(episodes), problems
+def _episodes(erasures: Iterable[Erasure]) -> frozenset[str]:
+    return frozenset(erasure.episode for erasure in erasures)

@@ -4,29 +4,25 @@ A problem is a sentence that names its run, edge, alias or key. What was added s
 signature is no problem: it is chained, and the next signature covers it.
 """
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-from agentworld.audit.checks.alias_history import alias_problems
-from agentworld.audit.checks.edges import edge_problems
+from agentworld.audit.checks.alias_history import history_problems
 from agentworld.audit.checks.losses import reappearance_problems
+from agentworld.audit.checks.mirror import find_rows, statement_problems
 from agentworld.audit.checks.orphans import orphan_problems
 from agentworld.audit.checks.reports import report_problems
 from agentworld.audit.checks.run import RunVerification, infrequent_gc, verify_any
-from agentworld.audit.checks.statements import statement_problems
 from agentworld.audit.read.at_time import runs_as_of
 from agentworld.audit.read.evidence import Evidence
-from agentworld.errors import EvidenceError, NotFound
+from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
-from agentworld.records.attestation import AttestationKind
-from agentworld.records.declaration import DECLARATIONS, Withdrawal
 from agentworld.records.garbled import readable
 from agentworld.records.progress import OnProgress, ignore_progress
-from agentworld.records.step_statement import STEP_STATEMENTS
-from agentworld.signing.declaration import check_attested
+from agentworld.records.statements.base import SignedRecord, statement_kinds
 from agentworld.signing.keys import public_pem
 
 
@@ -55,8 +51,9 @@ def verify_ledger(
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
+    evidence = evidence.for_many(ledger.attestations)
     with infrequent_gc():
-        runs = _runs(ledger, evidence.for_many(ledger.attestations), on_progress, at)
+        runs = _runs(ledger, evidence, on_progress, at)
     return LedgerVerification(runs, tuple(_other_problems(ledger, runs, evidence, at)))
 
 
@@ -85,40 +82,37 @@ def _runs(
 def _other_problems(
     ledger: Ledger, runs: Collection[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
-    yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))
-    for kind in (*STEP_STATEMENTS.values(), Withdrawal):
-        problems = statement_problems(kind, ledger.attestations, evidence, at)
-        yield from readable("the statements", problems)
-    names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
-    yield from readable("the history of names", names)
-    yield from readable("the statements", _of_kinds(ledger.attestations))
-    yield from readable("the statements", _of_no_run(ledger.attestations, runs, evidence))
-    reappearances = reappearance_problems(ledger.attestations, evidence.trusted)
+    attestations = ledger.attestations
+    for kind in statement_kinds().values():
+        for of in _parts(kind, attestations, runs):
+            problems = statement_problems(kind, attestations, evidence, at, of)
+            yield from readable("the statements", problems)
+    history = history_problems(ledger.aliases, attestations, evidence, at)
+    yield from readable("the history of names", history)
+    yield from readable("the statements", _of_kinds(attestations))
+    reappearances = reappearance_problems(attestations, evidence)
     yield from readable("the statements", reappearances)
     yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_orphans(ledger))
     run_names = {*runs, *ledger.run_names()}
-    orphans = orphan_problems(ledger.attestations, run_names, evidence)
+    orphans = orphan_problems(attestations, run_names, evidence)
     yield from readable("the evidence mirror", orphans)
+
+
+def _parts(
+    kind: type[SignedRecord], attestations: Attestations, runs: Collection[str]
+) -> list[str | None]:
+    """All of a kind at once; of one that runs are asked for, what is of none of these."""
+    if kind.about != "run":
+        return [None]
+    return ["", *sorted({row.run for row in find_rows(kind, attestations)} - {"", *runs})]
 
 
 def _of_kinds(attestations: Attestations) -> Iterator[str]:
     for attestation in attestations.all():
-        if attestation.kind not in get_args(AttestationKind):
+        if attestation.kind not in statement_kinds():
             yield f"the statement {attestation.name} is of an unknown kind, {attestation.kind!r}"
-
-
-def _of_no_run(
-    attestations: Attestations, runs: Container[str], evidence: Evidence
-) -> Iterator[str]:
-    """Declarations that no run is asked for; those of a run are checked with it."""
-    for row in attestations.all():
-        if row.run and row.run not in runs and row.kind in ("erasure", "restore"):
-            try:
-                check_attested(row, DECLARATIONS[row.kind], evidence.trusted)
-            except EvidenceError as error:
-                yield f"the {row.kind} {row.name} does not verify: {error}"
 
 
 def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:

@@ -8,18 +8,17 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agentworld.audit.read.declarations import Restores
-from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.audit.checks.mirror import check_statements
+from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.declaration import RESTORES, WHOLE_LEDGER
-from agentworld.signing.keys import TrustedKeys
+from agentworld.records.statements.restore import Restore
 
 _CHECKPOINT = re.compile(r"(\w+)/(\d{12})\.dsse\.json", re.ASCII)
 _STATEMENT = ".dsse.json"
 
 
 class Losses(NamedTuple):
-    """What was declared to be lost, of a run or of all that is no run's log."""
+    """What was declared to be lost."""
 
     names: frozenset[str] = frozenset()
     """Of copies in the evidence mirror that the ledger need not know."""
@@ -29,42 +28,24 @@ class Losses(NamedTuple):
     """Of declarations that do not hold."""
 
 
-def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Losses:
-    """What a verification of a run, or of what is no run's, need not find in the ledger."""
-    copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.mirror)
+def lost_of(attestations: Attestations, evidence: Evidence, run: str) -> Losses:
+    """What the verification of a run need not find in the ledger."""
     declarations = evidence.read_declarations(attestations)
-    own = declarations.restores_of(run)
-    if copies.keys() - {row.name for row in own}:  # one may have been declared meanwhile
-        own = attestations.find("restore", run=run)
-    restores = Restores.of(own, evidence.trusted)
-    whole = declarations.restores if run else Restores()
-    counted = [restore for restore in restores.counted if restore.name not in whole.names]
-    names = whole.names.union(*(restore.lost for restore in counted)) if counted else whole.names
-    problems = [*restores.problems, *whole.problems]
-    rows = {row.name: row.envelope for row in own}
-    for name, envelope in copies.items():
-        if rows.get(name, envelope) != envelope:
-            problems.append(f"the restore {name} is another one in the evidence mirror")
-        elif name not in rows and name not in names:
-            problems.append(
-                f"the restore {name} is gone from the ledger: an older one was put in its place"
-            )
+    checked = check_statements(Restore, attestations, evidence, of=run)
+    own = checked.verified.values()  # one may have been declared meanwhile
+    counted = [restore for restore in own if restore.path not in declarations.lost]
+    names = declarations.lost.union(*(restore.lost for restore in counted))
     notes = tuple(
         f"declared lost on {restore.at}: {len(restore.lost)} of its signed copies"
         f" ({restore.reason})"
         for restore in counted
     )
-    return Losses(names, notes, tuple(problems))
+    return Losses(names, notes, (*checked.problems, *declarations.restores.problems))
 
 
-def lost_by_any(attestations: Attestations, trusted: TrustedKeys) -> frozenset[str]:
-    """Every name that a declaration counts as lost."""
-    return Restores.of(attestations.find("restore"), trusted).names
-
-
-def reappearance_problems(attestations: Attestations, trusted: TrustedKeys) -> Iterator[str]:
+def reappearance_problems(attestations: Attestations, evidence: Evidence) -> Iterator[str]:
     """What was declared to be lost and is in the ledger: whoever kept an old copy put it back."""
-    lost_names = lost_by_any(attestations, trusted)
+    lost_names = evidence.read_declarations(attestations).lost
     for row in attestations.all():
         if row.name in lost_names:
             yield f"the statement {row.name} was declared to be lost and is there again; remove it"

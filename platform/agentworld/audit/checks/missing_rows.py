@@ -2,13 +2,16 @@
 
 from contextlib import suppress
 
-from agentworld.audit.checks.losses import lost_by_any, lost_logs, lost_statements
+from agentworld.audit.checks.losses import lost_logs, lost_statements
+from agentworld.audit.read.declarations import DeclarationReader
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Record
-from agentworld.records.declaration import GENESIS, Genesis, Restore, alias_entries
-from agentworld.signing.declaration import verify_declared
+from agentworld.records.statements.alias import alias_entries
+from agentworld.records.statements.genesis import GENESIS, Genesis
+from agentworld.records.statements.restore import Restore
+from agentworld.signing.attestation import verify_envelope
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
@@ -34,11 +37,11 @@ def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> MissingR
     names = mirror.names()
     changes = tuple[AliasChange, ...]()
     with suppress(NotFound):  # nobody has signed yet what the ledger holds
-        changes = verify_declared(mirror.get(GENESIS), Genesis, trusted).changes
-    at_genesis = [entry.name for entry in alias_entries(changes)]
-    lost_names = lost_by_any(ledger.attestations, trusted)
+        changes = verify_envelope(mirror.get(GENESIS), Genesis, trusted).changes
+    at_genesis = [entry.path for entry in alias_entries(changes)]
+    lost_names = DeclarationReader(ledger.attestations, mirror, trusted).lost
     ledger_names = ledger.attestations.names() | lost_names
-    ledger_names |= {entry.name for entry in alias_entries(ledger.aliases.history())}
+    ledger_names |= {entry.path for entry in alias_entries(ledger.aliases.history())}
     runs: dict[str, tuple[str, ...]] = {}
     for run, name in lost_logs(names, ledger.logs.lengths()):
         if name not in lost_names:

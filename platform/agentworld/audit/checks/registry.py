@@ -20,7 +20,7 @@ from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress
-from agentworld.records.step_statement import RegisteredVersion
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
 from agentworld.signing.registration import check_registration
 

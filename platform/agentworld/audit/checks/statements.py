@@ -1,24 +1,15 @@
-"""What was signed of versions and of agents, as the ledger and the evidence mirror have it: that
-they were registered, validated, withdrawn.
-"""
+"""What was signed of versions and of agents: that they were registered, validated, withdrawn."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from agentworld.audit.checks.losses import lost_by_any
-from agentworld.audit.read.at_time import is_signed_as_of
-from agentworld.audit.read.evidence import Evidence, copies_of
-from agentworld.errors import EvidenceError
+from agentworld.audit.checks.mirror import find_rows, verified_rows
+from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
-from agentworld.records.declaration import DECLARATIONS, SubjectDeclaration
-from agentworld.records.step_statement import RegisteredVersion, Validation
-from agentworld.signing.declaration import check_attested, find_withdrawn, verify_declared
-from agentworld.signing.keys import TrustedKeys
-
-_Statement = TypeVar("_Statement", bound=SubjectDeclaration)
+from agentworld.records.statements.registration import RegisteredVersion
+from agentworld.records.statements.validation import Validation
+from agentworld.records.statements.withdrawal import Withdrawal
+from agentworld.signing.attestation import find_withdrawn
 
 
 class Registrations(NamedTuple):
@@ -47,10 +38,13 @@ def registrations(
     attestations: Attestations, evidence: Evidence, subject: str = ""
 ) -> Registrations:
     """Of all versions or of one, those whose signature holds."""
-    filters = {"subject": subject} if subject else {}
     # First what was registered: a withdrawal is of one that is there.
-    statements = _holding(attestations.find("registration", **filters), RegisteredVersion, evidence)
-    withdrawn_digests = find_withdrawn(attestations.find("withdrawal", **filters), evidence.trusted)
+    rows = find_rows(RegisteredVersion, attestations, subject or None)
+    statements = sorted(
+        verified_rows(rows, RegisteredVersion, evidence), key=lambda statement: statement.at
+    )
+    withdrawals = find_rows(Withdrawal, attestations, subject or None)
+    withdrawn_digests = find_withdrawn(withdrawals, evidence.trusted)
     return Registrations(
         tuple(statement for statement in statements if statement.digest not in withdrawn_digests),
         tuple(statement for statement in statements if statement.digest in withdrawn_digests),
@@ -61,73 +55,5 @@ def validations(
     attestations: Attestations, evidence: Evidence, artifact: Digest | None = None
 ) -> list[Validation]:
     """Of an agent, or of all, those whose signature holds, the oldest first."""
-    filters = {"subject": artifact} if artifact else {}
-    return _holding(attestations.find("validation", **filters), Validation, evidence)
-
-
-def statement_problems(
-    kind: type[SubjectDeclaration],
-    attestations: Attestations,
-    evidence: Evidence,
-    at: datetime | None = None,
-    subject: str = "",
-) -> Iterator[str]:
-    """What is wrong with those of a kind, each told by the version or the agent that it is of.
-
-    Of all, or of one subject; or with those that were signed by a moment.
-    """
-    # The copies first: what is filed meanwhile is in the ledger before it has one.
-    copies = copies_of(kind.folder_of(subject) if subject else kind.folder, evidence.mirror)
-    rows = {
-        attestation.name: attestation
-        for attestation in attestations.find(kind.kind, **({"subject": subject} if subject else {}))
-    }
-    lost_names = lost_by_any(attestations, evidence.trusted)
-    keys = _keys_of(kind, evidence)
-    for row in (row for row in rows.values() if is_signed_as_of(row.envelope, at)):
-        try:
-            check_attested(row, kind, keys)
-        except EvidenceError as error:
-            description = _describe_content(row.envelope, kind, evidence) or _describe(
-                row.subject, row.run
-            )
-            yield f"the {kind.kind} {row.name} of {description} does not verify: {error}"
-    for name, copy in sorted(copies.items()):
-        description = _describe_content(copy, kind, evidence)
-        is_others = subject and name not in rows and description.partition(" ")[0] != subject
-        if is_others or not is_signed_as_of(copy, at):
-            continue
-        if name not in rows and name not in lost_names:
-            yield f"the {kind.kind} {name} of {description} is gone from the ledger; restore it"
-        elif name in rows and rows[name].envelope != copy:
-            yield f"the {kind.kind} {name} of {description} is another one in the evidence mirror"
-
-
-def _holding(
-    rows: Sequence[Attestation], kind: type[_Statement], evidence: Evidence
-) -> list[_Statement]:
-    statements = []
-    for row in rows:
-        try:
-            statements.append(check_attested(row, kind, _keys_of(kind, evidence)))
-        except EvidenceError:  # which `statement_problems` tells
-            continue
-    return sorted(statements, key=lambda statement: statement.columns.at)
-
-
-def _describe_content(envelope: bytes, kind: type[SubjectDeclaration], evidence: Evidence) -> str:
-    """What it was signed of; nothing where none of ours signed it."""
-    try:
-        row = verify_declared(envelope, kind, _keys_of(kind, evidence)).columns
-    except EvidenceError:
-        return ""
-    return _describe(row.subject, row.run)
-
-
-def _keys_of(kind: type[SubjectDeclaration], evidence: Evidence) -> TrustedKeys:
-    """Of who declares, or of the steps."""
-    return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
-
-
-def _describe(subject: str, run: str) -> str:
-    return f"{subject} of run {run}" if run else subject
+    rows = find_rows(Validation, attestations, artifact)
+    return sorted(verified_rows(rows, Validation, evidence), key=lambda statement: statement.at)

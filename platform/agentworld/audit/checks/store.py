@@ -8,12 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentworld.audit.checks.agent_uses import agent_use_problems, agent_uses, in_use
+from agentworld.audit.checks.agent_uses import (
+    agent_use_problems,
+    agent_uses,
+    in_use,
+    registry_problems,
+)
 from agentworld.audit.checks.edges import all_edges
 from agentworld.audit.checks.ledger import verify_ledger
+from agentworld.audit.checks.mirror import statement_problems
 from agentworld.audit.checks.registry import VersionVerification, garbled_in
 from agentworld.audit.checks.run import RunVerification, verify_any
-from agentworld.audit.checks.statements import Registrations, statement_problems
+from agentworld.audit.checks.statements import Registrations
 from agentworld.audit.checks.step_outputs import step_problems
 from agentworld.audit.checks.validation import validation_problems
 from agentworld.audit.checks.versions import (
@@ -32,11 +38,10 @@ from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
 from agentworld.records.base import Digest, Record, Sentence, digest_bytes
-from agentworld.records.declaration import Withdrawal
-from agentworld.records.edge import SignedEdge
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress, share_of
-from agentworld.records.step_statement import RegisteredVersion, Validation
+from agentworld.records.statements.base import statement_kinds
+from agentworld.records.statements.edge import SignedEdge
 from agentworld.storage.simulators import SimulatorStore
 
 _LIST = "the registry's list of versions"
@@ -82,7 +87,8 @@ def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progres
     in_registry = _find_unregistered(edges, versions, signed, sources)
     other_problems = (
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
-        *_uses(versions, sources),
+        *readable("what is in use", registry_problems(sources)),
+        *readable("what is in use", _find_exchanged(versions, sources, "")),
         *readable(_LIST, in_registry),
         *map(describe_missing, find_replaced(signed.counted, by_ref)),
         *find_returned(signed, versions, sources.registry),
@@ -113,7 +119,8 @@ def verify_agent(
     of_runs = (problem for run in runs.values() if run for problem in run.qualified_problems)
     other_problems = (
         *unlisted,
-        *_uses([own], sources, ref),
+        *readable("what is in use", agent_use_problems(sources, ref)),
+        *readable("what is in use", _find_exchanged([own], sources, ref.name)),
         *_version_problems([own, *models], sources),
         *find_returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
@@ -187,29 +194,19 @@ def _find_unregistered(
             )
 
 
-def _uses(
-    versions: Sequence[CheckedVersion], sources: Sources, ref: VersionRef | None = None
-) -> Iterator[str]:
-    """What is wrong with what is in use, all of it or one agent."""
-    yield from readable("what is in use", agent_use_problems(sources, ref))
-    yield from readable(
-        "what is in use", _find_exchanged(versions, sources, ref.name if ref else "")
-    )
-
-
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
     """What is wrong with what steps signed of these versions, and of the agents among them."""
     if sources.evidence is None:
         return
-    arguments = sources.ledger.attestations, sources.evidence, sources.at
     for version in versions:
-        for kind in (RegisteredVersion, Withdrawal):
-            of_version = statement_problems(kind, *arguments, subject=str(version.ref))
-            yield from readable("what was signed of versions", of_version)
-        if version.agent:
-            artifact = version.agent.artifact
-            of_agent = statement_problems(Validation, *arguments, subject=artifact)
-            yield from readable("what steps signed of validations", of_agent)
+        artifact = version.agent.artifact if version.agent else None
+        subjects = {"version": str(version.ref), "weights": artifact}
+        for kind in statement_kinds().values():
+            if subject := subjects.get(kind.about):
+                arguments = sources.ledger.attestations, sources.evidence, sources.at, subject
+                signed = statement_problems(kind, *arguments)
+                yield from readable(f"what was signed of {subject}", signed)
+        if artifact:
             in_store = validation_problems(sources, artifact)
             yield from readable("what steps signed of validations", in_store)
 

@@ -17,7 +17,7 @@ from agentworld.lineage.base import Agent
 from agentworld.records.base import Digest
 from agentworld.records.report import AgentReport
 from agentworld.records.report import read_report as read_any
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.validation import Validation
 from agentworld.storage.receipts import (
     RECEIPT,
     FinishedStep,

@@ -16,7 +16,7 @@ from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.run import AgentRun
-from agentworld.records.step_statement import RegisteredVersion
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.edge import contradictions
 
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Collection, Sequence
 
-from agentworld.audit.checks.statements import registrations, statement_problems
+from agentworld.audit.checks.mirror import statement_problems
+from agentworld.audit.checks.statements import registrations
 from agentworld.audit.checks.versions import find_replaced
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.base import Record
-from agentworld.records.declaration import Withdrawal
 from agentworld.records.garbled import reading
-from agentworld.records.step_statement import RegisteredVersion
+from agentworld.records.statements.base import statement_kinds
+from agentworld.records.statements.registration import RegisteredVersion
+from agentworld.records.statements.withdrawal import Withdrawal
 
 
 class MissingVersions(Record):
@@ -85,11 +87,8 @@ def _read_signed(sources: Sources) -> Sequence[RegisteredVersion]:
             " or keys (AGENTWORLD_KEYS) that have one"
         )
     with reading("the ledger's record of its versions"):
-        kinds: tuple[type[RegisteredVersion] | type[Withdrawal], ...] = (
-            RegisteredVersion,
-            Withdrawal,
-        )
-        for kind in kinds:
+        kinds = statement_kinds().values()
+        for kind in (kind for kind in kinds if kind.about == "version"):
             for problem in statement_problems(kind, attestations, evidence):
                 raise EvidenceError(f"{problem}; see `agentworld audit verify`")
         return registrations(attestations, evidence).counted

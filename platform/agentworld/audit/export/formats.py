@@ -16,6 +16,7 @@ from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.records.base import canonical_json
 from agentworld.records.garbled import reading
+from agentworld.records.statements.base import statement_kinds
 
 Form = Literal["in-toto", "csv", "openlineage"]
 
@@ -73,9 +74,8 @@ def _harmless(cell: str) -> str:
 
 
 def _envelopes(sources: Sources) -> Iterator[str]:
-    """What was signed: of each run its checkpoints and its weights, then all that was signed beside
-    the runs (edges, moves of names, erasures, restores, uses of agents, what was registered,
-    validated and withdrawn), each version.
+    """What was signed: of each run its checkpoints and its weights, then the statements of all
+    kinds, each version.
     """
     for run in sorted(sources.runs(), key=lambda run: run.id):
         checkpoints = sources.ledger.logs.checkpoints(run.id)
@@ -86,8 +86,9 @@ def _envelopes(sources: Sources) -> Iterator[str]:
                 yield _line(checkpoints[length], label)
         if run.closing and run.closing.signature:
             yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
+    kinds = statement_kinds()
     for attestation in sources.ledger.attestations.all():
-        if is_signed_as_of(attestation.envelope, sources.at):
+        if is_signed_as_of(attestation.envelope, kinds.get(attestation.kind), sources.at):
             yield _line(attestation.envelope, f"the statement {attestation.name}")
     for version in sources.versions():
         if signature := sources.registry.stored(version.ref).signature:

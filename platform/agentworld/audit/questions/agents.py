@@ -6,17 +6,17 @@ from typing import Literal
 from agentworld.audit.checks.agent_uses import agent_use_problems
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.edges import edge_to
+from agentworld.audit.checks.mirror import statement_problems
 from agentworld.audit.checks.registry import garbled_in
-from agentworld.audit.checks.statements import statement_problems
 from agentworld.audit.checks.validation import validation_of, validation_problems
 from agentworld.audit.questions.revalidation import AgentUses, Revalidation, UseState
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, Version, VersionRef
 from agentworld.records.base import Digest, Record, Sentence
-from agentworld.records.edge import Grade
 from agentworld.records.garbled import read_each, read_list, readable, reading
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.edge import Grade
+from agentworld.records.statements.validation import Validation
 
 
 class AgentSummary(Record):

@@ -20,10 +20,10 @@ from agentworld.errors import EvidenceError
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import History
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.agent_use import AgentUse
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record, Sentence
-from agentworld.records.step_statement import Validation
+from agentworld.records.statements.agent_use import AgentUse
+from agentworld.records.statements.validation import Validation
 from agentworld.storage.receipts import finished_at
 
 

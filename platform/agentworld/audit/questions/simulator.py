@@ -12,8 +12,8 @@ from agentworld.audit.read.sources import (
 )
 from agentworld.lineage.base import RegisteredAgent
 from agentworld.records.base import Digest, Record, Sentence
-from agentworld.records.edge import Edge
 from agentworld.records.run import AgentRun
+from agentworld.records.statements.edge import Edge
 
 
 class AgentOrigin(Record):

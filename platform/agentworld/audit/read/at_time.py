@@ -14,11 +14,9 @@ from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.garbled import reading
 from agentworld.records.log import Fields
 from agentworld.records.run import AgentRun
-from agentworld.signing.envelope import read_unverified
+from agentworld.records.statements.base import SignedRecord
+from agentworld.signing.attestation import signed_at
 from agentworld.signing.traffic import TrafficCount
-
-_WITHIN = ("edge", "agent_use", "change")
-"""Where in a statement its own words are; others tell theirs at once."""
 
 
 def is_as_of(time: object, at: datetime | None) -> bool:
@@ -29,16 +27,14 @@ def is_as_of(time: object, at: datetime | None) -> bool:
         return True
 
 
-def is_signed_as_of(envelope: bytes, at: datetime | None) -> bool:
-    """The same of a statement, by its own words, whoever signed it."""
-    if at is None:
+def is_signed_as_of(envelope: bytes, kind: type[SignedRecord] | None, at: datetime | None) -> bool:
+    """The same of a statement of a kind, by its own words, whoever signed it."""
+    if at is None or kind is None:
         return True
     try:
-        predicate = read_unverified(envelope, {}).predicate
+        return is_as_of(signed_at(envelope, kind), at)
     except EvidenceError:
         return True
-    fields = next((predicate[name] for name in _WITHIN if name in predicate), predicate)
-    return is_as_of(fields.get("at") if isinstance(fields, dict) else None, at)
 
 
 def runs_as_of(names: Sequence[str], logs: Logs, at: datetime | None) -> list[str]:

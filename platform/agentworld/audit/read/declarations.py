@@ -7,8 +7,9 @@ from typing import NamedTuple
 from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.declaration import GENESIS, Genesis, Restore
-from agentworld.signing.declaration import check_attested, verify_declared
+from agentworld.records.statements.genesis import GENESIS, Genesis
+from agentworld.records.statements.restore import Restore
+from agentworld.signing.attestation import verify_envelope, verify_row
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
@@ -29,11 +30,11 @@ class Restores(NamedTuple):
         restores, problems = [], []
         for row in rows:
             try:
-                restores.append(check_attested(row, Restore, trusted))
+                restores.append(verify_row(row, Restore, trusted))
             except EvidenceError as error:
                 problems.append(f"the restore {row.name} does not verify: {error}")
         lost_names = {name for restore in restores for name in restore.lost}
-        counted = tuple(restore for restore in restores if restore.name not in lost_names)
+        counted = tuple(restore for restore in restores if restore.path not in lost_names)
         names = frozenset(name for restore in counted for name in restore.lost)
         return cls(counted, names, tuple(problems))
 
@@ -58,18 +59,16 @@ class DeclarationReader:
     @cached_property
     def restores(self) -> Restores:
         """Of all that is no run's log."""
-        return Restores.of(self.restores_of(""), self._trusted)
-
-    def restores_of(self, run: str) -> Sequence[Attestation]:
-        """The rows of those that a run lost entries by; nothing of them is verified."""
-        return self._by_run.get(run, ())
+        return Restores.of([row for row in self._rows if not row.run], self._trusted)
 
     @cached_property
-    def _by_run(self) -> dict[str, list[Attestation]]:
-        by_run: dict[str, list[Attestation]] = {}
-        for attestation in self._attestations.find("restore"):
-            by_run.setdefault(attestation.run, []).append(attestation)
-        return by_run
+    def lost(self) -> frozenset[str]:
+        """Every name that a declaration counts as lost."""
+        return Restores.of(self._rows, self._trusted).names
+
+    @cached_property
+    def _rows(self) -> list[Attestation]:
+        return self._attestations.find(Restore.kind)
 
 
 def read_copy(name: str, mirror: WriteOnce) -> bytes:
@@ -92,7 +91,7 @@ def genesis_of(
     Null where no service of today ever came. Raises EvidenceError where no trusted key signed it.
     """
     try:
-        return verify_declared(read_copy(GENESIS, mirror), Genesis, trusted)
+        return verify_envelope(read_copy(GENESIS, mirror), Genesis, trusted)
     except NotFound:
         rows = attestations.find("genesis")
-    return verify_declared(rows[0].envelope, Genesis, trusted) if rows else None
+    return verify_envelope(rows[0].envelope, Genesis, trusted) if rows else None

@@ -12,6 +12,7 @@ from agentworld.audit.read.declarations import DeclarationReader, read_copy
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.run import AgentRun
+from agentworld.records.statements.base import SignedRecord
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
@@ -35,6 +36,10 @@ class Evidence(NamedTuple):
     """Those of the steps that write weights; null trusts none."""
     cache: DeclarationReader | None = None
     """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
+
+    def keys_of(self, kind: type[SignedRecord]) -> TrustedKeys:
+        """Those that sign statements of a kind."""
+        return self.trusted if kind.signer == "service" else self.step_keys or {}
 
     def read_declarations(self, attestations: Attestations) -> DeclarationReader:
         """What was declared of the whole ledger."""
@@ -88,9 +93,9 @@ def state_of(problems: Sequence[str], *, signed: bool) -> EvidenceState:
     return "verified" if signed else "unsigned"
 
 
-def copies_of(run: str, mirror: WriteOnce) -> dict[str, bytes]:
-    """The copies of a run's checkpoints by their names."""
-    return {name: read_copy(name, mirror) for name in mirror.names(f"{run}/")}
+def copies_of(folder: str, mirror: WriteOnce) -> dict[str, bytes]:
+    """The copies in a folder by their names."""
+    return {name: read_copy(name, mirror) for name in mirror.names(f"{folder}/")}
 
 
 def _verify(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:

@@ -37,6 +37,7 @@ class Mcp(BaseTaskDomain):
     name = NAME
     version = "mcp-v1"
     rubric = RUBRIC
+    axes: Sequence[Axis] = ("errors", "consistency")
     solved_task = staticmethod(solved_task)
     prompt_templates = read_prompt_templates(__package__)
     tools = shop_tools()

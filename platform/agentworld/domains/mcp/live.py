@@ -16,7 +16,8 @@ from agentworld.domains.mcp.shop.server import STATE_URI
 from agentworld.domains.mcp.shop.tasks import NAME, solved_task
 from agentworld.domains.mcp.shop.tools import shop_command, shop_tools
 from agentworld.domains.mcp.transport import ServerProcess
-from agentworld.domains.sandbox import SandboxLimits
+from agentworld.domains.programs import PYTHON
+from agentworld.domains.sandbox import SANDBOX_PROGRAMS, SandboxLimits
 from agentworld.domains.tasks import SolvedTask
 from agentworld.errors import InputError
 from agentworld.records.task import Task
@@ -26,6 +27,8 @@ _SHOP = "shop"
 
 class LiveMcp(BaseLiveDomain[SolvedTask]):
     """See `LiveDomain`."""
+
+    programs = (*SANDBOX_PROGRAMS, PYTHON)
 
     def check_available(self) -> None:
         """Raises EnvironmentUnavailable if this machine cannot run a sandbox with the shop."""

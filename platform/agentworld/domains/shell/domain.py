@@ -47,6 +47,7 @@ class Shell(BaseTaskDomain):
     name = NAME
     version = "shell-v1"
     rubric = RUBRIC
+    axes: Sequence[Axis] = ("errors", "consistency")
     solved_task = staticmethod(solved_task)
     prompt_templates = read_prompt_templates(__package__)
     tiny = TinyModel(pretokenizer_pattern(), copy_warmup)

@@ -37,6 +37,7 @@ class Terminal(BaseTaskDomain):
     name = NAME
     version = "terminal-v1"
     rubric = RUBRIC
+    axes: Sequence[Axis] = ("errors", "consistency")
     solved_task = staticmethod(solved_task)
     prompt_templates = read_prompt_templates(__package__)
     tiny = TinyModel(_PATTERN, partial(copy_warmup, _SEPARATORS))

@@ -4,6 +4,8 @@ from contextlib import AbstractAsyncContextManager, aclosing
 
 from agentworld.domains.live import Environment, LiveDomain, LiveSettings
 from agentworld.domains.live_defaults import BaseLiveDomain
+from agentworld.domains.programs import PYTHON, Program
+from agentworld.domains.sandbox import SANDBOX_PROGRAMS
 from agentworld.domains.terminal.environment import TerminalEnvironment
 from agentworld.domains.terminal.explorers import new_explorer
 from agentworld.domains.terminal.process import SandboxedTerminal
@@ -12,6 +14,14 @@ from agentworld.domains.terminal.tasks import NAME, TerminalTask, solved_task
 
 class LiveTerminals(BaseLiveDomain[TerminalTask]):
     """See `LiveDomain`."""
+
+    programs = (
+        *SANDBOX_PROGRAMS,
+        PYTHON,
+        Program("less", "less", path="/usr/bin:/bin"),
+        Program("vi", "vim-tiny", path="/usr/bin:/bin"),
+    )
+    """Those of the sandbox, and those that explorers and tasks start in it."""
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """A terminal, which has a sandbox from its first episode on."""

@@ -39,7 +39,7 @@ _TRANSFERS = {"read", "readv", "write", "writev"}
 _IN_MILLISECONDS = {"poll", "epoll_wait", "epoll_pwait"}  # all others have a pointer to a time
 _COLUMNS = {"x86_64": 0, "aarch64": 1}
 _COLUMN = _COLUMNS.get(platform.machine())
-_NAMES = {} if _COLUMN is None else {each[_COLUMN]: name for name, each in _CALLS.items()}
+_NAMES = {} if _COLUMN is None else {call[_COLUMN]: name for name, call in _CALLS.items()}
 
 
 class _Call(NamedTuple):

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 
 from agentworld.http.errors import failures
-from agentworld.records.agent_use import AgentAlias, AgentName, AgentUse, AgentUseMove
 from agentworld.records.base import ShortText
+from agentworld.records.statements.agent_use import AgentAlias, AgentName, AgentUse, AgentUseMove
 from agentworld.serving.protocols.native import Authorized
 from agentworld.serving.runs import Runs
 

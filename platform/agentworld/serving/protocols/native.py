@@ -20,10 +20,10 @@ from agentworld.http.schemas import (
     write_step,
 )
 from agentworld.records.base import Digest
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import EpisodeOpening, ResetResult
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.base import Protocol

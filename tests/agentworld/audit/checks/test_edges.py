@@ -15,8 +15,8 @@ from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, current_key, ensure_signer, rotate
 from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.stores import Stores

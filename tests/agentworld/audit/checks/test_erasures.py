@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from agentworld.audit.checks.ledger import verify_ledger
-from agentworld.records.declaration import ERASURES, GENESIS
+from agentworld.records.statements.erasure import Erasure
+from agentworld.records.statements.genesis import GENESIS
 from agentworld.signing.keys import ensure_signer, load_trusted, rotate
 from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
@@ -216,5 +217,5 @@ def test_one_erasure_of_many_is_copied_without_a_look_at_the_others(erased):
     erased.play("third", "d")
     erased.seal()
     erase(erased, "third", store)
-    assert store.read[f"{ERASURES}/{erased.run}/"] == 0
-    assert len(erased.mirror.names(f"{ERASURES}/{erased.run}/")) == 2
+    assert store.read[f"{Erasure.folder}/{erased.run}/"] == 0
+    assert len(erased.mirror.names(f"{Erasure.folder}/{erased.run}/")) == 2

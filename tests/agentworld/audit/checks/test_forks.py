@@ -8,9 +8,9 @@ import pytest
 
 from agentworld.audit.checks.signed_log import opening_entry
 from agentworld.ledger.writes import EpisodeOpened, NewStep
-from agentworld.records.edge import Traffic
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.log import episode_opened
+from agentworld.records.statements.edge import Traffic
 from agentworld.serving.episodes.session import copy_steps
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
 from agentworld.signing.keys import ensure_signer

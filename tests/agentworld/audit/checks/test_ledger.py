@@ -7,8 +7,12 @@ import pytest
 from agentworld.audit.checks.edges import audit_edge, edges_of
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.lineage.base import Agent
-from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.base import now
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.edge import Claim, SignedEdge
+from agentworld.records.statements.restore import Restore
+from agentworld.records.statements.withdrawal import Withdrawal
+from agentworld.signing.attestation import attest
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from make import records
@@ -123,6 +127,31 @@ def test_an_edge_that_somebody_changed_is_found(scene, change, words):
     register(scene)
     scene.change(f"{change} WHERE kind = 'edge'")
     assert any(words in each for each in problems(scene)), problems(scene)
+
+
+def test_a_copy_under_another_name_than_its_own_is_told_by_that_name(scene):
+    name = f"agent-edges/{scene.run}/other.dsse.json"
+    scene.mirror.put(name, register(scene).envelope.encode())
+    (found,) = problems(scene)
+    assert found.startswith(f"the copy {name} does not verify: it is the copy of another statement")
+
+
+@pytest.mark.parametrize("run", ["", "nobody"])
+def test_a_strangers_restore_of_no_run_that_is_there_is_found(scene, run, tmp_path):
+    restore = Restore(run=run, lost=("x",), reason="a disk", by="eve", at=now())
+    planted = attest(restore, ensure_signer(tmp_path / "stranger"))
+    scene.ledger.attestations.add(planted)
+    words = f"the restore {planted.name} does not verify"
+    assert any(each.startswith(words) for each in problems(scene)), problems(scene)
+
+
+def test_a_row_that_was_moved_to_another_version_is_told_with_the_one_that_was_signed(scene):
+    known = {"artifact": FINAL, "registered": FINAL, "reason": "no good", "by": "ada", "at": now()}
+    log_signer(scene).statement_signer.declare(Withdrawal(version="a@1", **known))
+    scene.change("UPDATE attestations SET subject = 'b@2' WHERE kind = 'withdrawal'")
+    (found,) = problems(scene)
+    assert " of b@2 does not verify: its row says something else" in found
+    assert found.endswith(" of a@1)")
 
 
 def test_the_newest_edge_counts_whatever_the_order_of_the_rows(scene):

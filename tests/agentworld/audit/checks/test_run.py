@@ -10,8 +10,8 @@ import pytest
 from agentworld.audit.checks.run import verify_run
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.writes import EpisodeClosed
-from agentworld.records.edge import Traffic
 from agentworld.records.run import RunClosing
+from agentworld.records.statements.edge import Traffic
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, sign_checkpoint
 from agentworld.signing.keys import ensure_signer, rotate
 from agentworld.signing.merkle import merkle_root

@@ -7,9 +7,11 @@ from contextlib import closing
 import pytest
 
 from agentworld.audit.checks.store import verify_agent, verify_everything
-from agentworld.records.step_statement import Links
+from agentworld.records.base import now
+from agentworld.records.statements.registration import Links, RegisteredVersion
 from agentworld.signing.keys import rotate
-from make.statement import registered
+from make import records
+from make.statement import file, registered
 from make.story import Story, story, without
 
 REFS = ("hero@1", "world@1")
@@ -118,6 +120,17 @@ def test_a_statement_that_was_taken_away_is_named_by_its_copy(told, ref):
     assert f" of {ref}" in problem
     assert problem.endswith("is gone from the ledger; restore it")
     assert problem in verify_agent(told.agent, told.sources).problems
+
+
+def test_a_statement_of_another_version_that_was_taken_away_is_told_of_that_one_alone(told):
+    links, digest = Links(run="another"), records.digest("another")
+    known = {"registered_as": "hero", "version": 2, "artifact": digest, "run": ""}
+    file(RegisteredVersion(record=digest, links=links, at=now(), **known), told.store)
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM attestations WHERE subject = 'hero@2'")
+    assert verify_agent(told.agent, told.sources).problems == ()
+    (problem,) = problems(told)
+    assert problem.endswith(" of hero@2 is gone from the ledger; restore it")
 
 
 @pytest.mark.parametrize("ref", REFS)

@@ -10,8 +10,8 @@ from agentworld.audit.checks.store import verify_agent, verify_everything
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.edge import Claim, SignedEdge
 from make import records
 from make.special import exchange
 from make.story import STARTED, Story, story

@@ -13,7 +13,7 @@ from agentworld.audit.checks.store import verify_agent, verify_everything
 from agentworld.errors import NotFound
 from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
-from agentworld.records.declaration import Restore
+from agentworld.records.statements.restore import Restore
 from make import records
 from make.agent import Made
 from make.story import moment
@@ -121,6 +121,20 @@ def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told)
         told.change("DELETE FROM attestations WHERE name = ?", found.name)
         assert any("is gone from the ledger" in each for each in told.problems())
     assert any("is gone from the ledger" in each for each in told.problems(told.then))
+
+
+def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
+    row, later = told.made.ledger.attestations.find("alias")
+    told.change("UPDATE attestations SET envelope = ? WHERE name = ?", later.envelope, row.name)
+    problem = "the statement of alias 'stable' at {} is another one in the evidence mirror"
+    assert problem.format(row.at) in told.problems(told.then)
+
+
+def test_a_copy_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
+    row, later = told.made.ledger.attestations.find("alias")
+    (told.made.store / "mirror" / row.name).write_bytes(later.envelope)
+    (found,) = told.problems(told.then)
+    assert found.endswith("is another one in the evidence mirror")
 
 
 def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):

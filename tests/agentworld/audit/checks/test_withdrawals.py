@@ -12,9 +12,9 @@ from agentworld.audit.checks.withdrawals import missing_versions
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.declaration import Withdrawal
-from agentworld.records.step_statement import RegisteredVersion
-from agentworld.signing.declaration import attest, check_attested
+from agentworld.records.statements.registration import RegisteredVersion
+from agentworld.records.statements.withdrawal import Withdrawal
+from agentworld.signing.attestation import attest, verify_row
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.statements.genesis import now
 from agentworld.storage.objects import WriteOnce
@@ -113,7 +113,7 @@ def test_a_withdrawal_that_nobody_of_ours_signed_counts_for_nothing_and_is_named
     with pytest.raises(EvidenceError, match="the withdrawal .* does not verify"):
         missing(lost)
     found = problems(lost)
-    assert any(each.startswith(f"the withdrawal {made.name} of hero@1 does") for each in found)
+    assert any(each.startswith(f"the withdrawal {made.path} of hero@1 does") for each in found)
     assert any(each.startswith("hero@1: the registry does not have it") for each in found)
 
 
@@ -164,7 +164,7 @@ def test_what_was_signed_twice_is_withdrawn_at_once(told):
     """By two who handed the same in at the same time."""
     first = told.sources.ledger.attestations.find("registration", subject="hero@1")[0]
     keys = load_trusted(told.store / "keys/steps")
-    known = check_attested(first, RegisteredVersion, keys)
+    known = verify_row(first, RegisteredVersion, keys)
     later = known.model_copy(update={"at": now()})
     twin = attest(later, ensure_signer(told.store / "keys/steps"))
     told.sources.ledger.attestations.add(twin)

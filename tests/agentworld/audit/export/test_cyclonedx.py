@@ -15,7 +15,8 @@ from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.bill_of_materials import bill_as_text, signed_bill
-from agentworld.signing.edge import verify_edge
+from agentworld.records.statements.edge import Edge
+from agentworld.signing.attestation import verify_envelope
 from agentworld.signing.envelope import verify
 from agentworld.storage.simulators import SimulatorStore
 from make import records
@@ -158,7 +159,7 @@ def test_the_grade_and_the_live_validation_are_properties_of_the_agent(built):
 def test_the_signed_edge_verifies_and_gives_the_time(built):
     agent = built.bill["metadata"]["component"]
     envelope = properties(agent)["edge"].encode()
-    edge = verify_edge(envelope, built.sources.evidence.trusted)
+    edge = verify_envelope(envelope, Edge, built.sources.evidence.trusted)
     assert edge.claim.artifact == built.made.agent.artifact
     assert built.bill["metadata"]["timestamp"] == edge.at
     assert datetime.fromisoformat(edge.at).tzinfo

@@ -17,8 +17,8 @@ from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import now
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.declaration import Withdrawal
 from agentworld.records.run import RunOpening
+from agentworld.records.statements.withdrawal import Withdrawal
 from agentworld.storage.receipts import step_that_made
 from make import records
 from make.bill import BASE, SERVED, Told, build, checked, parts_of, properties, uses, world

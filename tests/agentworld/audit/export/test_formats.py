@@ -22,7 +22,7 @@ from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
-from agentworld.records.declaration import Restore
+from agentworld.records.statements.restore import Restore
 from agentworld.signing.envelope import verify
 from agentworld.statements.agent_use import now
 from make import records

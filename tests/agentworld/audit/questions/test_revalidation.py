@@ -15,8 +15,8 @@ from agentworld.audit.questions.agent import audit_agent
 from agentworld.audit.questions.agents import audit_agents
 from agentworld.audit.questions.revalidation import AgentUses, UseState, moved_on
 from agentworld.records.alias import AliasChange, Canary
-from agentworld.records.step_statement import Validation
-from agentworld.signing.declaration import attest
+from agentworld.records.statements.validation import Validation
+from agentworld.signing.attestation import attest
 from agentworld.signing.keys import ensure_signer
 from make import records
 from make.special import exchange

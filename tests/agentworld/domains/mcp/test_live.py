@@ -17,6 +17,7 @@ from agentworld.domains.live import LiveSettings, live_domain, open_environment
 from agentworld.domains.mcp.explorer import SchemaExplorer
 from agentworld.domains.mcp.shop.tasks import solved_task
 from agentworld.domains.mcp.shop.tools import shop_command
+from agentworld.domains.programs import PYTHON
 from agentworld.errors import EnvironmentBroken, EnvironmentUnavailable, InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.tool import Tool
@@ -200,7 +201,8 @@ def test_a_server_that_is_not_there_breaks_the_reset_in_its_shells_words():
 def test_a_shop_needs_a_python_that_a_sandbox_has(monkeypatch):
     LIVE.check_available()
     assert sys.version_info >= (3, 11)
-    monkeypatch.setattr("agentworld.domains.mcp.shop.tools._PYTHON_FOLDERS", "/nowhere")
+    elsewhere = PYTHON._replace(path="/nowhere")
+    monkeypatch.setattr("agentworld.domains.mcp.shop.tools.PYTHON", elsewhere)
     with pytest.raises(EnvironmentUnavailable, match="needs python3"):
         shop_command("")
 

@@ -16,9 +16,9 @@ import pytest
 
 import make.many
 import make.service
-from agentworld.records.edge import Claim
-from agentworld.records.step_statement import Validation
-from agentworld.signing.declaration import attest
+from agentworld.records.statements.edge import Claim
+from agentworld.records.statements.validation import Validation
+from agentworld.signing.attestation import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from make import records
 

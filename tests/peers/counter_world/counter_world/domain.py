@@ -10,6 +10,7 @@ class Counter(Text):
 
     name = "counter"
     version = "counter-v1"
+    axes = ("consistency",)
 
     def prompt(self, start, variant=SERVED):
         return PromptParts(task_description="counter", initial_state=start.text)

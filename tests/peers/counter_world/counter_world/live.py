@@ -39,6 +39,7 @@ class CounterExplorer:
 
 class LiveCounter:
     launchers = frozenset()
+    programs = ()
 
     def check_available(self):
         """It is always there."""

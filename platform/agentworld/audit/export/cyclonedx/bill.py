@@ -26,10 +26,9 @@ from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.base import Digest, digest_bytes, digest_json
-from agentworld.records.edge import SignedEdge
 from agentworld.records.report import AgentReport
-from agentworld.signing.edge import verify_edge
-from agentworld.statements.signer import edge_name
+from agentworld.records.statements.edge import Edge, SignedEdge, edge_name
+from agentworld.signing.attestation import verify_envelope
 
 _IDS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:agentworld:bill-of-materials")
 
@@ -144,7 +143,7 @@ def _signed_edge(ref: VersionRef, agent: Agent, sources: Sources) -> SignedEdge 
     if signed is None or evidence is None:
         return None
     try:
-        edge = verify_edge(signed.envelope.encode(), evidence.trusted)
+        edge = verify_envelope(signed.envelope.encode(), Edge, evidence.trusted)
     except EvidenceError:
         return None
     about = edge.claim.agent, edge.run, edge.claim.artifact

@@ -1,16 +1,15 @@
 """The tools of the shop's server, and the command line that starts it."""
 
 import json
-import shutil
 from functools import cache
 from typing import Any
 
 from agentworld.domains.package_text import read_text
+from agentworld.domains.programs import PYTHON
 from agentworld.errors import EnvironmentUnavailable
 from agentworld.records.tool import Tools
 from agentworld.rendering.tools import read_tool
 
-_PYTHON_FOLDERS = "/usr/local/bin:/usr/bin"  # those that every sandbox has
 _TOOLS = "tools.txt"
 
 
@@ -31,11 +30,11 @@ def shop_command(state: str) -> tuple[str, ...]:
 
     Raises EnvironmentUnavailable if a sandbox would have no Python.
     """
-    python = shutil.which("python3", path=_PYTHON_FOLDERS)
+    python = PYTHON.find()
     if python is None:
         raise EnvironmentUnavailable(
-            f"the shop's server needs python3 in one of {_PYTHON_FOLDERS}; install the package"
-            " python3"
+            f"the shop's server needs python3 in one of {PYTHON.path}; install the package"
+            f" {PYTHON.package}"
         )
     server, tools = read_text(__package__, "server.py"), read_text(__package__, _TOOLS)
     return (python, "-I", "-S", "-c", server, tools, state)

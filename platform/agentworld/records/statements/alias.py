@@ -1,0 +1,51 @@
+"""A move of an alias; it is checked against the ledger's history of that alias."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from agentworld.records.alias import AliasChange
+from agentworld.records.base import Digest
+from agentworld.records.statements.base import LedgerColumns, SignedRecord
+
+
+class AliasEntry(SignedRecord):
+    """A change of an alias with its place in the alias's history."""
+
+    kind: ClassVar[str] = "alias"
+    predicate_type: ClassVar[str] = "urn:agentworld:alias-change:v1"
+    folder: ClassVar[str] = "alias-changes"
+
+    change: AliasChange
+    previous: Digest | None
+    """Of the entry before it; null for the first."""
+
+    @classmethod
+    def describe_row(cls, name: str, columns: LedgerColumns) -> str:  # noqa: ARG003 - a digest
+        """By its alias and its moment."""
+        return f"the statement of alias {columns.subject!r} at {columns.at}"
+
+    def describe(self, name: str) -> str:  # noqa: ARG002 - a digest
+        """By what it says."""
+        return f"the statement that {self.change.text}"
+
+    @property
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.change.alias, self.change.simulator, "", self.change.at)
+
+    @property
+    def subject_digest(self) -> Digest:
+        return self.change.simulator
+
+
+def alias_entries(changes: Iterable[AliasChange]) -> list[AliasEntry]:
+    """Changes of any aliases with their places, each alias's in the order of its own."""
+    last: dict[str, Digest] = {}
+    entries = []
+    for change in changes:
+        entry = AliasEntry(change=change, previous=last.get(change.alias))
+        last[change.alias] = entry.digest
+        entries.append(entry)
+    return entries
+
+
+KIND = AliasEntry

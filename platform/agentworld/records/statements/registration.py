@@ -1,0 +1,59 @@
+"""A registration of a version; it is checked against the registry's record and its links."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from agentworld.records.base import Digest, Record
+from agentworld.records.statements.agent_use import AgentName
+from agentworld.records.statements.base import About, LedgerColumns, StepRecord
+
+
+class Links(Record):
+    """What a version is made of in the registry, by the registry's own names."""
+
+    run: str = ""
+    """That registered it."""
+    model: str = ""
+    """That it was logged as."""
+    inputs: tuple[str, ...] = ()
+    """Models that the run names as its inputs."""
+
+
+class RegisteredVersion(StepRecord):
+    """A version of the registry, as whoever registered it left it there."""
+
+    kind: ClassVar[str] = "registration"
+    predicate_type: ClassVar[str] = "urn:agentworld:registered-version:v1"
+    folder: ClassVar[str] = "registered-versions"
+    about: ClassVar[About] = "version"
+
+    registered_as: AgentName
+    version: int = Field(ge=1)
+    artifact: Digest
+    run: str
+    """That made an agent; empty for a world model."""
+    record: Digest
+    """Of the canonical JSON of its record."""
+    links: Links
+    at: str
+
+    @property
+    def ref(self) -> str:
+        """As people write it."""
+        return f"{self.registered_as}@{self.version}"
+
+    @property
+    def same(self) -> tuple[object, ...]:
+        return self.ref, self.record
+
+    @property
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.ref, "", self.run, self.at)
+
+    @property
+    def subject_digest(self) -> Digest:
+        return self.artifact
+
+
+KIND = RegisteredVersion

@@ -1,0 +1,111 @@
+"""What a teacher wrote for SFT, how it was selected, and what it took."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from agentworld.records.base import Digest, JsonObject, Record
+
+
+class Trace(Record):
+    """A thought and an observation in the place of a turn's own (Qwen-AgentWorld section 3.3)."""
+
+    trajectory: Digest
+    """Names the sample of the pool `sft` that has the history."""
+    turn: int
+    """The place of the turn in the sample, from 0."""
+    domain: str
+    thought: str
+    observation: str
+    score: float
+    """The judge's mean score, of 1 to 5."""
+
+
+class TraceSet(Record):
+    """The traces of one data set; its digest names them in every later record."""
+
+    data: Digest
+    """The data set that they belong to."""
+    recipe: JsonObject
+    """Who wrote and judged them, and how; without addresses."""
+    file: str
+    content: Digest
+    """Of the file."""
+    num_traces: int
+
+
+class EndpointUsage(Record):
+    """What one endpoint was asked for, also where it was asked in an earlier run."""
+
+    num_answers: int = 0
+    num_prompt_tokens: int | None = 0
+    """Null if the endpoint did not tell them."""
+    num_tokens: int | None = 0
+    """Tokens that it wrote, thoughts included; null as above."""
+    dollars: Decimal | None = Decimal(0)
+    """Null if the price of an answer is not known."""
+
+
+class TraceYield(Record):
+    """How many traces there were at each stage: the columns of Qwen-AgentWorld's table 4, and why.
+
+    Each prompt is selected, rejected or a hole.
+    """
+
+    prompts: int = 0
+    """Turns that the teacher predicted; the paper's candidates."""
+    rollouts: int = 0
+    """Answers with a thought and an observation."""
+    unusable: int = 0
+    """Answers that were cut off, or have no thought or no observation."""
+    unanswered: int = 0
+    """Requests that the teacher's endpoint did not answer."""
+    scored: int = 0
+    """Rollouts with a score."""
+    passed: int = 0
+    """Rollouts whose score reaches the threshold."""
+    selected: int = 0
+    """Prompts with a trace."""
+    rejected: int = 0
+    """Prompts whose best rollout is under the threshold."""
+    holes: int = 0
+    """Prompts without a decision: no rollout has a score, or two could not be compared."""
+    turns: int = 0
+    """Turns of all traces, with those of their histories."""
+    teacher: EndpointUsage = EndpointUsage()
+    judge: EndpointUsage = EndpointUsage()
+
+    @property
+    def retained(self) -> float | None:
+        """Share of the prompts that have a trace; null without prompts."""
+        return self.selected / self.prompts if self.prompts else None
+
+
+class TraceReport(Record):
+    """The yields by domain."""
+
+    domains: dict[str, TraceYield]
+    total: TraceYield
+
+
+def total_yield(yields: Iterable[TraceYield]) -> TraceYield:
+    """The sum of yields; what is unknown in one of them is unknown in the sum."""
+    sums = TraceYield()
+    for item in yields:
+        usage = {
+            name: _add(getattr(sums, name), getattr(item, name)) for name in ("teacher", "judge")
+        }
+        counts = {
+            name: getattr(sums, name) + getattr(item, name)
+            for name in TraceYield.model_fields
+            if name not in usage
+        }
+        sums = TraceYield(**counts, **usage)
+    return sums
+
+
+def _add(left: EndpointUsage, right: EndpointUsage) -> EndpointUsage:
+    values = {}
+    for name in EndpointUsage.model_fields:
+        one, other = getattr(left, name), getattr(right, name)
+        values[name] = None if one is None or other is None else one + other
+    return EndpointUsage(**values)

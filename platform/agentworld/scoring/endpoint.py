@@ -1,0 +1,139 @@
+"""The client of judges and teachers: models behind an OpenAI-compatible API that cost money.
+
+It bounds the requests under way, pauses and asks again after failures that may pass, sends the key
+of a recipe's variable or file, and asks for nothing that was answered before.
+"""
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import Self
+
+import httpx
+
+from agentworld.engine.answer import read_chat
+from agentworld.engine.chat import CHAT_PATH, Fields, chat_body, no_response
+from agentworld.engine.http_client import open_client
+from agentworld.engine.refusal import refusal
+from agentworld.errors import EngineError, EngineFailure, InputError
+from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.records.message import Message
+from agentworld.scoring.answers import Answer, AnswerStore, Question
+from agentworld.storage.address import redact
+
+_REQUESTS = 3
+_REQUESTS_OF_BUSY = 10
+_LONGEST_PAUSE_SECONDS = 60.0
+_BUSY: EngineFailure = "capacity"
+_KEY = re.compile(r"[\x21-\x7e]+")
+_MISCONFIGURED = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND}
+
+
+class EndpointClient:
+    """Asks the endpoint of a recipe; `role` names it in errors. Threads may share it.
+
+    A failed request is sent three times, and ten times to an endpoint that says that it is busy.
+    The pauses between are as long as the endpoint asks for, or twice as long each time.
+    """
+
+    def __init__(
+        self,
+        endpoint: EndpointRecipe,
+        role: str,
+        *,
+        answers: AnswerStore | None = None,
+        pause_seconds: float = 2.0,
+    ) -> None:
+        self.name = f"the {role} at {redact(endpoint.url)}"
+        self._endpoint = endpoint
+        self._answers = answers
+        self._pause_seconds = pause_seconds
+        self._turns = BoundedSemaphore(endpoint.concurrency)
+        self._client = open_client(endpoint.url, timeout_seconds=endpoint.timeout_seconds)
+        self._bill: list[Answer] | None = None
+
+    def billed_to(self, bill: list[Answer]) -> Self:
+        """The same client, which also appends each answer to a list."""
+        client = copy(self)
+        client._bill = bill
+        return client
+
+    def ask(self, messages: Sequence[Message], *, temperature: float, number: int = 0) -> Answer:
+        """What the model says, now or when this was asked before; another number is another answer.
+
+        Raises EngineError where it says nothing, and InputError where another request cannot help.
+        """
+        body = self._body(messages, temperature)
+        question = Question(request=body, number=number).digest
+        answer = self._answers.find(question) if self._answers else None
+        if answer is None:
+            with self._turns:
+                answer = self._ask_patiently(body)
+            if self._answers:
+                self._answers.add(question, answer)
+        if self._bill is not None:
+            self._bill.append(answer)
+        return answer
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    def _body(self, messages: Sequence[Message], temperature: float) -> Fields:
+        recipe = self._endpoint
+        body = chat_body(recipe.model, messages)
+        body |= {"temperature": temperature, "max_tokens": recipe.max_tokens, **recipe.fields}
+        return {name: value for name, value in body.items() if value is not None}
+
+    def _ask_patiently(self, body: Fields) -> Answer:
+        num_requests, pause = 0, self._pause_seconds
+        while True:
+            try:
+                return self._ask_now(body)
+            except EngineError as error:
+                num_requests += 1
+                most = _REQUESTS_OF_BUSY if error.kind == _BUSY else _REQUESTS
+                if not error.retryable or num_requests >= most:
+                    raise
+                time.sleep(
+                    pause if error.retry_after_seconds is None else error.retry_after_seconds
+                )
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _ask_now(self, body: Fields) -> Answer:
+        key = _read_key(self._endpoint.key_from)
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        try:
+            response = self._client.post(
+                f"{self._endpoint.url}{CHAT_PATH}", json=body, headers=headers
+            )
+        except httpx.HTTPError as error:
+            raise no_response(self.name, error) from error
+        try:
+            if response.status_code in _MISCONFIGURED:
+                message = f"{self.name}: {refusal(response)}; correct the recipe's endpoint"
+                raise InputError(message)
+            return Answer.of(read_chat(response))
+        except (EngineError, InputError) as error:
+            if key and key in str(error):  # a server may repeat what it was sent
+                error.args = (str(error).replace(key, "***"),)
+            raise
+
+
+def _read_key(source: str) -> str:
+    """Each time anew: a mounted Secret may change while a step runs."""
+    if not source:
+        return ""
+    try:
+        key = Path(source).read_text() if source.startswith("/") else os.environ[source]
+    except (OSError, KeyError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"key_from names {source}, and there is no key; set the variable, or mount the file"
+        ) from error
+    if not _KEY.fullmatch(key.strip()):  # else an error of the HTTP client would quote it
+        raise InputError(f"key_from names {source}, which holds no key; correct it")
+    return key.strip()

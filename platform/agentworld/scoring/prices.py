@@ -1,0 +1,39 @@
+"""What answers cost, by the tables of `genai-prices` that are installed; nothing is fetched."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal
+
+from genai_prices import Usage, calc_price
+
+from agentworld.scoring.answers import Answer
+
+
+def price_of(url: str, answers: Iterable[Answer]) -> Decimal | None:
+    """US dollars for answers of the server at `url`, at the prices of the days of the answers.
+
+    Null if one of the prices is unknown: the server is of no provider in the tables, its model is
+    not, or the server did not tell the tokens. An unknown price is never 0.
+    """
+    prices = [_price(url, answer) for answer in answers]
+    known_prices = [price for price in prices if price is not None]
+    return sum(known_prices, Decimal(0)) if len(known_prices) == len(prices) else None
+
+
+def _price(url: str, answer: Answer) -> Decimal | None:
+    if answer.num_prompt_tokens is None or answer.num_tokens is None:
+        return None
+    usage = Usage(
+        input_tokens=answer.num_prompt_tokens,
+        cache_read_tokens=answer.num_cached_tokens,
+        output_tokens=answer.num_tokens,
+    )
+    try:
+        return calc_price(
+            usage,
+            answer.model,
+            provider_api_url=url,
+            genai_request_timestamp=datetime.fromisoformat(answer.at),
+        ).total_price
+    except (LookupError, ValueError):  # what is not in the tables
+        return None

@@ -1,0 +1,152 @@
+"""The bytes of each process, by part, when a model is loaded, in training, and when it is saved.
+
+Pure: from the numbers of an architecture and what its activations take. Weights, gradients and
+moments are of float32, matrices are multiplied in bfloat16, and each GPU has one process.
+"""
+
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.training_plan import Gpus, RankMemory, StageMemory
+from agentworld.train.loss import MOST_LOGITS
+from agentworld.train.plan.activations import Activations
+from agentworld.train.plan.architecture import Architecture
+from agentworld.train.zero import SHARD_BYTES
+
+_FULL, _HALF = 4, 2
+"""Bytes of a float32 and of a bfloat16."""
+_BY_LOGIT = 12
+"""At its backward pass a logit is there in bfloat16 and in float32, and both have a gradient."""
+_BY_COMPILED_LOGIT = 4
+"""The same of a compiled loss, which has no tensor of float32."""
+
+
+def most_tokens(recipe: NextTokenRecipe, num_ranks: int, context_tokens: int) -> int:
+    """Of the largest batch of one process; several share the rows of a batch in turn.
+
+    Then the share of one can be larger than the others' by a row.
+    """
+    longest = recipe.sequence_tokens or min(recipe.tokens_per_batch, context_tokens)
+    share = -(-recipe.tokens_per_batch // num_ranks)
+    if num_ranks > 1:
+        share = min(share + longest, recipe.tokens_per_batch)
+    return max(share, longest)
+
+
+def stage_memory(
+    model: Architecture,
+    activations: Activations,
+    recipe: NextTokenRecipe,
+    num_tokens: int,
+    gpus: Gpus,
+) -> StageMemory:
+    """Of all moments."""
+    stage = recipe.zero_stage if gpus.count > 1 else None
+    whole = _FULL * model.num_weights
+    state = _state(model, recipe, stage, gpus.count)
+    moments = _training(model, activations, recipe, num_tokens, stage, gpus.count)
+    # A model in parts is read, and gathered to be saved, layer by layer.
+    of_layer = _FULL * model.num_gathered if stage == 3 else 0
+    if stage == 3:
+        saved = min(whole, SHARD_BYTES + of_layer)  # the first process alone writes
+    else:
+        saved = gpus.per_node * whole if stage else min(whole, SHARD_BYTES)
+    return StageMemory(
+        gpu={
+            "load": RankMemory(weights=state.weights, buffers=of_layer),
+            "training": max(moments, key=lambda moment: moment.total),
+            "save": state.model_copy(update={"gradients": 0, "buffers": of_layer}),
+        },
+        node={
+            "load": gpus.per_node * (of_layer or whole),
+            "training": 0,
+            "save": saved,
+        },
+    )
+
+
+def state_bytes(model: Architecture, recipe: NextTokenRecipe) -> RankMemory:
+    """Weights, gradients and the optimizer's state of a single process, after its first step."""
+    return _state(model, recipe, None, 1)
+
+
+def _state(
+    model: Architecture, recipe: NextTokenRecipe, stage: int | None, num_ranks: int
+) -> RankMemory:
+    """What is there between the backward pass and the optimizer's step."""
+    trained = _FULL * model.num_trained
+    moments = 2 * trained
+    if recipe.muon_learning_rate is not None:
+        moments -= _FULL * model.num_by_muon  # Muon has one
+    copy = trained if stage else 0
+    return RankMemory(
+        weights=_FULL * model.num_weights // (num_ranks if stage == 3 else 1),
+        gradients=trained // (num_ranks if stage in (2, 3) else 1),
+        optimizer=(moments + copy) // (num_ranks if stage else 1),
+    )
+
+
+def _training(
+    model: Architecture,
+    activations: Activations,
+    recipe: NextTokenRecipe,
+    num_tokens: int,
+    stage: int | None,
+    num_ranks: int,
+) -> list[RankMemory]:
+    """Where a step can take most: at the loss, in the last layer, in the first one, at its end."""
+    state = _state(model, recipe, stage, num_ranks)
+    hidden = _FULL * num_tokens * model.hidden_size
+    embedding = _FULL * model.num_embedding if model.is_embedding_trained else 0
+    # The embedding's gradient comes last, unless the output layer has the same weights.
+    last = 0 if model.is_embedding_shared else embedding
+    # Gradients are freed after each step, but DeepSpeed keeps the space of its part.
+    is_kept = recipe.accumulation > 1 or stage in (2, 3)
+    before = state.gradients if is_kept else min(state.gradients, embedding)
+    buffers = _exchange(model, stage, num_ranks)
+    casts = 0 if recipe.compile_layers else _HALF * model.num_cast
+    if recipe.gradient_checkpointing:
+        at_loss, in_layer = activations.inputs + activations.rest, activations.largest
+    else:
+        at_loss, in_layer, casts = activations.layers + activations.rest, 0, 0
+    return [
+        state.model_copy(update=update)
+        for update in (
+            {
+                "gradients": before,
+                "activations": at_loss,
+                "logits": _logits(model, num_tokens, num_ranks),
+                "buffers": buffers + casts,
+            },
+            {
+                "gradients": before,
+                "activations": at_loss + in_layer,
+                "buffers": buffers + _FULL * model.num_largest,
+            },
+            {
+                "gradients": max(before, state.gradients - last),
+                "activations": in_layer + hidden,
+                "buffers": buffers,
+            },
+            {"activations": hidden, "buffers": buffers},
+        )
+    ]
+
+
+def _exchange(model: Architecture, stage: int | None, num_ranks: int) -> int:
+    """What processes need to exchange gradients and weights."""
+    if num_ranks == 1:
+        return 0
+    if stage is None:
+        return _FULL * model.num_trained  # the buckets of DistributedDataParallel
+    buckets = 2 * _FULL * model.hidden_size**2
+    return buckets + (min(_FULL * model.num_weights, SHARD_BYTES) if stage == 3 else 0)
+
+
+def _logits(model: Architecture, num_tokens: int, num_ranks: int) -> int:
+    """Of the loss; several processes compute the logits of all tokens at once."""
+    num_logits = num_tokens * model.vocabulary_size
+    output_layer = _HALF * model.num_embedding
+    if model.is_embedding_trained:
+        output_layer += (_HALF + _FULL) * model.num_embedding  # a part's gradient, and its cast
+    if num_ranks > 1 or num_logits <= MOST_LOGITS:
+        return output_layer + _BY_LOGIT * num_logits
+    return output_layer + _BY_COMPILED_LOGIT * MOST_LOGITS

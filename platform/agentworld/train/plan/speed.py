@@ -1,0 +1,74 @@
+"""How fast a training would be: as the measured or cited training that is most like it."""
+
+import math
+from typing import NamedTuple
+
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.training_plan import Gpus, Speed
+from agentworld.train.cards import CARDS
+from agentworld.train.plan.architecture import Architecture
+
+
+class KnownSpeed(NamedTuple):
+    """The model FLOPs utilisation of a training that somebody measured."""
+
+    mfu: float
+    num_weights: float
+    is_compiled: bool
+    is_recomputed: bool
+    """Whether activations were computed again in the backward pass."""
+    source: str
+
+
+_GPU_JSON = "measured on one H200 on 2026-11-26 ({} in docs/figures/gpu.json)"
+_TORCHTITAN = "cited: torchtitan trains Llama 3.1 8B on 8 H100 with 5,762 tokens/s each"
+KNOWN_SPEEDS = (
+    KnownSpeed(0.306, 0.596e9, True, False, _GPU_JSON.format("cpt.whole_8k_packed")),
+    KnownSpeed(0.241, 0.596e9, True, True, _GPU_JSON.format("cpt.whole_8k_packed_recomputed")),
+    KnownSpeed(0.163, 0.596e9, False, False, _GPU_JSON.format("cpt.varied_packed_not_compiled")),
+    KnownSpeed(0.371, 8.19e9, True, True, _GPU_JSON.format("full-8b")),
+    KnownSpeed(0.33, 8.03e9, False, True, _TORCHTITAN),
+)
+
+
+_DOUBLINGS = 3
+"""A model that is more than eight times as large, or as small, is not similar: our choice."""
+
+
+def speed_of(
+    model: Architecture, recipe: NextTokenRecipe, length: int, gpus: Gpus, measured: float | None
+) -> Speed | None:
+    """Of rows of one length; `measured` is the caller's figure for one GPU, in tokens a second.
+
+    Null for an architecture of which, or near whose size, nothing is known.
+    """
+    if measured is not None:
+        return Speed(tokens_per_second=measured * gpus.count, source="your figure of one GPU")
+    if model.flops is None:
+        return None
+    similar = _most_similar(model.num_weights, recipe)
+    if _doublings(similar, model.num_weights) > _DOUBLINGS:
+        return None
+    rate = similar.mfu * CARDS[gpus.card].flops / model.flops.num(1, length)
+    source = f"MFU {similar.mfu:g}, {similar.source}"
+    if gpus.count > 1:
+        source += f"; for each of {gpus.count} GPUs alike, which was not measured"
+    return Speed(tokens_per_second=rate * gpus.count, source=source)
+
+
+def _most_similar(num_weights: int, recipe: NextTokenRecipe) -> KnownSpeed:
+    """Compiled or not, then by size, then by what is computed again."""
+
+    def difference(speed: KnownSpeed) -> tuple[bool, int, bool]:
+        return (
+            speed.is_compiled != recipe.compile_layers,
+            round(_doublings(speed, num_weights)),
+            speed.is_recomputed != recipe.gradient_checkpointing,
+        )
+
+    return min(KNOWN_SPEEDS, key=difference)
+
+
+def _doublings(speed: KnownSpeed, num_weights: int) -> float:
+    """How often the smaller model must be doubled to be as large as the other."""
+    return abs(math.log2(speed.num_weights / num_weights))

@@ -1,0 +1,160 @@
+"""Every kind of statement, and what can become of its row and of its copy: each is found."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from agentworld.audit.checks.store import verify_agent, verify_everything
+from agentworld.lineage.base import VersionRef
+from agentworld.records.attestation import Attestation
+from agentworld.records.statements.base import statement_kinds
+from agentworld.signing.envelope import read_unverified, sign
+from agentworld.signing.keys import ensure_signer
+from make.kinds import Store, Told, every_kind
+from make.template import copied
+
+pytestmark = pytest.mark.compute
+
+KINDS = sorted(statement_kinds())
+
+
+class Scene:
+    """A store of which somebody has one statement in hand."""
+
+    def __init__(self, store: Store, kind: str) -> None:
+        self.store = store
+        self.kind = kind
+        self.told: Told = store.kinds[kind]
+        self.row = self.row_of(self.told.own)
+
+    def row_of(self, name: str) -> Attestation:
+        rows = self.store.ledger.attestations.find(self.kind)
+        (row,) = [row for row in rows if row.name == name]
+        if self.kind == "genesis" and hasattr(self, "row"):  # there is one: another of our key
+            return row._replace(envelope=self.store.genesis)
+        return row
+
+    @property
+    def older(self) -> Attestation:
+        return self.row_of(self.told.older)
+
+    @property
+    def others(self) -> Attestation:
+        return self.row_of(self.told.others)
+
+    @property
+    def copy(self):
+        return self.store.folder / "mirror" / self.told.own
+
+    def write(self, **columns: object) -> None:
+        """What somebody with the database in hand does."""
+        names = ", ".join(f"{name} = ?" for name in columns)
+        self._execute(f"UPDATE attestations SET {names} WHERE name = ?", *columns.values())
+
+    def remove(self) -> None:
+        self._execute("DELETE FROM attestations WHERE name = ?")
+
+    def _execute(self, statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.store.folder / "ledger.db")) as database, database:
+            assert database.execute(statement, (*values, self.told.own)).rowcount == 1
+
+    def problems(self) -> list[str]:
+        return [*verify_everything(self.store.sources).problems]
+
+    def places(self) -> set[str]:
+        """What a problem names it by."""
+        row = self.row
+        names = {row.name, row.subject, row.run, "held unsigned" if self.kind == "genesis" else ""}
+        return names - {""}
+
+    def found(self) -> list[str]:
+        found = self.problems()
+        named = [problem for problem in found if any(place in problem for place in self.places())]
+        assert named, found
+        return found
+
+
+@pytest.fixture(params=KINDS)
+def scene(request, tmp_path):
+    store = copied(every_kind, tmp_path)
+    yield Scene(store, request.param)
+    store.ledger.close()
+
+
+def test_there_is_a_statement_of_each_kind_and_nothing_is_wrong_with_any(tmp_path):
+    store = copied(every_kind, tmp_path)
+    assert sorted(store.kinds) == KINDS
+    assert verify_everything(store.sources).problems == ()
+
+
+def test_a_copy_that_was_exchanged_with_an_older_one_of_its_kind_is_found(scene):
+    scene.copy.write_bytes(scene.older.envelope)
+    found = [each for each in scene.found() if "is another one in the evidence mirror" in each]
+    assert len(found) == 1 or (found and scene.kind == "edge")  # it is a reason of its agent too
+
+
+def test_a_copy_of_another_tenants_is_found_and_nothing_that_it_says_is_told(scene):
+    scene.copy.write_bytes(scene.others.envelope)
+    found = scene.found()
+    assert any("is another one in the evidence mirror" in each for each in found)
+    others = {scene.others.name, scene.others.subject, scene.others.run, "acme"} - scene.places()
+    assert not [each for each in found if any(word in each for word in others - {""})]
+
+
+def test_a_copy_that_was_altered_by_a_byte_is_found(scene):
+    copy = bytearray(scene.copy.read_bytes())
+    copy[len(copy) // 2] ^= 1
+    scene.copy.write_bytes(copy)
+    assert any("is another one in the evidence mirror" in each for each in scene.found())
+
+
+def test_a_copy_that_is_not_there_is_made_by_the_next_service(scene):
+    """Nobody knows whether somebody took it away, or was killed before it was made."""
+    scene.copy.unlink()
+    assert scene.problems() == []
+    scene.store.statement_signer.copy_missing()
+    assert scene.copy.read_bytes() == scene.row.envelope
+
+
+def test_a_row_that_was_taken_away_is_found_by_its_copy(scene):
+    scene.remove()
+    assert any("is gone from the ledger" in each for each in scene.found())
+
+
+def test_a_row_that_says_something_else_than_what_was_signed_is_found(scene):
+    scene.write(at="another")
+    assert any("its row says something else" in each for each in scene.found())
+
+
+def test_a_row_with_the_envelope_of_an_older_one_is_found(scene):
+    scene.write(envelope=scene.older.envelope)
+    assert any("is another one in the evidence mirror" in each for each in scene.found())
+
+
+def test_a_row_that_was_exchanged_with_its_copy_is_found(scene):
+    older = scene.older._asdict()
+    del older["name"], older["kind"]
+    scene.write(**older)
+    scene.copy.write_bytes(older["envelope"])
+    if scene.kind == "genesis":  # there is no other place for it: what it held is then unsigned
+        assert any("'stable'" in each and "nobody signed it" in each for each in scene.problems())
+    else:
+        assert any("does not verify" in each for each in scene.found())
+
+
+def test_a_row_and_a_copy_that_a_stranger_signed_are_found(scene, tmp_path_factory):
+    stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
+    forged = sign(read_unverified(scene.row.envelope, {}), stranger)
+    scene.write(envelope=forged)
+    scene.copy.write_bytes(forged)
+    assert any("is not trusted" in each for each in scene.found())
+
+
+def test_a_validation_that_was_taken_away_is_told_of_its_agent(tmp_path):
+    scene = Scene(copied(every_kind, tmp_path), "validation")
+    row = scene.row
+    scene.remove()
+    found = verify_agent(VersionRef(name="home-agent", version=2), scene.store.sources).problems
+    assert any(row.name in each and "is gone from the ledger" in each for each in found), found
+    scene.store.ledger.close()

@@ -1,0 +1,83 @@
+import asyncio
+
+import pytest
+
+from agentworld.domains.base import domain_of
+from agentworld.domains.live import Observation
+from agentworld.domains.programs import Program
+from agentworld.domains.sheet import DomainSheet, domain_sheet
+from agentworld.errors import EnvironmentBroken, EnvironmentUnavailable, InputError
+from make.live_domains import ScriptedDomain, registered
+
+LACKING = Program("world-tool", "world-tools")
+
+
+def sheet(name: str) -> DomainSheet:
+    return asyncio.run(domain_sheet(name))
+
+
+def test_a_live_domain_shows_a_turn_that_was_taken_in_its_environment(monkeypatch):
+    domain = ScriptedDomain(lambda action: Observation(f"{action}!"), frozenset({"tool"}))
+    registered(monkeypatch, "text", domain)
+    shown = sheet("text")
+    assert (shown.has_environments, shown.unavailable) == (True, "")
+    assert (shown.example.action, shown.example.observation) == ("action 1", "action 1!")
+    assert shown.example.instruction == "report rimo.txt"
+    assert (shown.families, shown.launchers) == ({"report": "report rimo.txt"}, ("tool",))
+    assert not domain.environments[0].is_open
+
+
+def test_a_program_that_is_missing_is_shown_as_missing(monkeypatch):
+    present = Program("sh", "dash", path="/bin")
+    registered(monkeypatch, "text", ScriptedDomain(programs=(present, LACKING)))
+    needs = [(need.program, need.package, need.is_missing) for need in sheet("text").needs]
+    assert needs == [("sh", "dash", False), ("world-tool", "world-tools", True)]
+
+
+def test_without_an_environment_there_is_an_action_and_the_reason(monkeypatch):
+    def refuse() -> None:
+        raise EnvironmentUnavailable("no sandbox: install one")
+
+    domain = ScriptedDomain()
+    monkeypatch.setattr(domain, "check_available", refuse)
+    registered(monkeypatch, "text", domain)
+    shown = sheet("text")
+    assert shown.unavailable == "no sandbox: install one"
+    assert (shown.example.action, shown.example.observation) == ("help", None)
+    assert domain.environments == []
+
+
+def test_an_environment_that_breaks_is_a_reason_and_no_observation(monkeypatch):
+    registered(monkeypatch, "text", ScriptedDomain(lambda _: EnvironmentBroken("it ended")))
+    shown = sheet("text")
+    assert (shown.unavailable, shown.example.observation) == ("it ended", None)
+
+
+def test_a_domain_of_recorded_logs_has_a_sheet_without_needs():
+    shown = sheet("screen")
+    assert (shown.has_environments, shown.needs, shown.families) == (False, (), {})
+    assert (shown.axes, shown.example.action) == ((), domain_of("screen").question(0).action)
+
+
+def test_each_prompt_variant_has_its_pools_and_its_text():
+    variants = {variant.number: variant for variant in sheet("screen").prompt_variants}
+    assert sorted(variants) == list(range(12))
+    assert variants[0].pools == ("rl", "held_out")
+    assert variants[1].pools == ("cpt",)
+    assert {variants[number].pools for number in range(2, 12)} == {("sft",)}
+    assert "An observation is the whole screen" in variants[0].text
+
+
+def test_the_sheet_of_the_shell_is_of_a_real_shell():
+    shown = sheet("shell")
+    assert {need.package for need in shown.needs} == {"bubblewrap", "util-linux", "mount"}
+    assert (shown.unavailable, shown.launchers) == ("", ("bwrap",))
+    assert list(shown.families) == ["create", "edit", "find", "report"]
+    assert shown.example.observation is not None
+    assert shown.example.observation.endswith("[0] ~")
+    assert DomainSheet.model_validate_json(shown.model_dump_json()) == shown
+
+
+def test_an_unknown_domain_is_refused_with_those_that_are_there():
+    with pytest.raises(InputError, match="there is no domain 'nowhere' here; there is mcp"):
+        sheet("nowhere")

@@ -1,0 +1,114 @@
+"""What `domain install` does, with an apt-get of the test's own."""
+
+from pathlib import Path
+
+import pytest
+
+from agentworld.domains.programs import Program
+from agentworld.errors import EnvironmentUnavailable, InputError
+from agentworld.operations import install_domain as room
+from agentworld.operations.install_domain import Installation, install_domain
+from make.live_domains import ScriptedDomain, registered
+
+TOOL, OTHER = Program("world-tool", "world-tools"), Program("world-pipe", "world-tools")
+WRITES = (
+    "printf '#!/bin/sh\\n' >$BIN/world-tool; cp $BIN/world-tool $BIN/world-pipe; chmod +x $BIN/*"
+)
+
+
+class Machine:
+    """A Debian whose root is this process; `ran` is what its apt-get was called with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self._log = folder / "log"
+
+    @property
+    def ran(self) -> list[str]:
+        return self._log.read_text().splitlines() if self._log.exists() else []
+
+    def write_apt_get(self, install: str) -> None:
+        """An apt-get that does this to install."""
+        script = self.bin / "apt-get"
+        script.write_text(
+            f'#!/bin/sh\nBIN={self.bin}\necho "$DEBIAN_FRONTEND $*" >>{self._log}\n'
+            f'if [ "$1" = install ]; then {install}; fi\n'
+        )
+        script.chmod(0o755)
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch) -> Machine:
+    made = Machine(tmp_path)
+    made.write_apt_get(WRITES)
+    monkeypatch.setenv("PATH", f"{made.bin}:/usr/bin:/bin")
+    monkeypatch.setattr(room.os, "geteuid", lambda: 0)
+    registered(monkeypatch, "text", ScriptedDomain(programs=(TOOL, OTHER)))
+    return made
+
+
+def test_what_is_missing_is_installed_once_and_announced_before(machine):
+    said: list[tuple[str, int]] = []
+    done = install_domain("text", lambda step: said.append((step, len(machine.ran))))
+    assert (done.installed, done.unavailable) == (("world-tools",), "")
+    update, install = "apt-get update", "apt-get install -y --no-install-recommends world-tools"
+    assert said == [
+        ("installs world-tools, in at most 5 minutes", 0),
+        (f"runs {update}", 0),
+        (f"runs {install}", 1),
+    ]
+    assert machine.ran == [
+        f"noninteractive {c.removeprefix('apt-get ')}" for c in (update, install)
+    ]
+    assert install_domain("text", pytest.fail).installed == ()
+
+
+def test_only_root_installs_and_anybody_else_is_given_the_command(machine, monkeypatch):
+    monkeypatch.setattr(room.os, "geteuid", lambda: 1000)
+    with pytest.raises(EnvironmentUnavailable, match="run `sudo apt-get install world-tools` "):
+        install_domain("text", print)
+    assert machine.ran == []
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_system_without_apt_get_is_given_the_command(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(EnvironmentUnavailable, match="takes root and apt-get; run `sudo"):
+        install_domain("text", print)
+
+
+def test_an_installation_that_fails_says_its_last_words(machine):
+    machine.write_apt_get("echo 'E: no such package' >&2; exit 100")
+    with pytest.raises(EnvironmentUnavailable, match=r"world-tools` failed \(E: no such package\)"):
+        install_domain("text", print)
+
+
+def test_an_installation_ends_when_its_time_is_over(machine, monkeypatch):
+    machine.write_apt_get("exec sleep 600")
+    monkeypatch.setattr(room, "MOST_SECONDS", 0.2)
+    with pytest.raises(EnvironmentUnavailable, match="was ended, for an installation may take 0.2"):
+        install_domain("text", print)
+
+
+def test_what_no_package_can_repair_is_said_after_the_installation(machine, monkeypatch):
+    def refuse() -> None:
+        raise EnvironmentUnavailable("no sandbox: allow unprivileged user namespaces")
+
+    domain = ScriptedDomain(programs=(TOOL,))
+    monkeypatch.setattr(domain, "check_available", refuse)
+    registered(monkeypatch, "text", domain)
+    done = install_domain("text", print)
+    assert done.installed == ("world-tools",)
+    assert done.unavailable == "no sandbox: allow unprivileged user namespaces"
+    assert len(machine.ran) == 2
+
+
+def test_a_domain_of_recorded_logs_needs_nothing(machine):
+    assert install_domain("screen", print) == Installation(domain="screen")
+    assert machine.ran == []
+
+
+def test_an_unknown_domain_is_refused():
+    with pytest.raises(InputError, match="there is no domain 'nowhere'"):
+        install_domain("nowhere", print)

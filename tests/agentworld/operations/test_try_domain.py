@@ -1,0 +1,194 @@
+"""An episode by hand in two worlds: a scripted environment, and a service with a fake engine."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+import make.service
+from agentworld.domains.base import ActionError
+from agentworld.domains.live import Observation
+from agentworld.errors import EngineError, EnvironmentBroken, InputError, SimulatorError
+from agentworld.operations.try_domain import open_trial
+from make.live_domains import ScriptedDomain, registered
+from make.service import Service
+
+CLOSING = "echo besa"
+"""Of the task that a scripted domain has."""
+
+
+def bash(action: str) -> Observation:
+    """A live shell that knows `echo`."""
+    return Observation(f"{action.removeprefix('echo ')}\n[0] ~")
+
+
+@pytest.fixture
+def live(monkeypatch) -> Callable[..., ScriptedDomain]:
+    """Replaces the environments of the shell by those that answer so."""
+
+    def replace(answer=bash) -> ScriptedDomain:
+        domain = ScriptedDomain(answer, name="shell")
+        registered(monkeypatch, "shell", domain)
+        return domain
+
+    return replace
+
+
+@pytest.fixture
+def serve(tmp_path) -> Callable[..., Service]:
+    return lambda answer=make.service.shell: make.service.service(tmp_path, answer)
+
+
+def act(*texts: str, service: Service | None = None, **options):
+    """The trial with its turns and its end."""
+
+    async def work():
+        client = service.client(attempts=1) if service else None
+        beginning = open_trial("shell", 1, **{"has_goal": True, **options}, client=client)
+        async with beginning as trial:
+            turns = [await trial.act(text) for text in texts]
+            return trial, turns, await trial.end()
+
+    return asyncio.run(work())
+
+
+def test_a_trial_without_a_simulator_is_the_live_side(live):
+    domain = live()
+    trial, (first, last), end = act("  ls\n", CLOSING)
+    assert (trial.start.task, trial.start.text) == ("report rimo.txt", "rimo.txt: besa")
+    assert (trial.start.simulator, trial.start.tools) == (None, ("bash",))
+    assert (first.step, first.action, first.live) == (1, "ls", "ls\n[0] ~")
+    assert (last.simulated, last.problem, last.verdicts, last.is_same) == (None, "", {}, None)
+    assert (end.steps, end.ending, end.live_transcript) == (2, "task", True)
+    assert (end.simulated_transcript, end.num_judged) == (None, 0)
+    assert not domain.environments[0].is_open
+
+
+def test_both_worlds_take_the_same_actions_and_the_rules_compare_them(live, serve):
+    live()
+    service = serve(lambda messages: "kolu\n[0] ~" if messages[-1]["content"] == "ls" else "[0] ~")
+    trial, (first, second), end = act("echo kolu ", "ls", service=service, has_goal=False)
+    assert trial.start.simulator == service.simulator
+    assert (first.live, first.simulated) == ("kolu\n[0] ~", "[0] ~")
+    assert (first.verdicts, first.is_same) == ({"consistency": False}, False)
+    assert (second.live, second.simulated, second.is_same) == ("ls\n[0] ~", "kolu\n[0] ~", False)
+    assert (end.num_same, end.num_judged, end.ending) == (0, 2, "person")
+
+
+def test_an_equal_observation_is_the_same_by_the_rules(live, serve):
+    live()
+    _, (turn,), end = act("echo kolu", service=serve())
+    assert (turn.simulated, turn.is_same) == ("kolu\n[0] ~", True)
+    assert (end.num_same, end.num_judged) == (1, 1)
+
+
+def test_the_simulators_history_is_its_own_and_holds_nothing_live(live, serve):
+    live()
+    service = serve(lambda _: "imagined\n[0] ~")
+    act("echo kolu", "ls", service=service, has_goal=False)
+    messages = service.engine.requests[-1].messages
+    assert [message["content"] for message in messages[1:]] == [
+        "echo kolu",
+        "imagined\n[0] ~",
+        "ls",
+    ]
+
+
+def test_both_worlds_begin_in_the_same_state(live, serve):
+    live()
+    service = serve()
+    for has_goal in (True, False):
+        act("ls", service=service, has_goal=has_goal)
+        assert "rimo.txt: besa" in service.engine.requests[-1].messages[0]["content"]
+
+
+def test_the_simulators_side_is_a_run_of_an_evaluation_that_is_closed(live, serve):
+    live()
+    service = serve()
+    act("ls", service=service)
+    (run,) = service.ledger.readable_runs()[0]
+    assert (run.agent, run.purpose, run.num_steps) == ("domain-try", "evaluation", 1)
+    assert run.final_weights == run.opening.starting_weights
+    (episode,) = service.ledger.episodes(run.id)
+    assert episode.closed == "closed"
+
+
+def test_each_world_judges_the_task_by_what_it_showed(live, serve):
+    domain = live()
+    domain.is_right = False
+    _, (turn,), end = act(CLOSING, service=serve(lambda _: "kolu\n[0] ~"))
+    assert not turn.is_same
+    assert (end.live_transcript, end.live_state, end.simulated_transcript) == (True, False, False)
+
+
+def test_a_simulator_that_gives_no_answer_takes_no_more_actions_and_live_goes_on(live, serve):
+    live()
+    service = serve(lambda _: EngineError("the engine is gone", retryable=False))
+    _, (first, second), end = act("ls", CLOSING, service=service)
+    assert (first.live, first.simulated, first.is_same) == ("ls\n[0] ~", None, None)
+    assert "the engine is gone" in first.problem
+    assert (second.live, second.problem) == ("besa\n[0] ~", first.problem)
+    assert len(service.engine.requests) == 1
+    assert (end.live_transcript, end.simulated_transcript, end.num_judged) == (True, None, 0)
+
+
+def test_a_text_without_an_action_reaches_no_world(live, serve):
+    domain = live()
+    service = serve()
+
+    async def work():
+        async with open_trial("shell", 1, has_goal=True, client=service.client()) as trial:
+            with pytest.raises(ActionError, match="wrote no command"):
+                await trial.act(" ")
+            return await trial.end()
+
+    assert asyncio.run(work()).steps == 0
+    assert domain.environments[0].num_steps == 0
+    assert service.engine.requests == []
+
+
+def test_the_turn_limit_of_the_task_ends_a_trial_in_failure(live):
+    live()
+    trial, _, end = act("ls", "ls", "ls")
+    assert (trial.is_over, end.ending, end.live_transcript) == (True, "limit", False)
+
+
+def test_an_environment_that_ends_before_the_task_is_a_failure(live):
+    live(lambda _: Observation("bye", done=True))
+    for has_goal, success in ((True, False), (False, None)):
+        trial, _, end = act("exit", has_goal=has_goal)
+        assert (trial.is_over, end.ending, end.live_transcript) == (True, "environment", success)
+
+
+def test_an_action_that_breaks_the_environment_ends_both_worlds(live, serve):
+    domain = live(lambda _: EnvironmentBroken("the shell ended"))
+    service = serve()
+    with pytest.raises(EnvironmentBroken, match="the shell ended"):
+        act("exit", service=service)
+    assert not domain.environments[0].is_open
+    (run,) = service.ledger.readable_runs()[0]
+    assert run.closing
+
+
+def test_no_environment_stays_open_where_the_simulator_is_no_world_of_the_domain(
+    monkeypatch, serve
+):
+    domain = ScriptedDomain()
+    registered(monkeypatch, "text", domain)
+
+    async def work():
+        async with open_trial("text", 1, has_goal=True, client=serve().client()):
+            pytest.fail("a trial began")
+
+    with pytest.raises(SimulatorError, match="this simulator has no domain 'text'"):
+        asyncio.run(work())
+    assert not domain.environments[0].is_open
+
+
+def test_a_domain_without_environments_is_refused():
+    async def work():
+        async with open_trial("screen", 1, has_goal=True):
+            pytest.fail("a trial began")
+
+    with pytest.raises(InputError, match="no domain with an environment 'screen'"):
+        asyncio.run(work())

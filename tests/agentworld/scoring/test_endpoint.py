@@ -1,0 +1,214 @@
+"""The client of judges and teachers; what they make of an answer is theirs."""
+
+import threading
+from contextlib import closing
+
+import pytest
+
+from agentworld.errors import EngineError, InputError
+from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.scoring.answers import AnswerStore
+from agentworld.scoring.endpoint import EndpointClient
+from fakes import endpoint
+from fakes.endpoint import Reply
+
+KEY = "sk-hidden-4711"
+BUSY = Reply(429, "slow down", (("Retry-After", "0"),))
+
+
+def client_of(url, **fields):
+    """A client of a recipe with these fields; it pauses for no time."""
+    options = {name: fields.pop(name) for name in ("answers",) if name in fields}
+    recipe = EndpointRecipe(url=url, model="m", **fields)
+    return EndpointClient(recipe, "judge", pause_seconds=0.0, **options)
+
+
+def ask(client, content="ls", **options):
+    return client.ask([{"role": "user", "content": content}], temperature=0.0, **options)
+
+
+def test_an_endpoint_is_asked_for_its_model_with_the_fields_of_the_recipe():
+    fields = {"max_tokens": None, "max_completion_tokens": 7}
+    with (
+        endpoint.running(lambda _: "besa") as server,
+        closing(client_of(server.url, fields=fields)) as client,
+    ):
+        assert ask(client, "half-\ud800").text == "besa"
+    messages = [{"role": "user", "content": "half-\ufffd"}]
+    told = {"model": "m", "messages": messages, "temperature": 0.0, "max_completion_tokens": 7}
+    assert server.asked[0].body == told
+    assert "authorization" not in server.asked[0].headers
+
+
+@pytest.mark.parametrize("source", ["variable", "file"])
+def test_the_key_comes_from_a_variable_or_a_file_and_goes_into_the_header(
+    tmp_path, monkeypatch, source
+):
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    monkeypatch.setenv("TEACHER_KEY", KEY)
+    key_from = "TEACHER_KEY" if source == "variable" else str(tmp_path / "key")
+    with (
+        endpoint.running(lambda _: "besa") as server,
+        closing(client_of(server.url, key_from=key_from)) as client,
+    ):
+        ask(client)
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("text", [None, "", " \n", "two words", "a\nb"])
+def test_a_key_that_is_none_is_not_sent_and_not_shown(tmp_path, text):
+    if text is not None:
+        (tmp_path / "key").write_text(text)
+    client = client_of("http://127.0.0.1:9", key_from=str(tmp_path / "key"))
+    named = pytest.raises(InputError, match="key_from names .*/key, ")
+    with closing(client), named as caught:
+        ask(client)
+    assert "two words" not in str(caught.value)
+
+
+def test_a_server_that_repeats_the_key_puts_it_into_no_error(monkeypatch):
+    monkeypatch.setenv("TEACHER_KEY", KEY)
+    for status, kind in ((401, InputError), (400, EngineError)):
+        said = Reply(status, {"error": f"bad key {KEY}"})
+        with (
+            endpoint.running(lambda _, said=said: said) as server,
+            closing(client_of(server.url, key_from="TEACHER_KEY")) as client,
+            pytest.raises(kind, match=r"bad key \*\*\*") as caught,
+        ):
+            ask(client)
+        assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_that_no_retry_changes_is_the_recipes(status):
+    refused = f"the judge at .* status {status}.*; correct the recipe"
+    with (
+        endpoint.running(lambda _: status) as server,
+        closing(client_of(server.url)) as client,
+        pytest.raises(InputError, match=refused),
+    ):
+        ask(client)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "num"),
+    [(400, "refused", 1), (Reply(429), "capacity", 10), (BUSY, "capacity", 10), (503, "engine", 3)],
+)
+def test_another_failure_is_the_engines_and_is_tried_again_where_it_may_pass(said, kind, num):
+    with (
+        endpoint.running(lambda _: said) as server,
+        closing(client_of(server.url)) as client,
+        pytest.raises(EngineError) as caught,
+    ):
+        ask(client)
+    assert (caught.value.kind, len(server.asked)) == (kind, num)
+
+
+def test_a_pause_is_as_long_as_the_endpoint_asks_for_or_twice_as_long_each_time(monkeypatch):
+    left = [Reply(429, "", (("Retry-After", "7"),)), Reply(429), Reply(429), "besa"]
+    pauses = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    with endpoint.running(lambda _: left.pop(0)) as server:
+        recipe = EndpointRecipe(url=server.url, model="m")
+        with closing(EndpointClient(recipe, "judge", pause_seconds=3.0)) as client:
+            assert ask(client).text == "besa"
+    assert [pause for pause in pauses if pause >= 1] == [7.0, 6.0, 12.0]
+
+
+def test_an_endpoint_that_is_not_there_is_named_without_its_password():
+    client = client_of("http://me:hidden@127.0.0.1:9")
+    with closing(client), pytest.raises(EngineError, match="me:.*ConnectError") as caught:
+        ask(client)
+    assert "hidden" not in str(caught.value)
+
+
+def test_no_more_requests_are_under_way_than_the_recipe_says():
+    under_way, most = [], []
+    full, others = threading.Barrier(2), threading.Lock()
+
+    def say(_):
+        with others:
+            under_way.append(1)
+            most.append(len(under_way))
+        full.wait(30)  # two are under way, or this breaks
+        with others:
+            under_way.pop()
+        return "besa"
+
+    with (
+        endpoint.running(say) as server,
+        closing(client_of(server.url, concurrency=2)) as client,
+    ):
+        threads = [threading.Thread(target=ask, args=(client,)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (len(server.asked), max(most)) == (6, 2)
+
+
+def test_what_was_answered_is_not_asked_again_whatever_the_address(tmp_path):
+    for place in range(2):
+        with (
+            endpoint.running(lambda _, place=place: f"from server {place}") as server,
+            closing(client_of(server.url, answers=AnswerStore(tmp_path))) as client,
+        ):
+            assert ask(client).text == "from server 0"
+            assert ask(client, number=0).text == "from server 0"
+            assert len(server.asked) == 1 - place
+
+
+@pytest.mark.parametrize("change", ["content", "number", "temperature", "model", "max_tokens"])
+def test_another_question_is_asked(tmp_path, change):
+    answers = AnswerStore(tmp_path)
+    messages = [{"role": "user", "content": "ls"}]
+    with endpoint.running(lambda _: "besa") as server:
+        for other in (False, True):
+            fields = {"model": "n"} if other and change == "model" else {"model": "m"}
+            fields |= {"max_tokens": 9} if other and change == "max_tokens" else {}
+            recipe = EndpointRecipe(url=server.url, **fields)
+            if other and change == "content":
+                messages = [{"role": "user", "content": "ls -a"}]
+            options = {"temperature": 0.0, "number": 0}
+            if other and change in options:
+                options[change] = 1
+            with closing(EndpointClient(recipe, "judge", answers=answers)) as client:
+                client.ask(messages, **options)
+    assert len(server.asked) == 2
+
+
+def test_a_failure_is_not_kept_as_an_answer(tmp_path):
+    left = [400, "besa"]
+    with (
+        endpoint.running(lambda _: left.pop(0)) as server,
+        closing(client_of(server.url, answers=AnswerStore(tmp_path))) as client,
+    ):
+        with pytest.raises(EngineError):
+            ask(client)
+        assert ask(client).text == "besa"
+
+
+def test_an_answer_is_in_the_store_before_anybody_sees_it(tmp_path):
+    kept = []
+    answers = AnswerStore(tmp_path, kept.append)
+    with (
+        endpoint.running(lambda _: "besa") as server,
+        closing(client_of(server.url, answers=answers)) as client,
+    ):
+        ask(client)
+    (path,) = tmp_path.rglob("*.json")
+    assert kept == [path]
+
+
+def test_a_bill_has_what_its_own_requests_used_also_from_the_store(tmp_path):
+    bills = [[], []]
+    with (
+        endpoint.running(lambda _: "besa") as server,
+        closing(client_of(server.url, answers=AnswerStore(tmp_path))) as client,
+    ):
+        for bill in bills:
+            ask(client.billed_to(bill))
+        ask(client, "another")
+    assert [[answer.num_tokens for answer in bill] for bill in bills] == [[1], [1]]
+    assert len(server.asked) == 2

@@ -1,0 +1,133 @@
+"""The step that makes traces, killed while it asks; and what SFT refuses."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agentworld.errors import InputError
+from agentworld.records.traces import TraceSet
+from agentworld.runner.step import output_of
+from agentworld.steps.run import run_by_name
+from agentworld.storage.traces import read_traces
+from fakes.endpoint import Reply
+from make import tracing, training
+from make.tracing import requests_to
+from waiting import wait_for
+
+pytestmark = pytest.mark.waits
+
+_RUN = "import sys; from agentworld.steps.run import run_by_name; run_by_name(*sys.argv[1:])"
+
+
+def store_with_traces(folder: Path, url: str, **fields: object) -> training.Training:
+    """A store whose recipe has traces by the endpoint at this address."""
+    own = training.training(folder)
+    recipe = yaml.safe_load(Path(own.recipe).read_text())
+    traces = tracing.traces_recipe(url, **fields).model_dump(mode="json")
+    Path(own.recipe).write_text(yaml.safe_dump({**recipe, "traces": traces}))
+    return own
+
+
+def repeats_the_key(asked):
+    """A judge that refuses, and shows what it was sent."""
+    return Reply(401, {"error": f"bad {asked.headers['authorization']}"})
+
+
+def test_a_killed_step_asks_only_for_what_is_missing(tmp_path):
+    with tracing.endpoints() as server:
+        run_by_name("traces", *store_with_traces(tmp_path / "whole", server.url))
+    num_needed = len(server.asked)
+    thinks = tracing.thinks()  # one teacher behind two addresses
+    with tracing.endpoints(thinks) as server:
+        own = store_with_traces(tmp_path / "killed", server.url)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = subprocess.Popen(
+            [sys.executable, "-c", _RUN, "traces", *own],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_for(lambda: len(server.asked) > num_needed // 2 or process.poll() is not None)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(30) == -signal.SIGKILL
+    num_answers = len(list(Path(own.store, "answers").rglob("*.json")))
+    # What was under way when it was killed is not known to be answered.
+    recipe = tracing.traces_recipe(server.url)
+    most_lost = recipe.teacher.concurrency + recipe.judge.concurrency
+    assert num_answers >= num_needed // 2 - most_lost
+    with tracing.endpoints(thinks) as second:
+        text = Path(own.recipe).read_text().replace(server.url, second.url)
+        Path(own.recipe).write_text(text)
+        made = run_by_name("traces", *own)
+    assert len(second.asked) == num_needed - num_answers
+    assert len(read_traces(Path(made))) == 12
+
+
+def test_a_finished_step_asks_for_nothing_and_neither_does_one_at_another_address(tmp_path):
+    with tracing.endpoints() as server:
+        own = store_with_traces(tmp_path / "store", server.url)
+        made = run_by_name("traces", *own)
+        num = len(server.asked)
+        assert run_by_name("traces", *own) == made
+    assert len(server.asked) == num
+    text = Path(own.recipe).read_text().replace(server.url, "http://127.0.0.1:9")
+    Path(own.recipe).write_text(text)
+    assert run_by_name("traces", *own) == made
+
+
+def test_a_key_is_written_nowhere_not_even_by_a_failure(tmp_path, monkeypatch, capfd):
+    secrets = {"teacher": "sk-rimo-4711", "judge": "sk-rimo-4712"}
+    monkeypatch.setenv("TEACHER_KEY", secrets["teacher"])
+    (tmp_path / "key").write_text(secrets["judge"])
+    sources = {"teacher": "TEACHER_KEY", "judge": str(tmp_path / "key")}
+    with tracing.endpoints(judge=repeats_the_key) as server:
+        fields = {
+            role: {"url": server.url, "model": role, "key_from": source}
+            for role, source in sources.items()
+        }
+        own = store_with_traces(tmp_path / "store", server.url, **fields)
+        with pytest.raises(InputError, match=r"bad Bearer \*\*\*") as caught:
+            run_by_name("traces", *own)
+    shown = [str(caught.value)]
+    with tracing.endpoints() as second:
+        text = Path(own.recipe).read_text().replace(server.url, second.url)
+        Path(own.recipe).write_text(text)
+        shown.append(run_by_name("traces", *own))
+    for role, secret in secrets.items():
+        asked = [*requests_to(server, role), *requests_to(second, role)]
+        assert {request.headers["authorization"] for request in asked} == {f"Bearer {secret}"}
+    files = [path for path in Path(own.store).rglob("*") if path.is_file()]
+    assert len(files) > len(second.asked)
+    assert [path for path in files if b"sk-rimo" in path.read_bytes()] == []
+    assert "sk-rimo" not in "".join([*shown, *capfd.readouterr()])
+
+
+def test_a_recipe_without_a_teacher_has_no_traces(tmp_path):
+    with pytest.raises(InputError, match="names no teacher; add a section `traces`"):
+        run_by_name("traces", *training.training(tmp_path / "store"))
+
+
+def test_sft_refuses_a_recipe_with_traces_that_are_not_given(tmp_path):
+    own = store_with_traces(tmp_path / "store", "http://127.0.0.1:9")
+    with pytest.raises(InputError, match="none are given; give --traces"):
+        run_by_name("sft", *own)
+
+
+def test_sft_refuses_traces_of_other_data_and_thoughts_of_two_kinds(tmp_path):
+    with tracing.endpoints() as server:
+        own = store_with_traces(tmp_path / "store", server.url)
+        traces = run_by_name("traces", *own)
+    recipe = yaml.safe_load(Path(own.recipe).read_text())
+    recipe["sft"]["reasoning"] = "recorded-state"
+    Path(own.store, "two.yaml").write_text(yaml.safe_dump(recipe))
+    with pytest.raises(InputError, match="sft.reasoning is recorded-state; set it to off"):
+        run_by_name("sft", str(Path(own.store, "two.yaml")), *own[1:], "", traces)
+    trace_set = TraceSet.read(Path(traces) / "traces.json")
+    trace_set.model_copy(update={"data": output_of(own.data)}).write(Path(traces) / "traces.json")
+    with pytest.raises(InputError, match="holds traces of the data .*; give these data"):
+        run_by_name("sft", *own, "", traces)

@@ -1,0 +1,297 @@
+"""What a training would take, against trainings that were measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
+from agentworld.records.progress import ignore_progress
+from agentworld.records.training_plan import Gpus, RankMemory, StageMemory
+
+if TYPE_CHECKING:
+    from agentworld.train.plan.architecture import Architecture
+
+pytestmark = pytest.mark.compute
+
+GIB = 1 << 30
+RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=64, packing=False)
+MUON = {"muon_learning_rate": 0.02}
+LORA = {"lora": LoraRecipe(rank=4)}
+
+
+def test_recorded_peaks_of_a_gpu_are_planned_to_within_15_percent() -> None:
+    from benchmarks.planner_error import compared
+
+    planned = {each.name: each for each in compared()}
+    assert len(planned) == 6
+    assert {name: each for name, each in planned.items() if abs(each.error) > 0.15} == {}
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [("Qwen3", {}), ("Qwen3", MUON), ("Qwen3", LORA), ("Qwen3Moe", {}), ("Qwen3_5Moe", LORA)],
+)
+def test_weights_gradients_and_moments_are_those_of_a_real_training(
+    family: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    from transformers import TrainerCallback
+
+    from agentworld.train.encode import Row
+    from agentworld.train.model import load_model
+    from agentworld.train.parent import Parent
+    from agentworld.train.plan.architecture import (
+        architecture_of,
+        config_of_folder,
+        model_without_memory,
+    )
+    from agentworld.train.plan.memory import state_bytes
+    from agentworld.train.trainer import NextTokenTrainer
+    from make.model import tiny_family
+
+    recipe = RECIPE.model_copy(update=settings)
+    base = tiny_family(tmp_path / "base", family)
+    model = load_model(Parent(base))
+    if recipe.lora:
+        model = model.with_adapter(recipe.lora, 0)
+    row = Row(np.arange(60, dtype=np.int32), np.ones(60, dtype=np.bool_))
+    trainer = NextTokenTrainer(model, recipe, [row], tmp_path, ignore_progress)
+    held: list[RankMemory] = []
+
+    class Look(TrainerCallback):
+        def on_optimizer_step(self, *_: object, **__: object) -> None:
+            weights = list(trainer.model.parameters())
+            moments = [
+                moment.nbytes
+                for part in getattr(trainer.optimizer.optimizer, "_parts", [trainer.optimizer])
+                for state in part.state.values()
+                for moment in state.values()
+                if moment.ndim
+            ]
+            held.append(
+                RankMemory(
+                    weights=sum(weight.nbytes for weight in weights),
+                    gradients=sum(
+                        weight.grad.nbytes for weight in weights if weight.grad is not None
+                    ),
+                    optimizer=sum(moments),
+                )
+            )
+
+    trainer.add_callback(Look())
+    trainer.train()
+    planned = architecture_of(model_without_memory(config_of_folder(base), recipe))
+    assert held == [state_bytes(planned, recipe)]
+
+
+def architecture(**numbers: object) -> Architecture:
+    from agentworld.train.plan.architecture import Architecture
+
+    known: dict[str, Any] = {
+        "name": "Model",
+        "num_frozen": 0,
+        "num_trained": 1_200,
+        "num_by_muon": 0,
+        "num_cast": 0,
+        "num_embedding": 100,
+        "is_embedding_shared": False,
+        "is_embedding_trained": True,
+        "num_largest": 60,
+        "num_gathered": 100,
+        "hidden_size": 10,
+        "vocabulary_size": 10,
+        "context_tokens": 1_000,
+        "flops": None,
+    }
+    return Architecture(**known | numbers)
+
+
+def memory(
+    num_gpus: int, settings: dict[str, Any], kept: tuple[int, int, int, int] = (0, 0, 0, 0)
+) -> StageMemory:
+    from agentworld.train.plan.activations import Activations
+    from agentworld.train.plan.memory import stage_memory
+
+    gpus = Gpus(num_nodes=1, per_node=num_gpus, card="H100")
+    recipe = NextTokenRecipe(stage="cpt", **settings)
+    return stage_memory(architecture(), Activations(*kept), recipe, 1, gpus)
+
+
+@pytest.mark.parametrize(
+    ("settings", "weights", "gradients", "optimizer"),
+    [
+        ({}, 4, 4, 8),
+        ({"zero_stage": 1}, 4, 4, 12 / 4),
+        ({"zero_stage": 2}, 4, 4 / 4, 12 / 4),
+        ({"zero_stage": 3}, 4 / 4, 4 / 4, 12 / 4),
+    ],
+)
+def test_zero_shares_out_what_the_guide_says(
+    settings: dict[str, Any], weights: float, gradients: float, optimizer: float
+) -> None:
+    held = memory(4, settings).gpu["training"]
+    parts = held.weights, held.gradients, held.optimizer
+    assert parts == (1_200 * weights, 1_200 * gradients, 1_200 * optimizer)
+
+
+@pytest.mark.parametrize(
+    ("settings", "gpu", "loading", "saving"),
+    [
+        ({}, (4_800, 0), 4 * 4_800, 1_000),  # a file at a time
+        ({"zero_stage": 2}, (4_800, 0), 4 * 4_800, 4 * 4_800),  # each process has all
+        ({"zero_stage": 3}, (1_200, 400), 4 * 400, 1_000 + 400),
+    ],
+)
+def test_at_stage_3_a_layer_is_whole_at_once_and_a_file_is_written_at_once(
+    settings: dict[str, Any],
+    gpu: tuple[int, int],
+    loading: int,
+    saving: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from agentworld.train.plan import memory as planned
+
+    monkeypatch.setattr(planned, "SHARD_BYTES", 1_000)
+    held = memory(4, settings)
+    assert (held.gpu["load"].weights, held.gpu["load"].buffers) == gpu
+    assert held.gpu["save"].buffers == gpu[1]
+    assert held.node == {"load": loading, "training": 0, "save": saving}
+
+
+def test_one_process_does_not_share_and_a_step_is_largest_where_it_is_largest() -> None:
+    assert memory(1, {"zero_stage": 3}).gpu["training"].optimizer == 8 * 1_200
+    # Inputs of layers, all that layers keep, what the largest keeps beside its input, the rest.
+    kept = 1_000_000, 9_000_000, 2_000_000, 500_000
+    recomputed = memory(1, {}, kept).gpu["training"]
+    assert recomputed.activations == 1_000_000 + 500_000 + 2_000_000
+    whole = memory(1, {"gradient_checkpointing": False}, kept).gpu["training"]
+    assert whole.activations == 9_000_000 + 500_000
+    assert whole.gradients == 4 * 100  # those of the output layer alone, at the loss
+    added_up = memory(1, {"gradient_checkpointing": False, "accumulation": 2}, kept)
+    assert added_up.gpu["training"].gradients == 4 * 1_200
+
+
+def test_a_process_of_several_can_have_a_row_more_than_its_share() -> None:
+    from agentworld.train.plan.memory import most_tokens
+
+    recipe = NextTokenRecipe(stage="cpt", tokens_per_batch=8_000, sequence_tokens=1_000)
+    assert most_tokens(recipe, 1, 4_096) == 8_000
+    assert most_tokens(recipe, 8, 4_096) == 2_000
+    one_row = recipe.model_copy(update={"sequence_tokens": 9_000})
+    assert most_tokens(one_row, 1, 4_096) == 9_000
+
+
+QWEN3_8B = {
+    "model_type": "qwen3",
+    "vocab_size": 151_936,
+    "hidden_size": 4_096,
+    "intermediate_size": 12_288,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "tie_word_embeddings": False,
+    "max_position_embeddings": 32_768,
+}
+QWEN3_06B = QWEN3_8B | {
+    "hidden_size": 1_024,
+    "intermediate_size": 3_072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "tie_word_embeddings": True,
+}
+QWEN3_5_35B = {"model_type": "qwen3_5_moe_text"}
+"""transformers' own defaults are its shape."""
+CONFIGS = {
+    "qwen3-0.6b": QWEN3_06B,
+    "qwen3-8b": QWEN3_8B,
+    "qwen3.5-35b-a3b": QWEN3_5_35B,
+    "qwen3.5-35b-a3b-nodes": QWEN3_5_35B,
+}
+
+
+def base_of(folder: Path, name: str) -> Path:
+    (folder / "config.json").write_text(json.dumps(CONFIGS[name]))
+    return folder
+
+
+def plans(folder: Path, name: str, gpus: str, **terms: Any) -> list[Any]:
+    from agentworld.operations.training_plan import plan_training
+    from agentworld.train.plan.planning import Terms, parse_gpus
+
+    given = Terms(parse_gpus(gpus), **terms)
+    return plan_training(name, ["cpt", "sft"], base_of(folder, name), given)
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus"),
+    [
+        ("qwen3-0.6b", "1xH100"),
+        ("qwen3-8b", "8xH100"),
+        ("qwen3.5-35b-a3b", "8xH200"),
+        ("qwen3.5-35b-a3b-nodes", "4x8xH200"),
+    ],
+)
+def test_a_shipped_recipe_fits_the_gpus_that_its_comment_names(
+    name: str, gpus: str, tmp_path: Path
+) -> None:
+    assert f" {gpus}" in recipe_path(name).read_text()
+    both = plans(tmp_path, name, gpus)
+    assert [plan.stage for plan in both] == ["cpt", "sft"]
+    for plan in both:
+        assert max(held.total for held in plan.memory.gpu.values()) <= plan.usable
+        # Nothing was measured or is cited of a mixture of experts.
+        assert (plan.speed is None) == name.startswith("qwen3.5")
+    assert load_recipe(recipe_path(name)).model.base is not None
+
+
+def test_what_does_not_fit_is_refused_with_the_part_and_what_to_change(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        plans(tmp_path, "qwen3-8b", "1xH100")
+    assert str(refused.value) == (
+        "cpt does not fit 1xH100: in training each GPU would hold 122.2 GiB of the 75.1 GiB that"
+        " can be used, most of it the optimizer's state (61.0 GiB); train an adapter with cpt.lora"
+    )
+    with pytest.raises(InputError, match=r"hold 18\.5 GiB of its 10\.0 GiB together"):
+        plans(tmp_path, "qwen3-8b", "8xH100", node_gib=10)
+
+
+def test_time_and_cost_come_from_the_most_similar_training_that_is_known(tmp_path: Path) -> None:
+    known, given = {"num_tokens": 1_000_000_000, "price": 2.5}, {"tokens_per_second": 1_000.0}
+    cpt, sft = plans(tmp_path, "qwen3-8b", "8xH100", **known)
+    assert "torchtitan" in cpt.speed.source
+    rate = 0.33 * 989e12 / (6 * 8_190_735_360 + 6 * 36 * 4_096 * 8_192)
+    assert cpt.speed.tokens_per_second == pytest.approx(8 * rate)
+    assert sft.num_tokens == 2 * cpt.num_tokens
+    assert cpt.gpu_hours == pytest.approx(1e9 / rate / 3_600)
+    assert cpt.cost == pytest.approx(2.5 * cpt.gpu_hours)
+    cpt, _ = plans(tmp_path, "qwen3-0.6b", "1xH100", **known, **given)
+    assert (cpt.speed.source, cpt.seconds) == ("your figure of one GPU", 1_000_000.0)
+
+
+def test_measured_speeds_are_those_that_were_recorded() -> None:
+    from agentworld.train.plan.speed import KNOWN_SPEEDS
+    from benchmarks.targets import value_at
+
+    recorded = json.loads((Path(__file__).parents[3] / "docs/figures/gpu.json").read_text())
+    ours = {
+        known.source.partition("(")[2].partition(" in")[0]: known.mfu
+        for known in KNOWN_SPEEDS
+        if known.source.startswith("measured")
+    }
+    assert len(ours) == 4
+    assert ours == {name: value_at(recorded, name)["mfu"] for name in ours}
+
+
+@pytest.mark.parametrize("text", ["H100", "8", "8xH999", "0xH100", "-1xH100", "2x8x8xH100"])
+def test_other_names_of_gpus_are_refused(text: str) -> None:
+    from agentworld.train.plan.planning import parse_gpus
+
+    with pytest.raises(InputError, match="names no GPUs; write 8xH100"):
+        parse_gpus(text)

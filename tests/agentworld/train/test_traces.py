@@ -1,0 +1,38 @@
+"""A world model that is trained on the traces of a teacher."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.runner.step import output_of
+from agentworld.steps.run import run_by_name
+from make import tracing, training
+
+pytestmark = pytest.mark.compute
+
+
+def test_a_world_is_trained_to_think_and_show_as_its_teacher(tmp_path):
+    from agentworld.rendering.messages import world_messages
+    from agentworld.train.model import load_model
+    from agentworld.train.parent import Parent
+
+    with tracing.endpoints(lambda _: "<think>so it is</think>kolu\n[0] ~") as server:
+        own = training.training(tmp_path / "store", sft={"epochs": 30})
+        recipe = yaml.safe_load(Path(own.recipe).read_text())
+        recipe["traces"] = tracing.traces_recipe(server.url).model_dump(mode="json")
+        Path(own.recipe).write_text(yaml.safe_dump(recipe))
+        traces = run_by_name("traces", *own)
+    made = Path(run_by_name("sft", *own, "", traces))
+    checkpoint = Checkpoint.read(made / "checkpoint.json")
+    assert checkpoint.traces == output_of(traces)
+    model, tokenizer, _ = load_model(Parent(made / "model"))
+    sample = training.samples()[0]
+    messages = world_messages(sample.prompt, (), sample.turns[0].action)
+    prompt = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    written = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
+    text = tokenizer.decode(written, skip_special_tokens=True)
+    assert text == "<think>so it is</think>kolu\n[0] ~"

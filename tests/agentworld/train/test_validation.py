@@ -1,0 +1,197 @@
+"""The loss on held-out samples while a training runs, which changes nothing of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import ValidationError
+
+from agentworld.errors import InputError
+from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
+from agentworld.records.progress import ignore_progress
+from agentworld.records.sample import Sample
+from agentworld.runner.folders import checkpoint_of
+from agentworld.steps.run import run_by_name
+from agentworld.storage.pools import read_dataset
+from agentworld.storage.step_figures import read_figures
+from machines.forked import run_with_ranks
+from make.pools import write_pool
+from make.training import TINY, Training, samples, training
+
+if TYPE_CHECKING:
+    from agentworld.train.encode import Row
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.compute
+
+DROPOUT = {"muon_learning_rate": None, "lora": LoraRecipe(rank=2, dropout=0.5)}
+
+
+def with_held_out(given: Training, *domains: str) -> Training:
+    """Adds a held-out pool with all samples in each of these domains."""
+    data = Path(given.data)
+    held_out = [
+        sample.model_copy(update={"domain": domain}) for domain in domains for sample in samples()
+    ]
+    dataset = read_dataset(data)
+    pool = write_pool(data / "held_out.parquet", held_out)
+    dataset.model_copy(update={"pools": {**dataset.pools, "held_out": pool}}).write(
+        data / "dataset.json"
+    )
+    return given
+
+
+def encoded(language_model: LanguageModel, some: list[Sample]) -> list[Row]:
+    from agentworld.train.encode import encode, whole_episode
+
+    return list(encode(language_model.tokenizer, map(whole_episode, some)))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"packing": True}, {"gradient_checkpointing": True}, DROPOUT],
+    ids=["padded", "packed", "recomputed", "dropout"],
+)
+def test_weights_are_equal_bit_for_bit_with_and_without_it(
+    settings: dict[str, Any], language_model: LanguageModel, tmp_path: Path
+) -> None:
+    from copy import deepcopy
+
+    import torch
+
+    from agentworld.train.trainer import train_rows
+    from agentworld.train.validation import HeldOut
+
+    rows = encoded(language_model, samples())
+    recipe = NextTokenRecipe(**TINY | settings, stage="cpt", tokens_per_batch=256, epochs=2)
+    weights = []
+    for held_out in (None, HeldOut({"shell": rows[:3], "text": rows[3:]}, every=2)):
+        model = language_model._replace(model=deepcopy(language_model.model))
+        if recipe.lora:
+            model = model.with_adapter(recipe.lora, 0)
+        torch.manual_seed(0)
+        figures: list[dict[str, float]] = []
+        train_rows(
+            model,
+            recipe,
+            rows,
+            tmp_path / str(held_out is None),
+            ignore_progress,
+            lambda _step, some, figures=figures: figures.append(dict(some)),
+            held_out,
+        )
+        assert bool(figures) == (held_out is not None)
+        weights.append(model.trained.state_dict())
+    without, with_it = weights
+    assert all(torch.equal(weight, with_it[name]) for name, weight in without.items())
+
+
+def test_the_mean_is_over_all_targets_of_a_domain(
+    language_model: LanguageModel, tmp_path: Path
+) -> None:
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    from agentworld.train.trainer import train_rows
+    from agentworld.train.validation import HeldOut
+
+    rows = encoded(language_model, samples())
+    by_domain = {"shell": rows[:3], "text": rows[3:8]}
+    losses: dict[str, list[float]] = {"shell": [], "text": []}
+    for domain, some in by_domain.items():
+        for row in some:
+            ids = torch.from_numpy(row.input_ids).long()[None]
+            is_target = torch.from_numpy(row.is_target)[1:]
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+                logits = language_model.model.eval()(ids).logits[0, :-1][is_target].float()
+            loss = cross_entropy(logits, ids[0, 1:][is_target], reduction="none")
+            losses[domain] += loss.tolist()
+    seen: dict[int, dict[str, float]] = {}
+    recipe = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=256, epochs=1)
+    train_rows(
+        language_model,
+        recipe,
+        rows,
+        tmp_path,
+        ignore_progress,
+        lambda step, some: seen.setdefault(step, {}).update(some),
+        HeldOut(by_domain, every=4),
+    )
+    means = {f"validation_loss/{name}": sum(some) / len(some) for name, some in losses.items()}
+    both = losses["shell"] + losses["text"]
+    assert seen[0] == pytest.approx({"validation_loss": sum(both) / len(both), **means}, rel=1e-3)
+    assert list(seen)[1] == 4
+    assert seen[max(seen)]["validation_loss"] < seen[0]["validation_loss"]
+
+
+def test_a_step_measures_each_domain_and_keeps_its_figures(tmp_path: Path) -> None:
+    settings = {"validate_every": 5, "validation_samples": 4}
+    given = with_held_out(training(tmp_path / "store", sft=settings), "shell", "text")
+    folder = Path(run_by_name("sft", *given))
+    figures = read_figures(folder)
+    last = int(checkpoint_of(folder).metrics["steps"])
+    measured = [step for step, some in figures.items() if "validation_loss" in some]
+    assert measured == sorted({*range(0, last + 1, 5), last})
+    for step in measured:
+        assert {"validation_loss/shell", "validation_loss/text"} <= figures[step].keys()
+    assert figures[last]["validation_loss"] < figures[0]["validation_loss"]
+    # The same samples in both domains, of which each counts as much.
+    assert figures[last]["validation_loss/shell"] == figures[last]["validation_loss/text"]
+
+
+@pytest.mark.parametrize("zero_stage", [None, 3])
+def test_several_processes_measure_what_one_does(zero_stage: int | None, tmp_path: Path) -> None:
+    from agentworld.steps.member import main
+
+    settings = {"validate_every": 1, "muon_learning_rate": None, "epochs": 1}
+    if zero_stage:
+        settings["zero_stage"] = zero_stage
+    before = []
+    for name in ("alone", "distributed"):
+        given = with_held_out(training(tmp_path / name, cpt=settings), "shell", "text")
+        if name == "alone":
+            run_by_name("cpt", *given)
+        else:
+            run_with_ranks(Path(given.store), main, ("cpt", *given))
+        (folder,) = (path for path in Path(given.store, "steps/cpt").iterdir() if path.is_dir())
+        before.append(read_figures(folder))
+    alone, distributed = before
+    assert alone.keys() == distributed.keys()
+    assert len(alone) > 2
+    for step, figures in alone.items():
+        some = {name: value for name, value in figures.items() if "validation" in name}
+        same = {name: value for name, value in distributed[step].items() if "validation" in name}
+        # After the first step gradients differ: they are sums of halves, in bfloat16.
+        assert same == pytest.approx(some, rel=2e-2 if step else 1e-4), step
+
+
+def test_a_data_set_without_held_out_samples_is_refused(tmp_path: Path) -> None:
+    given = with_held_out(training(tmp_path / "store", cpt={"validate_every": 5}))
+    with pytest.raises(InputError, match=r"cpt\.validate_every needs held-out samples"):
+        run_by_name("cpt", *given)
+
+
+def test_recipes_that_say_nothing_of_it_keep_their_digests_and_imitation_has_none() -> None:
+    fields = NextTokenRecipe(stage="cpt").model_dump()
+    assert not {"validate_every", "validation_samples"} & fields.keys()
+    with pytest.raises(ValidationError, match="imitation has no held-out samples"):
+        NextTokenRecipe(stage="imitation", validate_every=5)
+
+
+def test_a_line_that_a_kill_cut_off_does_not_count_and_what_is_done_again_counts_once(
+    tmp_path: Path,
+) -> None:
+    from agentworld.storage.step_figures import FIGURES, StepFigures
+
+    assert read_figures(tmp_path) == {}
+    StepFigures(tmp_path).add(20, {"loss": 3.0})
+    StepFigures(tmp_path).add(40, {"loss": 2.0})
+    with (tmp_path / FIGURES).open("a") as file:
+        file.write("\n" + json.dumps({"step": 60, "loss": 1.0})[:-4])
+    resumed = StepFigures(tmp_path)
+    resumed.add(40, {"loss": 2.5})
+    resumed.add(40, {"validation_loss": 4.0})
+    assert read_figures(tmp_path) == {20: {"loss": 3.0}, 40: {"loss": 2.5, "validation_loss": 4.0}}

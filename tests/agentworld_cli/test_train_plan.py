@@ -1,0 +1,55 @@
+"""The plan of a training, as a person reads it and as a machine does."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.compute
+
+
+def test_a_plan_has_a_line_for_each_part_and_says_whose_figure_the_speed_is(call):
+    options = "--tokens 1000000000 --tokens-per-second 1000 --price 2"
+    done = call(f"train plan --recipe smoke --gpus 2x8xH100 {options}")
+    assert (done.code, done.error) == (0, "")
+    lines = done.out.splitlines()
+    assert [line.split(":")[0] for line in lines if " of Qwen3ForCausalLM" in line] == [
+        "cpt of Qwen3ForCausalLM on 2x8xH100",
+        "sft of Qwen3ForCausalLM on 2x8xH100",
+    ]
+    heads = [line.split() for line in lines if "GiB of each GPU" in line]
+    assert heads == [["GiB", "of", "each", "GPU", "load", "training", "save"]] * 2
+    first = {line.split()[0] for line in lines if line.strip()}
+    assert {"weights", "gradients", "optimizer", "activations", "logits", "buffers"} <= first
+    cpt, _sft = [line for line in lines if line.startswith("time: ")]
+    assert cpt == (  # four epochs of the tokens, by sixteen GPUs
+        "time: 69.4 hours, 1,111.1 hours of GPUs, at 16,000 tokens a second (your figure of one"
+        " GPU); cost: 2,222.22"
+    )
+
+
+def test_a_model_that_none_is_like_has_no_time(call):
+    done = call("train plan --recipe smoke --gpus 1xH100 --stage cpt --tokens 1000000")
+    assert done.out.splitlines()[-1].startswith("time: unknown, for nothing is measured or cited")
+
+
+def test_a_machine_gets_bytes_and_a_stage_alone(call):
+    done = call("train plan --recipe smoke --gpus 1xH100 --stage sft --json")
+    (plan,) = json.loads(done.out)
+    assert (plan["stage"], plan["seconds"], plan["cost"]) == ("sft", None, None)
+    weights = {moment: held["weights"] for moment, held in plan["memory"]["gpu"].items()}
+    assert weights == dict.fromkeys(("load", "training", "save"), 4 * plan["num_weights"])
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ("--recipe smoke --gpus 8xH999", "'8xH999' names no GPUs; write 8xH100"),
+        ("--recipe qwen3-8b --gpus 1xH100", "give a folder with its config.json as --model"),
+        ("--recipe qwen3-8b --gpus 1xH100 --model absent", "there is no absent/config.json"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_one_sentence(call, options, error):
+    done = call(f"train plan {options}")
+    assert (done.code, done.out) == (2, "")
+    assert error in done.error
+    assert len(done.error.splitlines()) == 1

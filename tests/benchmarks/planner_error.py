@@ -1,0 +1,66 @@
+"""The planner's memory against the peaks that were measured on a GPU: docs/figures/gpu.json.
+
+`python -m benchmarks.planner_error` prints each; it needs no GPU.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentworld.records.training_plan import Gpus
+from agentworld.train.cards import GIB
+from agentworld.train.plan.planning import Planner
+from benchmarks.qwen3_sizes import QWEN3_06B, QWEN3_8B, RECIPE
+
+_MEASURED = Path(__file__).parents[2] / "docs/figures/gpu.json"
+_GPU = Gpus(num_nodes=1, per_node=1, card="H200")
+_OF_OLDER_CODE = "whole_8k_packed_loss_not_compiled"
+_RECOMPUTED_TOO = ("varied_packed", "varied_padded")
+"""Their settings say that nothing was computed again. But transformers' trainer leaves
+checkpointing on in a model, and `gpu_check` had trained the same model with it just before."""
+
+
+class Compared(NamedTuple):
+    """One training, in GiB."""
+
+    name: str
+    planned: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """What is planned too much, as a part of what was measured; below 0 it is too little."""
+        return self.planned / self.measured - 1
+
+
+def planner_memory_error() -> float:
+    """The largest error, above or below."""
+    return max(abs(each.error) for each in compared())
+
+
+def compared() -> Iterator[Compared]:
+    """Each training whose peak was measured, by the code that is planned for."""
+    measured = json.loads(_MEASURED.read_text())
+    small, large = Planner(QWEN3_06B), Planner(QWEN3_8B)
+    for name, figures in measured["cpt"].items():
+        if isinstance(figures, dict) and "peak_gib" in figures and name != _OF_OLDER_CODE:
+            yield _compare(name, small, figures)
+    yield _compare("full-8b", large, measured["full-8b"])
+
+
+def _compare(name: str, planner: Planner, figures: Mapping[str, Any]) -> Compared:
+    recipe = RECIPE.model_copy(update=figures["settings"])
+    if name in _RECOMPUTED_TOO:
+        recipe = recipe.model_copy(update={"gradient_checkpointing": True})
+    planned = planner.memory(recipe, _GPU).gpu["training"].total / GIB
+    return Compared(name, planned, figures["peak_gib"])
+
+
+if __name__ == "__main__":
+    for each in compared():
+        sys.stdout.write(
+            f"{each.name:<28} {each.planned:6.1f} GiB planned,"
+            f" {each.measured:6.1f} measured, {each.error:+.1%}\n"
+        )

@@ -1,0 +1,159 @@
+"""A store with statements of every kind: two of one tenant, and one of another, whose is `acme`."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import make.ledger
+import make.service
+from agentworld.audit.read.sources import Sources
+from agentworld.ledger import Ledger
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.operations.ledger import open_evidence
+from agentworld.records.alias import AliasMove
+from agentworld.records.base import Digest, now
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.episode import new_name
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.statements.agent_use import AgentUseMove
+from agentworld.records.statements.edge import Claim
+from agentworld.records.statements.genesis import Genesis
+from agentworld.records.statements.registration import Links, RegisteredVersion
+from agentworld.records.statements.restore import Restore
+from agentworld.records.statements.validation import Validation
+from agentworld.records.statements.withdrawal import Withdrawal
+from agentworld.signing.attestation import attest
+from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.statements.alias_moves import AliasMoveSigner
+from agentworld.storage.simulators import PinnedSimulator
+from make import records
+from make.statement import file, registered
+
+STARTED = records.digest("starting")
+
+
+class Told(NamedTuple):
+    """Of a kind: the names of the row that somebody tampers with, of one before it, and of another
+    tenant's.
+    """
+
+    own: str
+    older: str
+    others: str
+
+
+class Store(NamedTuple):
+    """What an audit reads, and what was signed."""
+
+    folder: Path
+    sources: Sources
+    kinds: dict[str, Told]
+    genesis: bytes
+    """Another one that our own key signed, of a ledger that held nothing."""
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.sources.ledger
+
+    @property
+    def statement_signer(self):
+        return make.service.log_signer(self.folder, None).statement_signer
+
+
+class _Player:
+    """A service of one simulator, and those who register and use agents."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.simulator: PinnedSimulator = records.pinned(folder)
+        self.ledger = make.service.ledger(folder)
+        self.log_signer = make.service.log_signer(folder, self.simulator.digest)
+        self.signer = self.log_signer.statement_signer
+        self.registry = MemoryRegistry()
+
+    def run(self, tenant: str, number: int) -> AgentRun:
+        opening = RunOpening(agent=f"{tenant}-agent", starting_weights=STARTED)
+        run = self.ledger.open_run(opening, self.simulator.digest, tenant=tenant)
+        for _ in range(2):  # of which each can be erased
+            begun = make.ledger.open_episode(self.ledger, run.id, self.simulator.digest)
+            self.ledger.write(make.ledger.taken(begun, f"{tenant} {number}"))
+        closed = self.ledger.close_run(run.id, RunClosing(final_weights=self._made(run)))
+        self.log_signer.seal(run.id)
+        return closed
+
+    def register(self, run: AgentRun) -> VersionRef:
+        """With its edge, in use, and validated."""
+        name, artifact, simulator = run.opening.agent, run.final_weights, run.simulator
+        known = {"artifact": artifact, "simulator": simulator}
+        claim = Claim(agent=name, starting_weights=STARTED, **known)
+        made = records.checkpoint("agent", parents=[STARTED], **known)
+        agent = Agent(checkpoint=made, run=run.id, edge=self.signer.edge(run, claim))
+        model = self.folder / "models" / run.id
+        ref = registered(name, agent, model, self.registry, self.folder)
+        move = AgentUseMove(version=ref.version, artifact=artifact, run=run.id, by="ada")
+        self.signer.start_agent_use(name, "production", move)
+        self.registry.set_alias(ref, "production")
+        told = {"artifact": artifact, "imitated": STARTED, "step": run.id, "at": now()}
+        file(Validation(report=records.agent_report(simulator=simulator), **told), self.folder)
+        return ref
+
+    def withdraw(self, name: str) -> None:
+        """A version that was registered, and that nobody has any more."""
+        links, artifact = Links(run=f"run of {name}"), records.digest(name)
+        known = {"registered_as": name, "version": 1, "artifact": artifact, "run": ""}
+        told = RegisteredVersion(record=records.digest("record"), links=links, at=now(), **known)
+        file(told, self.folder)
+        why = {"reason": "no good", "by": "ada", "at": now()}
+        taken = {"version": told.ref, "artifact": artifact, "registered": told.digest}
+        self.signer.declare(Withdrawal(**taken, **why))
+
+    def move(self, alias: str, simulator: Digest | None = None) -> None:
+        move = AliasMove(simulator=simulator or self.simulator.digest, by="ada")
+        names = AliasMoveSigner(self.ledger, self.signer)
+        names.move(alias, move, None, new_name(), dry_run=False)
+
+    def lose(self, run: str, tenant: str) -> None:
+        """A copy that is nowhere any more."""
+        lost = (f"{run or 'alias-changes/gone'}/000000000099.dsse.json",)
+        self.signer.declare(Restore(run=run, lost=lost, reason=tenant, by="ada", at=now()))
+
+    def erase(self, run: AgentRun) -> None:
+        for episode in self.ledger.episodes(run.id):
+            with self.signer.declaring("erasure", episode.id) as declare:
+                self.ledger.erase_texts(episode.id, "retention", declare)
+
+    def newest(self, kind: str, num: int = 1) -> list[str]:
+        """The names of the newest rows of a kind, the newest last."""
+        return [row.name for row in self.ledger.attestations.find(kind)][-num:]
+
+    def _made(self, run: AgentRun) -> Digest:
+        model = self.folder / "models" / run.id
+        model.mkdir(parents=True)
+        (model / "model.safetensors").write_bytes(f"made by {run.id}".encode())
+        return ArtifactManifest.of(model).digest
+
+
+def every_kind(folder: Path) -> Store:
+    """All of it, in an empty folder."""
+    player = _Player(folder)
+    player.ledger.aliases.set("stable", player.simulator.digest, "ada")
+    told: dict[str, list[str]] = {}
+    for tenant, num_runs in (("acme", 1), ("home", 2)):
+        runs = [player.run(tenant, number) for number in range(num_runs)]
+        for run in runs:
+            player.withdraw(f"{tenant}-gone-{run.id[:4]}")
+            player.register(run)
+            player.move("stable" if tenant == "home" else "acme-stable")
+        player.erase(runs[0])
+        for _ in runs:
+            player.lose(runs[-1].id, tenant)
+        for kind in {row.kind for row in player.ledger.attestations.all()} - {"genesis"}:
+            told[kind] = [*player.newest(kind, 2), *told.get(kind, [])]
+    (genesis,) = player.newest("genesis")
+    kinds = {kind: Told(names[1], names[0], names[-1]) for kind, names in told.items()}
+    kinds["genesis"] = Told(genesis, genesis, genesis)
+    evidence = open_evidence(folder)
+    sources = Sources(player.registry, player.ledger, folder, evidence, evidence.step_keys or {})
+    own = ensure_signer(folder / "keys" / SIMULATOR_KEYS)
+    nothing = attest(Genesis(changes=(), erased=("acme",), at=now()), own)
+    return Store(folder, sources, kinds, nothing.envelope)
