@@ -45,7 +45,7 @@ RECIPE = NextTokenRecipe(
     tokens_per_batch=72,
     epochs=3,
     learning_rate=1e-2,
-    warmup_share=0.02,
+    warmup_share=0.4,
     packing=False,
     gradient_checkpointing=False,
 )

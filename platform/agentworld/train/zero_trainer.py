@@ -50,4 +50,9 @@ class ZeroTrainer(Trainer):
             load_fragments(self, checkpoint)
             state = torch.load(checkpoint / SCHEDULER_NAME, weights_only=True)
             self.lr_scheduler.load_state_dict(state)
+            # It sets no rate before its next step, and the fragments have none.
+            for group, rate in zip(
+                self.optimizer.param_groups, self.lr_scheduler.get_last_lr(), strict=True
+            ):
+                group["lr"] = rate
         return model
