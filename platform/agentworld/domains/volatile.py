@@ -6,8 +6,12 @@ _TIME = re.compile(
     r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?( ?(Z|UTC|[+-]\d\d:?\d\d))?(?!\w)"
 )
 _CLOCK = re.compile(
-    r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d\d:\d\d(:\d\d)?\b"
+    r"\b((Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?"
+    r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d\d:\d\d"
+    r"(:\d\d( [A-Z]{3,4} \d{4})?)?\b"
 )
+_TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
+_JOB = re.compile(r"^(\[\d+\][+-]?\s+)\d+$", re.MULTILINE)
 _WORD = "<time>"
 
 
@@ -19,3 +23,13 @@ def mask_times(text: str) -> str:
 def mask_clocks(text: str) -> str:
     """Masks dates with a time of day in the form of `ls -l` and `date`."""
     return _CLOCK.sub(_WORD, text)
+
+
+def mask_temporary_paths(text: str) -> str:
+    """Masks paths in the folders of temporary files."""
+    return _TEMPORARY.sub("<path>", text)
+
+
+def mask_job_processes(text: str) -> str:
+    """Masks the process of a job that a shell began: `[1] 17`."""
+    return _JOB.sub(r"\1<id>", text)

@@ -1,14 +1,17 @@
 """The rule verifier of the shell: everything that the next command can depend on must be right.
 
-The prompt line (exit status and folder) must be the true one. In the output, spaces at the end of a
-line may differ. In an error message, the program's name and the words before the named file may
-differ; the file and the reason after the last `: ` may not.
+The prompt line (exit status and folder) must be the true one, and so must each line of the output.
+Spaces at the end of a line may differ, the quotes of an error message, and what differs in every
+run: times, temporary paths, and the processes of jobs.
 """
 
 from collections.abc import Mapping
 
 from agentworld.domains.base import Axis
+from agentworld.domains.shell.comparison import mask_volatile
 from agentworld.domains.shell.grammar import Screen, read_screen
+
+_NO_QUOTES = str.maketrans("", "", "'\"")
 
 
 def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
@@ -20,19 +23,12 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
     if not true.prompt:
         return {}
     guess = read_screen(predicted.strip("\n"))
-    is_right = guess.prompt == true.prompt and _significant_parts(guess) == _significant_parts(true)
-    return {"errors" if true.status else "consistency": is_right}
+    return {"errors" if true.status else "consistency": _comparable(guess) == _comparable(true)}
 
 
-def _significant_parts(screen: Screen) -> list[tuple[str, ...]]:
-    """The part of each line that must be right."""
-    failed = screen.status != 0
-    return [_significant_part(line.rstrip(), is_error=failed) for line in screen.lines]
-
-
-def _significant_part(line: str, *, is_error: bool) -> tuple[str, ...]:
-    before, colon, reason = line.rpartition(": ")
-    if not (is_error and colon):
-        return (line,)
-    name = before.split(" ")[-1].strip("'\"")
-    return (name, reason)
+def _comparable(screen: Screen) -> str:
+    """The form in which two screens are equal that differ only in what may differ."""
+    lines = [line.rstrip() for line in screen.lines]
+    if screen.status:
+        lines = [line.translate(_NO_QUOTES) for line in lines]
+    return mask_volatile("\n".join([*lines, screen.prompt]))
