@@ -57,9 +57,10 @@ def _other_id(rng: Random, text: str) -> str:
     )
 
 
-def _other_path(rng: Random, text: str) -> str:
-    root, name = re.fullmatch(r"(/(?:var/)?tmp/)([\w.-]+)", text).groups()  # type: ignore[union-attr]
-    return root + "".join(rng.choice(string.ascii_letters) for _ in name)
+def _other_letters(rng: Random, text: str) -> str:
+    """The letters and digits after the last slash or point are others."""
+    start = max(text.rfind("/"), text.rfind(".")) + 1
+    return text[:start] + "".join(rng.choice(string.ascii_letters) for _ in text[start:])
 
 
 def _other_process(rng: Random, text: str) -> str:
@@ -85,7 +86,8 @@ FORMS: Mapping[str, Form] = {
         ),
         _other_id,
     ),
-    "path": Form(re.compile(r"/(?:var/)?tmp/[\w.-]+"), _other_path),
+    "path": Form(re.compile(r"/(?:var/)?tmp/[\w-]+"), _other_letters),
+    "name": Form(re.compile(r"\btmp\.[A-Za-z0-9]{10}\b"), _other_letters),  # as mktemp draws it
     "process": Form(re.compile(r"^\[\d+\][+-]? +\d+$", re.MULTILINE), _other_process),
 }
 """By name, as `RUNTIME_FORMS` has them for each domain."""

@@ -45,8 +45,8 @@ RUNTIME_ACTIONS: Mapping[str, Sequence[str]] = {
 """Actions that show what differs in every run: times, names of temporary files, processes."""
 RUNTIME_FORMS: Mapping[str, Sequence[str]] = {
     "mcp": ("time", "id", "path"),
-    "shell": ("time", "clock", "path", "process"),
-    "terminal": ("time", "clock", "path", "process"),
+    "shell": ("time", "clock", "name", "process"),
+    "terminal": ("time", "clock", "name", "process"),
 }
 """What of it each domain has, by the names of `changed_observations.FORMS`."""
 

@@ -19,6 +19,9 @@ from make.changed_observations import (
 )
 from make.recorded_twice import RUNTIME_FORMS, Episode
 
+_NUM_REWRITES = 20
+"""Of each observation that shows runtime metadata, because few turns do."""
+
 
 class Share(NamedTuple):
     """So many of so many."""
@@ -76,7 +79,8 @@ def measure_quality(domain: Domain, episodes: Sequence[Episode], seed: str = "1"
     others = _Others(turns)
     for turn in judged:
         judge("second", turn.second, turn, expected=True)
-        judge("tolerated", tolerated_change(rng, turn.truth, forms), turn, expected=True)
+        for _ in range(_NUM_REWRITES):
+            judge("tolerated", tolerated_change(rng, turn.truth, forms), turn, expected=True)
         case = Case(
             turn.truth, turn.previous, turn.stale, turn.is_failure, others.outcome(rng, turn)
         )

@@ -6,6 +6,7 @@ identifiers in one observation get the same word.
 
 import json
 import re
+from functools import cache
 from typing import NoReturn
 
 from pydantic import JsonValue
@@ -17,6 +18,7 @@ _IDENTIFIER = re.compile(
     r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
     r"|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{16,64}\b"
 )
+_EIGHT_DIGITS = re.compile(r"[0-9a-fA-F]{8}")
 _TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
 
 
@@ -44,8 +46,14 @@ def _canonical_line(line: str) -> str:
 def _canonical_json(text: str) -> str:
     if not text.startswith(("{", "[")):
         return text if "\n" not in text else _refuse(text)
-    value: JsonValue = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
+    value: JsonValue = _decoder().decode(text)
     return encode_strict_json(value)
+
+
+@cache
+def _decoder() -> json.JSONDecoder:
+    """Made once: to make one takes as long as to read a short line."""
+    return json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse)
 
 
 def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -59,6 +67,8 @@ def _refuse(value: object) -> NoReturn:
 
 
 def _mask_identifiers(text: str) -> str:
+    if not _EIGHT_DIGITS.search(text):  # most texts have no identifier, and this is faster
+        return text
     words: dict[str, str] = {}
 
     def word_of(match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from agentworld.domains.base import Axis
 from agentworld.domains.mcp.comparison import canonical, mask_volatile
 from agentworld.domains.mcp.observation import is_failure
+from agentworld.domains.volatile import is_equal_masked
 
 
 def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
@@ -22,4 +23,4 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
 
 def is_same(one: str, other: str) -> bool:
     """Whether two observations are equal, apart from volatile parts."""
-    return mask_volatile(canonical(one)) == mask_volatile(canonical(other))
+    return one == other or is_equal_masked(canonical(one), canonical(other), mask_volatile)

@@ -3,11 +3,13 @@
 from agentworld.domains.volatile import (
     mask_clocks,
     mask_job_processes,
-    mask_temporary_paths,
+    mask_temporary_names,
     mask_times,
 )
 
 
 def mask_volatile(text: str) -> str:
-    """Masks times, also in the form of `ls -l` and `date`, temporary paths, and jobs' processes."""
-    return mask_job_processes(mask_temporary_paths(mask_clocks(mask_times(text))))
+    """Masks times, also as `ls -l` and `date` show them, names of temporary files, and processes
+    of jobs.
+    """
+    return mask_job_processes(mask_temporary_names(mask_clocks(mask_times(text))))

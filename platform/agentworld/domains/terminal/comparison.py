@@ -2,7 +2,7 @@
 
 import re
 
-from agentworld.domains.volatile import mask_clocks, mask_times
+from agentworld.domains.volatile import is_equal_masked, mask_clocks, mask_times
 
 _TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
 _JOB = re.compile(r"^(\[\d+\][+-]?\s+)\d+\b", re.MULTILINE)
@@ -28,4 +28,4 @@ def mask_volatile(screen: str) -> str:
 
 def is_same(one: str, other: str) -> bool:
     """Whether two screens are equal, apart from volatile parts."""
-    return mask_volatile(canonical(one)) == mask_volatile(canonical(other))
+    return is_equal_masked(canonical(one), canonical(other), mask_volatile)

@@ -34,9 +34,10 @@ EXISTS = "mkdir: cannot create directory 'rimo': File exists\n[1] ~"
         ("-rw-r--r-- 6 Nov 27 03:41 a\n[0] ~", "-rw-r--r-- 5 Nov 27 03:41 a\n[0] ~", False),
         ("[1] 4711\n[0] ~", "[1] 17\n[0] ~", True),
         ("[2] 17\n[0] ~", "[1] 17\n[0] ~", False),
-        ("/tmp/tmp.a1\n[0] ~", "/tmp/tmp.b2\n[0] ~", True),
-        ("[0] /tmp/a1", "[0] /tmp/b2", True),
-        ("[1] /tmp/a1", "[0] /tmp/b2", False),
+        ("/tmp/tmp.0123456789\n[0] ~", "/tmp/tmp.abcdefghij\n[0] ~", True),
+        ("/tmp/kolu\n[0] ~", "/tmp/tane\n[0] ~", False),
+        ("[0] ~/tmp.0123456789", "[0] ~/tmp.abcdefghij", True),
+        ("[1] ~/tmp.0123456789", "[0] ~/tmp.abcdefghij", False),
     ],
 )
 def test_right_is_what_the_next_command_can_depend_on(predicted, truth, right):
