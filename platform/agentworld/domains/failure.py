@@ -6,8 +6,10 @@ _FAILURE = re.compile(
     r"""\A[\s<\[(*!-]{0,4}
     (?:fatal|error|exception|traceback|failed\ to|invalid|permission\ denied)\b
     |:\ (?:command\ not\ found|no\ such\ file\ or\ directory|permission\ denied)\s*(?:\n|\Z)
-    |"(?:error|is_?error)"\s*:(?!\s*(?:null|false|""|\{\}|\[\]))
-    |"(?:success|ok)"\s*:\s*false""",
+    |"(?=[eios])(?:
+        (?:error|is_?error)"\s*:(?!\s*(?:null|false|""|\{\}|\[\]))
+        |(?:success|ok)"\s*:\s*false
+    )""",
     re.VERBOSE,
 )
 _EXIT = re.compile(r"\bexit(?:ed)? (?:with )?(?:code|status)\W{0,3}[1-9]")

@@ -36,6 +36,39 @@ def mask_volatile(observation: str) -> str:
     return _mask_identifiers(_TEMPORARY.sub("<path>", mask_times(observation)))
 
 
+def is_same(one: str, other: str) -> bool:
+    """Whether two observations are equal, apart from their form and from volatile parts."""
+    if one == other:
+        return True
+    if _has_other_line(one.strip(), other.strip()):
+        return False
+    return mask_volatile(canonical(one)) == mask_volatile(canonical(other))
+
+
+def _has_other_line(one: str, other: str) -> bool:
+    """Whether a line differs in two texts of several values: a fast test, which finds most mistakes.
+
+    It leaves equal lines out, so it does not find an identifier that stands for two others.
+    """
+    if not ("\n" in one and "\n" in other) or _is_json(one) or _is_json(other):
+        return False
+    lines, others = one.split("\n"), other.split("\n")
+    return len(lines) != len(others) or any(
+        mask_volatile(_canonical_line(line.rstrip()))
+        != mask_volatile(_canonical_line(same.rstrip()))
+        for line, same in zip(lines, others, strict=True)
+        if line != same
+    )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _canonical_json(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _canonical_line(line: str) -> str:
     try:
         return _canonical_json(line)

@@ -8,9 +8,8 @@ else counts: each key and value, the order of lists, each line. The verdict belo
 from collections.abc import Mapping
 
 from agentworld.domains.base import Axis
-from agentworld.domains.mcp.comparison import canonical, mask_volatile
+from agentworld.domains.mcp.comparison import is_same
 from agentworld.domains.mcp.observation import is_failure
-from agentworld.domains.volatile import is_equal_masked
 
 
 def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
@@ -19,8 +18,3 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
         return {}
     axis: Axis = "errors" if is_failure(truth) else "consistency"
     return {axis: is_same(predicted, truth)}
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two observations are equal, apart from volatile parts."""
-    return one == other or is_equal_masked(canonical(one), canonical(other), mask_volatile)
