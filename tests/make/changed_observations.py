@@ -88,7 +88,10 @@ FORMS: Mapping[str, Form] = {
     ),
     "path": Form(re.compile(r"/(?:var/)?tmp/[\w-]+"), _other_letters),
     "name": Form(re.compile(r"\btmp\.[A-Za-z0-9]{10}\b"), _other_letters),  # as mktemp draws it
-    "process": Form(re.compile(r"^\[\d+\][+-]? +\d+$", re.MULTILINE), _other_process),
+    "process": Form(re.compile(r"^\[\d+\][+-]? +\d+(?=$| +Running)", re.MULTILINE), _other_process),
+    "row": Form(  # of ps
+        re.compile(r"^ *\d+ (?:pts/\d+|\?) +\d\d:\d\d:\d\d(?= )", re.MULTILINE), _other_digits
+    ),
 }
 """By name, as `RUNTIME_FORMS` has them for each domain."""
 

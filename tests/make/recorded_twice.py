@@ -40,13 +40,13 @@ RUNTIME_ACTIONS: Mapping[str, Sequence[str]] = {
         ("get_order", {"order": 1}),
     ),
     "shell": _COMMANDS,
-    "terminal": _keys(*_COMMANDS, "clear", "date"),
+    "terminal": _keys(*_COMMANDS, "clear", "date", "jobs -l", "ps"),
 }
 """Actions that show what differs in every run: times, names of temporary files, processes."""
 RUNTIME_FORMS: Mapping[str, Sequence[str]] = {
     "mcp": ("time", "id", "path"),
     "shell": ("time", "clock", "name", "process"),
-    "terminal": ("time", "clock", "name", "process"),
+    "terminal": ("time", "clock", "name", "process", "row"),
 }
 """What of it each domain has, by the names of `changed_observations.FORMS`."""
 

@@ -31,6 +31,11 @@ def canonical(observation: str) -> str:
         return "\n".join(_canonical_line(line.rstrip()) for line in text.split("\n"))
 
 
+def comparable(observation: str) -> str:
+    """The form in which two observations are equal that differ only in volatile parts."""
+    return mask_volatile(canonical(observation))
+
+
 def mask_volatile(observation: str) -> str:
     """Replaces times, identifiers and temporary folders by fixed words."""
     return _mask_identifiers(_TEMPORARY.sub("<path>", mask_times(observation)))
@@ -42,11 +47,11 @@ def is_same(one: str, other: str) -> bool:
         return True
     if _has_other_line(one.strip(), other.strip()):
         return False
-    return mask_volatile(canonical(one)) == mask_volatile(canonical(other))
+    return comparable(one) == comparable(other)
 
 
 def _has_other_line(one: str, other: str) -> bool:
-    """Whether a line differs in two texts of several values: a fast test, which finds most mistakes.
+    """Whether a line differs in two texts of several values: fast, and it finds most mistakes.
 
     It leaves equal lines out, so it does not find an identifier that stands for two others.
     """
