@@ -72,10 +72,11 @@ async def _steps_per_second(name: str, environments: Sequence[Environment], seed
     ]
 
     async def act(environment: Environment, number: int) -> int:
-        observation = None
+        observation, num_steps = None, 0
         while (action := explorers[number].act(observation)) is not None:
             observation = await environment.step(action)
-        return _TURNS
+            num_steps += 1
+        return num_steps
 
     begin = time.perf_counter()
     steps = await asyncio.gather(*(act(each, n) for n, each in enumerate(environments)))
@@ -98,7 +99,8 @@ def _pss(process: psutil.Process) -> int:
 def verdicts_per_second(domain: Domain, truths: Sequence[str], size: int) -> float:
     """Verdicts in a second of processor time, over pairs of texts of at least `size` characters.
 
-    The texts are lines of recorded observations; half of the predictions have a wrong value.
+    The texts are lines of recorded observations; half of the predictions have a wrong value, and
+    the others are equal to the truth.
     """
     rng = Random(size)
     pairs = list(_pairs(rng, truths, size))
