@@ -14,7 +14,7 @@ def fields_of_objects(lines: str) -> Fields:
 
     `{"name":"kolu","price":3}` has the field `name kolu price` with the value `3`.
     """
-    fields = {}
+    fields: dict[str, str] = {}
     for line in lines.splitlines():
         (key, name), *others = json.loads(line).items()
         fields |= {f"{key} {name} {field}": json.dumps(value) for field, value in others}
