@@ -10,6 +10,7 @@ from agentworld.domains.calls import parse_calls, render_calls
 from agentworld.domains.live import Observation
 from agentworld.domains.mcp.observation import malformed_refusal
 from agentworld.domains.mcp.servers import EpisodeServers, StartProcess
+from agentworld.domains.state_fields import Fields, fields_of_objects
 from agentworld.errors import EnvironmentBroken
 from agentworld.records.task import Task
 from agentworld.records.tool import Tools
@@ -71,6 +72,10 @@ class McpEnvironment:
     async def state(self) -> str:
         """The text of the resource that holds the state; empty if the servers have none."""
         return await self._current().read(self._state_uri) if self._state_uri else ""
+
+    async def fields(self) -> Fields | None:
+        """The fields of the objects in the state; null if the servers have no state to read."""
+        return fields_of_objects(await self.state()) if self._state_uri else None
 
     async def check(self, task: Task) -> bool | None:
         """Whether the state is the one that the task asks for; null if either is unknown."""
