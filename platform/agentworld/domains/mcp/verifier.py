@@ -8,7 +8,7 @@ else counts: each key and value, the order of lists, each line. The verdict belo
 from collections.abc import Mapping
 
 from agentworld.domains.base import Axis
-from agentworld.domains.mcp.comparison import canonical, mask_volatile
+from agentworld.domains.mcp.comparison import comparable
 from agentworld.domains.mcp.observation import is_failure
 
 
@@ -22,4 +22,4 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
 
 def is_same(one: str, other: str) -> bool:
     """Whether two observations are equal, apart from volatile parts."""
-    return mask_volatile(canonical(one)) == mask_volatile(canonical(other))
+    return comparable(one) == comparable(other)
