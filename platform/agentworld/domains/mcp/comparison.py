@@ -29,14 +29,14 @@ def canonical(observation: str) -> str:
         return "\n".join(_canonical_line(line.rstrip()) for line in text.split("\n"))
 
 
-def comparable(observation: str) -> str:
-    """The form in which two observations are equal that differ only in volatile parts."""
-    return mask_volatile(canonical(observation))
-
-
 def mask_volatile(observation: str) -> str:
     """Replaces times, identifiers and temporary folders by fixed words."""
     return _mask_identifiers(_TEMPORARY.sub("<path>", mask_times(observation)))
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two observations are equal, apart from their form and from volatile parts."""
+    return mask_volatile(canonical(one)) == mask_volatile(canonical(other))
 
 
 def _canonical_line(line: str) -> str:

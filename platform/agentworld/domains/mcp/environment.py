@@ -9,13 +9,13 @@ from typing import NamedTuple
 from agentworld.domains.base import ActionError, Start
 from agentworld.domains.calls import parse_calls, render_calls
 from agentworld.domains.live import Observation
+from agentworld.domains.mcp.comparison import is_same
 from agentworld.domains.mcp.connection import ServerConnection
 from agentworld.domains.mcp.observation import malformed_refusal
 from agentworld.domains.mcp.reset import StateAccess
 from agentworld.domains.mcp.resources import ResourceTools
 from agentworld.domains.mcp.servers import EpisodeServers
 from agentworld.domains.mcp.supply import Supply
-from agentworld.domains.mcp.verifier import is_same
 from agentworld.errors import EnvironmentBroken
 from agentworld.records.task import Task
 from agentworld.records.tool import Tools

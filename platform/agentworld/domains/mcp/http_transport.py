@@ -57,7 +57,7 @@ class _WatchedClient(httpx2.AsyncClient):
         # A server may keep a stream open; the connection limits the time of each call.
         timeout = httpx2.Timeout(_SECONDS_TO_CONNECT, read=None)
         super().__init__(headers=dict(headers), timeout=timeout)
-        self._state = state
+        self._http_state = state  # httpx2's client has a `_state` of its own
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
@@ -68,13 +68,13 @@ class _WatchedClient(httpx2.AsyncClient):
         if _is_fault(response):
             self._fail(request, f"the server answered with HTTP status {response.status_code}")
         if isinstance(response.stream, httpx2.AsyncByteStream) and request.method == "POST":
-            response.stream = _WatchedStream(response.stream, self._state)
+            response.stream = _WatchedStream(response.stream, self._http_state)
         return response
 
     def _fail(self, request: httpx2.Request, reason: str) -> None:
         # A server may have no stream of its own messages (GET), and may end no session (DELETE).
         if request.method == "POST":
-            self._state.fail(reason)
+            self._http_state.fail(reason)
 
 
 class _WatchedStream(httpx2.AsyncByteStream):
@@ -104,4 +104,4 @@ def _is_fault(response: httpx2.Response) -> bool:
     """Whether a status says more than that the server refused a request."""
     if response.status_code == 404:  # an unknown method, or a session that has ended
         return _SESSION in response.request.headers
-    return response.status_code > 400
+    return response.status_code != 400 and not response.is_success

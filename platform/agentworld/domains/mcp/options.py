@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue, StringConstraints, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from agentworld.domains.base import Call
 from agentworld.errors import InputError
@@ -49,11 +50,11 @@ class ServerOptions(Record):
     @model_validator(mode="after")
     def _check_source(self) -> Self:
         if bool(self.command) == bool(self.url):
-            raise ValueError("a server has either a command or a url; set one of them")
+            raise _refusal("a server has either a command or a url; set one of them")
         if self.url:
             _check_url(self.url)
             if self.reset is None:
-                raise ValueError(
+                raise _refusal(
                     "a server at a url keeps its state from one episode to the next; set reset to"
                     " the calls that restore it, or to [] if no call changes it"
                 )
@@ -90,12 +91,17 @@ def _secret(variable: str) -> str:
     return value
 
 
+def _refusal(problem: str) -> PydanticCustomError:
+    """Without the values of the options, because a url may hold a secret."""
+    return PydanticCustomError("environment", "{problem}", {"problem": problem})
+
+
 def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("a server's url starts with http:// or https:// and has a host")
+        raise _refusal("a server's url starts with http:// or https:// and has a host")
     if "@" in parts.netloc:
-        raise ValueError("a server's url has a credential; set a header instead")
+        raise _refusal("a server's url has a credential; set a header instead")
 
 
 def read_options(options: Mapping[str, JsonValue]) -> McpOptions:

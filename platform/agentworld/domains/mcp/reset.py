@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from agentworld.domains.base import Call
-from agentworld.domains.mcp.comparison import comparable
 from agentworld.domains.mcp.connection import ServerConnection
 from agentworld.domains.mcp.observation import is_failure
 from agentworld.errors import EnvironmentBroken
@@ -36,14 +35,14 @@ def access_by_calls(state: Sequence[Call], reset: Sequence[Call] | None) -> Stat
 
 
 async def reset_in_place(connection: ServerConnection, access: StateAccess) -> str:
-    """Resets a server and returns its canary, which shall equal that of a fresh server."""
+    """Resets a server and returns its snapshot, which shall equal that of a fresh server."""
     if access.reset is None:
         raise EnvironmentBroken(f"the MCP server {connection.name} has no reset; start a new one")
     await access.reset(connection)
-    return await read_canary(connection, access)
+    return await read_snapshot(connection, access)
 
 
-async def read_canary(connection: ServerConnection, access: StateAccess) -> str:
-    """The tools and the state of a server; equal for servers that differ in volatile parts."""
+async def read_snapshot(connection: ServerConnection, access: StateAccess) -> str:
+    """The tools and the state of a server, to be compared by `is_same`."""
     tools = [tool.model_dump_json() for tool in await connection.list_tools()]
-    return "\n".join([*tools, comparable(await access.read(connection))])
+    return "\n".join([*tools, await access.read(connection)])

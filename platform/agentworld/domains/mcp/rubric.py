@@ -3,7 +3,7 @@
 import json
 from contextlib import suppress
 
-from agentworld.domains.mcp.comparison import canonical, comparable
+from agentworld.domains.mcp.comparison import canonical, mask_volatile
 from agentworld.domains.mcp.observation import is_failure
 from agentworld.domains.package_text import read_text
 from agentworld.domains.rubric import BEST, Rubric, RubricScore, score_lines
@@ -28,7 +28,7 @@ def _form(observation: str) -> str:
 
 
 def _lines(observation: str) -> list[str]:
-    text = comparable(observation)
+    text = mask_volatile(canonical(observation))
     with suppress(ValueError, RecursionError):
         text = json.dumps(json.loads(text), indent=0, ensure_ascii=False)
     return [line.rstrip(",") for line in text.splitlines()]

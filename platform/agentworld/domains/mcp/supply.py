@@ -1,6 +1,6 @@
 """Servers that are equal to fresh ones, one for each episode.
 
-A process whose state can be reset is reset in place, as long as its canary equals that of a fresh
+A process whose state can be reset is reset in place, as long as its snapshot equals that of a fresh
 process. Without such a reset, the next process is started while an episode runs.
 """
 
@@ -8,10 +8,11 @@ import asyncio
 import logging
 from typing import Protocol
 
+from agentworld.domains.mcp.comparison import is_same
 from agentworld.domains.mcp.connection import Connect, ServerConnection
 from agentworld.domains.mcp.reset import StateAccess, reset_in_place
+from agentworld.domains.mcp.reset_check import check_reset
 from agentworld.domains.mcp.running import RunningServer
-from agentworld.domains.mcp.trial import try_reset
 from agentworld.errors import EnvironmentBroken
 
 _MOST_EPISODES = 100
@@ -44,8 +45,8 @@ class ProcessSupply:
         self._name = name
         self._connect = connect
         self._access = access if access and access.reset else None
-        self._canary: str | None = None
-        """That of a fresh server; null before the reset was tried."""
+        self._snapshot: str | None = None
+        """That of a fresh server; null before the reset was checked."""
         self._server: RunningServer | None = None
         self._spare: asyncio.Task[RunningServer] | None = None
         self._num_episodes = 0
@@ -81,14 +82,15 @@ class ProcessSupply:
 
     async def _reset(self) -> bool:
         """Whether the server of the episode before is equal to a fresh one now."""
-        if self._server is None or self._access is None or self._canary is None:
+        if self._server is None or self._access is None or self._snapshot is None:
             return False
         if self._num_resets >= _MOST_EPISODES:
             return False
         self._num_resets += 1
         try:
-            is_equal = await reset_in_place(self._server.connection, self._access) == self._canary
-            reason = "" if is_equal else "its state after the reset is not that of a fresh server"
+            snapshot = await reset_in_place(self._server.connection, self._access)
+            is_fresh = is_same(snapshot, self._snapshot)
+            reason = "" if is_fresh else "its state after the reset is not that of a fresh server"
         except EnvironmentBroken as error:
             reason = str(error)
         if reason:
@@ -106,10 +108,10 @@ class ProcessSupply:
         return await RunningServer.start(self._connect)
 
     async def _prepare_next(self) -> None:
-        """Tries the reset, once; without a reset, starts a spare process."""
-        if self._access and self._canary is None:
+        """Checks the reset, once; without a reset, starts a spare process."""
+        if self._access and self._snapshot is None:
             try:
-                self._canary = await try_reset(self._current().connection, self._access)
+                self._snapshot = await check_reset(self._current().connection, self._access)
             except EnvironmentBroken as error:
                 self._refuse_reset(str(error))
                 await self.drop()
@@ -134,15 +136,15 @@ class ProcessSupply:
 class AddressSupply:
     """A server at an address, which nobody here can start; see `Supply`.
 
-    Each episode has a new session. No fresh server is known, so the canary of the first episode is
-    compared with later ones.
+    Each episode has a new session. No fresh server is known, so later snapshots are compared with
+    that of the first episode.
     """
 
     def __init__(self, name: str, connect: Connect, access: StateAccess) -> None:
         self._name = name
         self._connect = connect
         self._access = access
-        self._canary: str | None = None
+        self._snapshot: str | None = None
         self._server: RunningServer | None = None
 
     async def next_server(self) -> ServerConnection:
@@ -150,13 +152,13 @@ class AddressSupply:
         await self.drop()
         self._server = await RunningServer.start(self._connect)
         connection = self._server.connection
-        canary = await reset_in_place(connection, self._access)
-        if self._canary not in (None, canary):
+        snapshot = await reset_in_place(connection, self._access)
+        if self._snapshot is not None and not is_same(snapshot, self._snapshot):
             raise EnvironmentBroken(
                 f"the MCP server {self._name} has another state after its reset than before the"
                 " first episode; correct its `reset`"
             )
-        self._canary = canary
+        self._snapshot = snapshot
         return connection
 
     async def drop(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentworld.domains.base import domain_of
 from agentworld.domains.live import LiveSettings, open_environment
 from agentworld.engine.process import free_port
 from agentworld.errors import EnvironmentBroken, InputError
@@ -62,7 +63,7 @@ def test_each_episode_of_a_server_at_an_address_begins_with_its_reset(notes):
             assert {tool.name for tool in start.tools} == {"add_note", "list_notes", "clear_notes"}
             shown += [start.text, (await environment.step(call("add_note", text=text))).text]
             shown += [(await environment.step(call("list_notes"))).text]
-        return [json.loads(text) if text[:1] == "{" else text for text in shown]
+        return [text.splitlines()[0] for text in shown]
 
     first, _, one, second, _, other = in_server(work, notes.url, state=[STATE])
     assert first == second
@@ -155,7 +156,7 @@ def test_a_header_without_a_value_is_refused(monkeypatch):
 def test_an_address_that_cannot_be_used_is_refused(options, problem):
     with pytest.raises(InputError, match=problem) as caught:
         in_server(lambda _: None, **{"url": "http://127.0.0.1:1/mcp", **options})
-    assert "secret" not in str(caught.value).replace("set a header", "")
+    assert "secret" not in str(caught.value)
 
 
 def test_everything_over_http_has_a_session_for_each_episode():
@@ -174,7 +175,7 @@ def test_everything_over_http_has_a_session_for_each_episode():
         for _ in range(2):
             await environment.reset(TASK)
             shown.append([(await environment.step(toggle)).text for _ in range(2)])
-        return shown
+        return [[domain_of("mcp").mask_volatile(text) for text in texts] for texts in shown]
 
     try:
         while b"listening" not in everything.stderr.readline():

@@ -14,6 +14,9 @@ from make import records
 from make.mcp_servers import Started, command, environment, library
 
 MCP = domain_of("mcp")
+
+pytestmark = pytest.mark.waits
+
 LIST, TEMPLATES, READ = "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"
 A, B = ({"server": "books", "uri": f"book://{name}", "name": name} for name in "ab")
 

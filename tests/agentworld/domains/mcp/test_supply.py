@@ -89,14 +89,14 @@ def test_a_reset_that_leaves_a_trace_is_not_used(flaw, access, problem, caplog):
 
     shown = asyncio.run(play())
     assert len(set(shown)) == 1
-    assert len(started) == 6  # one was tried, and one still waited
+    assert len(started) == 6  # one was checked, and one still waited
     (record,) = caplog.records
     assert f"gets a new process for each episode: {problem}" in record.getMessage()
 
 
-def test_a_reset_that_works_no_more_is_noticed_by_the_canary(caplog):
+def test_a_reset_that_works_no_more_is_noticed_before_the_next_episode(caplog):
     started = Started()
-    # It was cleared eight times when it was tried, and twice before an episode.
+    # It was cleared eight times when it was checked, and twice before an episode.
     assert episodes(7, counter("wears-out:10"), RESET, started) == [["1", "2"]] * 7
     assert len(started) == 2 + 3 + 1
     assert "its state after the reset is not that" in caplog.text

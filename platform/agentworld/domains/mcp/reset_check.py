@@ -1,4 +1,4 @@
-"""Tries the reset of a server on a fresh server, before an episode relies on it.
+"""Checks the reset of a server on a fresh server, before an episode relies on it.
 
 A server can keep state that its declared state does not show. So made-up calls of all tools must
 have the same results after the reset as on the fresh server. If their results show a change, the
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentworld.domains.base import Call
-from agentworld.domains.mcp.comparison import comparable
+from agentworld.domains.mcp.comparison import is_same
 from agentworld.domains.mcp.connection import ServerConnection
 from agentworld.domains.mcp.explorer import SchemaExplorer
 from agentworld.domains.mcp.observation import is_failure
-from agentworld.domains.mcp.reset import StateAccess, read_canary, reset_in_place
+from agentworld.domains.mcp.reset import StateAccess, read_snapshot, reset_in_place
 from agentworld.domains.turn_kinds import kind_of_name
 from agentworld.domains.words import training_words
 from agentworld.errors import EnvironmentBroken
@@ -35,35 +35,36 @@ class _Result(NamedTuple):
     observation: str
 
 
-async def try_reset(connection: ServerConnection, access: StateAccess) -> str:
-    """Returns the canary of a fresh server.
+async def check_reset(connection: ServerConnection, access: StateAccess) -> str:
+    """Returns the snapshot of a fresh server.
 
     Raises EnvironmentBroken if the server differs from a fresh one after the reset, or if its
     declared state cannot show that.
     """
     try:
         async with asyncio.timeout(_SECONDS):
-            return await _try_reset(connection, access)
+            return await _check_reset(connection, access)
     except TimeoutError as error:
-        raise EnvironmentBroken(f"its reset was not tried in {_SECONDS:g} s") from error
+        raise EnvironmentBroken(f"its reset was not checked in {_SECONDS:g} s") from error
 
 
-async def _try_reset(connection: ServerConnection, access: StateAccess) -> str:
-    canary = await read_canary(connection, access)
-    if await read_canary(connection, access) != canary:
+async def _check_reset(connection: ServerConnection, access: StateAccess) -> str:
+    snapshot = await read_snapshot(connection, access)
+    if not is_same(await read_snapshot(connection, access), snapshot):
         raise EnvironmentBroken("it has another state after its state was read")
     results = await _explore(connection)
-    if await read_canary(connection, access) == canary and await _difference(connection, results):
+    is_unchanged = is_same(await read_snapshot(connection, access), snapshot)
+    if is_unchanged and await _difference(connection, results):
         raise EnvironmentBroken("calls change its state, and its declared state does not show it")
-    await _reset(connection, access, canary)
+    await _reset(connection, access, snapshot)
     if difference := await _difference(connection, results):
         raise EnvironmentBroken(f"after the reset, {difference}")
-    await _reset(connection, access, canary)
-    return canary
+    await _reset(connection, access, snapshot)
+    return snapshot
 
 
-async def _reset(connection: ServerConnection, access: StateAccess, canary: str) -> None:
-    if await reset_in_place(connection, access) != canary:
+async def _reset(connection: ServerConnection, access: StateAccess, snapshot: str) -> None:
+    if not is_same(await reset_in_place(connection, access), snapshot):
         raise EnvironmentBroken("its state after the reset is not that of a fresh server")
 
 
@@ -71,14 +72,14 @@ async def _difference(connection: ServerConnection, results: Sequence[_Result]) 
     """The first difference if the calls are made once more; empty if there is none."""
     for call, expected in results:
         observation = await connection.call(*call)
-        if comparable(observation) != comparable(expected):
+        if not is_same(observation, expected):
             return f"{call.name} shows {observation!r:.80} and not {expected!r:.80}"
     return ""
 
 
 async def _explore(connection: ServerConnection) -> list[_Result]:
     """Calls of all tools with made-up arguments, always the same for the same results."""
-    rng = random.Random("trial")
+    rng = random.Random("reset")
     explorer = SchemaExplorer(rng, connection.tools, training_words()[:_NUM_WORDS], num_turns=0)
     results: list[_Result] = []
     for tool in _script(connection.tools, rng):
@@ -90,7 +91,9 @@ async def _explore(connection: ServerConnection) -> list[_Result]:
             if not is_failure(observation):
                 break
     if connection.tools and all(is_failure(result.observation) for result in results):
-        raise EnvironmentBroken("all made-up calls of its tools failed, so its reset was not tried")
+        raise EnvironmentBroken(
+            "all made-up calls of its tools failed, so its reset was not checked"
+        )
     return results
 
 
