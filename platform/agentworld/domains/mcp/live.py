@@ -1,12 +1,14 @@
 """Live MCP servers; each server that a command line starts runs in its own sandbox."""
 
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, asynccontextmanager
 from functools import partial
 from random import Random
 
 from agentworld.domains.base import Start
 from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSettings
 from agentworld.domains.live_defaults import BaseLiveDomain
+from agentworld.domains.mcp.address_lock import hold_address
 from agentworld.domains.mcp.connection import ServerConnection, connect_address, connect_process
 from agentworld.domains.mcp.environment import McpEnvironment, Server
 from agentworld.domains.mcp.explorer import SchemaExplorer
@@ -55,7 +57,7 @@ class LiveMcp(BaseLiveDomain[SolvedTask]):
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
         """An environment whose servers start with the first episode."""
         options = read_options(settings.options)
-        return aclosing(_others(options, settings) if options.servers else _shop(settings))
+        return _open_others(options, settings) if options.servers else aclosing(_shop(settings))
 
 
 def _shop(settings: LiveSettings) -> McpEnvironment:
@@ -78,13 +80,22 @@ async def _write_shop(connection: ServerConnection, state: str = "") -> None:
     await connection.send(STATE_METHOD, {"text": state})
 
 
-def _others(options: McpOptions, settings: LiveSettings) -> McpEnvironment:
+@asynccontextmanager
+async def _open_others(options: McpOptions, settings: LiveSettings) -> AsyncIterator[Environment]:
     """The environment of a recipe's servers."""
     servers = {
         name: _server(name, server, settings.step_seconds)
         for name, server in options.servers.items()
     }
-    return McpEnvironment(servers, domain=NAME, own_tools=shop_tools(), check_task=_refuse_task)
+    environment = McpEnvironment(
+        servers, domain=NAME, own_tools=shop_tools(), check_task=_refuse_task
+    )
+    with ExitStack() as locks:
+        for name, server in options.servers.items():
+            if server.url and server.reset:  # without calls, an episode changes its session alone
+                locks.enter_context(hold_address(name, server.url))
+        async with aclosing(environment):
+            yield environment
 
 
 def _server(name: str, options: ServerOptions, seconds: float) -> Server:

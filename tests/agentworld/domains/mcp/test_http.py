@@ -83,6 +83,21 @@ def test_a_reset_that_does_not_restore_the_first_state_breaks_the_episode(notes)
     in_server(work, notes.url, state=[STATE])
 
 
+def test_two_environments_do_not_reset_one_server_at_a_time():
+    url = "http://127.0.0.1:1/mcp"
+
+    async def work(_):
+        options = {"servers": {"other": {"url": url, "reset": [CLEAR]}}}
+        with pytest.raises(InputError, match="another environment uses the url.*num_workers to 1"):
+            async with open_environment("mcp", LiveSettings(options=options)):
+                pass
+
+    in_server(work, url)
+    in_server(work, url)
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        in_server(work, url, reset=[])
+
+
 @pytest.mark.parametrize(
     ("failure", "problem"),
     [
