@@ -75,18 +75,11 @@ FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
       org.opencontainers.image.description="The steps of agentworld's pipelines, and its console"
 USER 0:0
-# Live shells need bubblewrap and mount, torch.compile needs a compiler on CPUs and GPUs alike, and mpirun
-# reaches other nodes by ssh; a base that has them stays as it is.
-RUN { command -v bwrap && command -v mount && command -v g++ && command -v mpirun \
-        && command -v sshd; } >/dev/null \
+# Live shells need bubblewrap and mount, and torch.compile needs a compiler on CPUs and GPUs alike; a
+# base that has them stays as it is.
+RUN { command -v bwrap && command -v mount && command -v g++; } >/dev/null \
     || { apt-get -q update && apt-get -qy install --no-install-recommends bubblewrap mount g++ \
-            openmpi-bin openssh-server \
         && rm -rf /var/lib/apt/lists/*; }
-# The keys of an installation are everybody's, and ssh knows no user without a name.
-RUN rm -f /etc/ssh/ssh_host_* \
-    && echo agentworld:x:65532:65532::/tmp:/bin/sh >>/etc/passwd
-COPY tools/mpi/ssh_config tools/mpi/sshd_config /etc/ssh/
-COPY tools/mpi/node.sh /usr/local/bin/agentworld-node
 USER 65532:65532
 COPY --from=train-packages /opt/agentworld /opt/agentworld
 COPY --from=ours /opt/agentworld /opt/agentworld

@@ -50,7 +50,7 @@ export DO_NOT_TRACK := 1
 	bench bench-demo \
 	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
-	etcd cluster extensions containers database monitor mpi
+	etcd cluster extensions containers database monitor
 .NOTPARALLEL:
 
 help: ## this list
@@ -64,7 +64,7 @@ peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive:
 
 mcp-servers: $(NODE_PACKAGES) ## MCP servers of the npm registry, which the tests of live MCP drive
 
-demo: setup ## the whole loop on this machine; PROFILE=long for the long one, DOMAIN=mcp for live MCP
+demo: setup ## the whole loop on this machine; PROFILE=long for the long one, DOMAIN=mcp or terminal for another domain
 	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
 
 manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the tables of the docs, the reference
@@ -122,7 +122,7 @@ test-logs-long: setup-test ## the guide's path with 2,000 logs, and the memory o
 flake: programs ## looks for tests that fail now and then: each short one N times, beside a busy core; ROUNDS=1 is a third of it
 	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)
 
-programs: browser database mpi cluster containers setup-test peers mcp-servers monitor
+programs: browser database cluster containers setup-test peers mcp-servers monitor
 
 test-cluster: export OMP_NUM_THREADS := 1
 test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
@@ -191,12 +191,6 @@ browser:
 
 database:
 	@tools/system_packages.sh postgres:postgresql
-
-# Its nodes are namespaces of this machine; root's path has what Debian keeps from others'.
-mpi: export PATH := $(PATH):/usr/sbin:/sbin
-mpi: sandbox
-	@tools/system_packages.sh mpirun:openmpi-bin sshd:openssh-server ssh:openssh-client \
-		pkill:procps ip:iproute2 unshare:util-linux
 
 # KUBEBUILDER_ASSETS names a folder with etcd and all of these, where there is one already.
 cluster: etcd

@@ -65,7 +65,7 @@ def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str
     assert place.nodes is not None
     addresses = [address_of(address) for address in (recipe, store, *inputs)]
     built = train_job(stage, addresses, folder, place)
-    pods = pods_of(built["metadata"]["name"], place.nodes)
+    pods = pods_of(built["metadata"]["name"])
     task = _Task(stage, Path(store), built, pods)
     return _done(
         task,

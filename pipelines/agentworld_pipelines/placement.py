@@ -5,7 +5,7 @@ What Kubernetes would refuse is refused here, as far as it can be known before a
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -57,8 +57,6 @@ _FOLLOWS = CpuMemory(cpu="100m", memory="512Mi")
 _FOLLOWS_AT_MOST = CpuMemory(cpu="1", memory="1Gi")
 """A namespace with a quota takes no pod without limits."""
 
-_TORCH = "torch-distributed"
-
 
 class Nodes(Record):
     """Several nodes that train one stage together, each with all that its place says."""
@@ -66,16 +64,8 @@ class Nodes(Record):
     count: int = Field(gt=1)
     processes_per_node: int | None = Field(None, gt=0)
     """Null starts one for each device, or one where there is none."""
-    runtime: ObjectName = _TORCH
-    """A ClusterTrainingRuntime of Kubeflow's Trainer."""
-    launcher: Literal["torch", "mpi"] = "torch"
-    """What starts the processes: `torchrun` on each node, or `mpirun` on one."""
-
-    @model_validator(mode="after")
-    def _can_be_launched(self) -> Self:
-        if self.launcher == "mpi" and self.runtime == _TORCH:
-            raise ValueError(f"{_TORCH} knows no mpirun; name a runtime that does")
-        return self
+    runtime: ObjectName = "torch-distributed"
+    """A ClusterTrainingRuntime of Kubeflow's Trainer; torchrun starts the processes."""
 
 
 class Place(Record):

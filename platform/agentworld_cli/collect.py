@@ -31,6 +31,7 @@ def recipe_for(recipe: str, domain: str, options: Sequence[str]) -> Iterator[str
     inherited = whole.collect.options if is_same else {}
     update = {
         "domain": domain or whole.collect.domain,
+        "mixture": {} if domain else whole.collect.mixture,
         "options": {**inherited, **read_options(options)},
     }
     with recipe_file(whole, whole.collect.model_copy(update=update)) as path:

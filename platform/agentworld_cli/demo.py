@@ -55,7 +55,7 @@ def demo(
 
 def run_job(name: str, store: Path | None) -> Job:
     """Runs every step; what is finished is used again."""
-    from agentworld.domains.live import live_domain
+    from agentworld.domains.live import check_available
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld.runner.failure import translate
     from agentworld.runner.lock import hold
@@ -64,8 +64,7 @@ def run_job(name: str, store: Path | None) -> Job:
 
     path = recipe_path(name).resolve()
     recipe = load_recipe(path)
-    if domain := recipe.collect.domain or recipe.agent.domain:
-        live_domain(domain).check_available()
+    check_available({*recipe.collect.weights, *filter(None, [recipe.agent.domain])})
     place = (store or Path("demo-output") / recipe.name).resolve()
     busy = f"another run is using {place}; wait for it, end it, or name another --store"
     try:

@@ -38,6 +38,7 @@ def collect_recipe(
         "trajectories": source,
         "format": form or collect.format,
         "domain": domain or collect.domain,
+        "mixture": {},
         "options": {**collect.options, **read_options(options)},
         "strict": strict or collect.strict,
     }

@@ -1,4 +1,4 @@
-"""The recipe `mcp`, tiny: from live servers to weights, by the commands that a user gives."""
+"""The recipes of live domains, tiny: from environments to weights, by the commands of a user."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from agentworld.storage.pools import read_dataset, read_pool
 pytestmark = pytest.mark.compute
 
 TINY = {
-    "collect": {"num_transitions": 400, "num_held_out_episodes": 6, "num_workers": 1},
+    "collect": {"num_held_out_episodes": 6, "num_workers": 1},
     "model": {"hidden_size": 32, "intermediate_size": 64, "num_layers": 1, "num_warmup_texts": 60},
     "cpt": {"epochs": 1, "compile_layers": False},
     "agent": {"imitation": {"epochs": 1}},
@@ -29,9 +29,20 @@ def shrunk(whole: dict[str, object], tiny: dict[str, object]) -> dict[str, objec
     return whole
 
 
-def test_live_servers_become_a_data_set_and_a_world_model(call, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "domains", "num_transitions", "own_tags", "token"),
+    [
+        ("mcp", ["mcp"], 400, {"get_item"}, '"get_item"'),
+        ("live", ["mcp", "shell", "terminal"], 200, {"get_item", "key"}, '"keystrokes"'),
+    ],
+)
+def test_live_episodes_become_a_data_set_and_a_world_model(
+    name, domains, num_transitions, own_tags, token, call, tmp_path
+):
     recipe = tmp_path / "tiny.yaml"
-    recipe.write_text(yaml.safe_dump(shrunk(yaml.safe_load(recipe_path("mcp").read_text()), TINY)))
+    settings = shrunk(yaml.safe_load(recipe_path(name).read_text()), TINY)
+    settings["collect"]["num_transitions"] = num_transitions
+    recipe.write_text(yaml.safe_dump(settings))
 
     def made(words: str) -> Path:
         done = call(f"{words} --recipe {recipe} --store {tmp_path}")
@@ -40,13 +51,13 @@ def test_live_servers_become_a_data_set_and_a_world_model(call, tmp_path):
 
     data = made(f"data prepare --collected {made('data collect')}")
     dataset = read_dataset(data)
-    assert [*dataset.domains] == ["mcp"]
+    assert [*dataset.domains] == domains
     held_out = list(read_pool(data, dataset, "held_out"))
     tags = {tag for sample in held_out for turn in sample.turns for tag in turn.tags}
-    assert {"get_item", "history", "output", "unseen"} <= tags
+    assert {*own_tags, "history", "output", "unseen"} <= tags
     turns = [turn for sample in read_pool(data, dataset, "cpt") for turn in sample.turns]
     assert all(turn.target for turn in turns)
     cpt = made(f"train cpt --data {data}")
     checkpoint: Checkpoint = checkpoint_of(cpt)
     assert checkpoint.stage == "cpt"
-    assert '"get_item"' in (model_of(cpt) / "tokenizer.json").read_text()
+    assert token in (model_of(cpt) / "tokenizer.json").read_text()

@@ -20,7 +20,7 @@ from machines.control_plane import ControlPlane, is_ready
 from machines.step_process import StepProcess
 from make import pages, records
 from make.guide import blocks
-from make.places import MPI, PLACE
+from make.places import PLACE
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
@@ -68,12 +68,11 @@ def start(tmp_path: Path, start_step: Callable[..., Step]) -> Callable[..., Step
     return lambda place=NODES, **settings: start_step(Step, place, **settings)
 
 
-@pytest.mark.parametrize("place", [PLACE, MPI], ids=["torch", "mpi"])
-def test_a_train_job_is_made_and_nothing_of_it_is_unknown_to_the_api_server(trainer, start, place):
-    step = start(place)
+def test_a_train_job_is_made_and_nothing_of_it_is_unknown_to_the_api_server(trainer, start):
+    step = start(PLACE)
     job = trainer.job()
     arguments = ["demo", str(step.store), str(step.data)]
-    built = train_job("cpt", arguments, step.folder, place)
+    built = train_job("cpt", arguments, step.folder, PLACE)
     assert job["spec"] == built["spec"]
     assert job["metadata"]["labels"] == built["metadata"]["labels"]
     assert job["metadata"]["annotations"] == built["metadata"]["annotations"]
@@ -107,14 +106,6 @@ def test_a_stage_is_followed_from_its_queue_to_its_end(trainer, start):
     (shown,) = [text for text in blocks(guide, "text") if "is waiting" in text]
     assert {*pages.forms(shown)} <= {*pages.forms(step.said)}
     assert trainer.jobs() != []  # its pods hold the logs
-
-
-def test_the_first_process_of_mpirun_is_heard_on_the_launcher(trainer, start):
-    step = start(MPI)
-    trainer.kubelet.say(trainer.pod(0), "a node")
-    trainer.kubelet.say(trainer.pod(0, replicated_job="launcher"), "the launcher")
-    step.says("the launcher")
-    assert "a node" not in step.said
 
 
 def test_a_log_that_cannot_be_read_ends_nothing(trainer, start):

@@ -63,8 +63,7 @@ def test_a_step_without_an_image_of_its_own_takes_the_placements(tmp_path):
 WRONG = {
     "steps: {rl: {nodes: {count: 1}}}": "at steps.rl.nodes.count",
     "steps: {rl: {nodes: {count: 2, processes_per_node: 0}}}": "nodes.processes_per_node",
-    "steps: {rl: {nodes: {count: 2, launcher: ssh}}}": "at steps.rl.nodes.launcher",
-    "steps: {rl: {nodes: {count: 2, launcher: mpi}}}": "knows no mpirun; name a runtime that does",
+    "steps: {rl: {nodes: {count: 2, launcher: mpi}}}": "at steps.rl.nodes.launcher",
     "steps: {rl: {image: two words}}": "at steps.rl.image",
     "steps: {evaluate: {nodes: {count: 2}}}": "evaluate has several nodes, which only cpt, sft, rl",
     "default: {nodes: {count: 2}}": "default has several nodes, which only cpt, sft, rl can",

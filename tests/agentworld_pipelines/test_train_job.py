@@ -1,20 +1,16 @@
 """The TrainJob of a stage: everything that its place says, by the types of Kubeflow's Trainer."""
 
-import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from agentworld.cluster.records.serving import Toleration
 from agentworld_pipelines.job_parts import BUILT, name_of
 from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.train_job import train_job
 from fakes.job_set import job_set, typed
-from machines.mpi_pods import of_the_image
-from make.places import MPI, PLACE
+from make.places import PLACE
 
-ROOT = Path(__file__).parents[2]
 FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
 ARGUMENTS = ["demo", "/stores/demo", "/stores/demo/data", "/stores/demo/cpt"]
 
@@ -32,7 +28,7 @@ def patches(job: dict) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize(
-    "place", [PLACE, MPI, Place(image="x", nodes=Nodes(count=2))], ids=["torch", "mpi", "bare"]
+    "place", [PLACE, Place(image="x", nodes=Nodes(count=2))], ids=["all", "bare"]
 )
 def test_it_is_of_the_trainers_own_types_and_nothing_of_it_is_unknown_to_them(place):
     assert typed("TrainerV1alpha1TrainJob", built(place)) == built(place)
@@ -137,38 +133,6 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
 def test_a_taint_of_any_key_is_tolerated_without_one():
     place = PLACE.model_copy(update={"tolerations": (Toleration(operator="Exists"),)})
     assert patches(built(place))["node"]["tolerations"] == [{"operator": "Exists"}]
-
-
-def test_mpirun_begins_on_one_node_and_takes_the_variables_along():
-    trainer = built(MPI)["spec"]["trainer"]
-    name = built(MPI)["metadata"]["name"]
-    shell, option, script, job, *options = trainer["command"]
-    assert (shell, option, job) == ("sh", "-c", name)
-    assert 'mpirun --bind-to none "$@"' in script
-    exported = options[1::2]
-    assert options[::2] == ["-x"] * len(exported)
-    assert exported == [
-        *("MASTER_ADDR", "MASTER_PORT"),
-        *of_the_image(),
-        *("OMP_NUM_THREADS", "AWS_ACCESS_KEY_ID"),
-    ]
-    assert trainer["args"][:3] == ["python", "-m", "agentworld.steps.member"]
-    assert patches(built(MPI))["launcher"] == patches(built(MPI))["node"]
-
-
-def test_the_guides_runtime_is_of_the_trainers_types_and_fits_the_image():
-    guide = (ROOT / "docs/guides/several-nodes.md").read_text()
-    (told,) = re.findall(r"```yaml\n(apiVersion: trainer.*?)```", guide, re.S)
-    spec = typed("TrainerV1alpha1ClusterTrainingRuntime", yaml.safe_load(told))["spec"]
-    folder = spec["mlPolicy"]["mpi"]["sshAuthMountPath"]
-    assert f"HostKey {folder}/id_rsa\n" in (ROOT / "tools/mpi/sshd_config").read_text()
-    assert f"IdentityFile {folder}/id_rsa\n" in (ROOT / "tools/mpi/ssh_config").read_text()
-    node, launcher = spec["template"]["spec"]["replicatedJobs"]
-    assert (node["name"], launcher["name"]) == tuple(patches(built(MPI)))
-    assert "metadata" not in node["template"]
-    (container,) = node["template"]["spec"]["template"]["spec"]["containers"]
-    dockerfile = (ROOT / "Dockerfile").read_text()
-    assert f"COPY tools/mpi/node.sh /usr/local/bin/{container['command'][0]}\n" in dockerfile
 
 
 def test_a_folder_has_one_name_and_another_store_has_another():

@@ -24,7 +24,7 @@ FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agent
 _BASE_PACKAGES = "python3,python3-venv"
 _PACKAGES_OF = {
     "control": _BASE_PACKAGES,
-    "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev,openmpi-bin,openssh-server",
+    "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev",
     "engine-cpu": f"{_BASE_PACKAGES},libnuma1",
 }
 _PACKAGES = (
@@ -37,7 +37,7 @@ _OURS = (
 )
 _MADE_OF = {
     "control": (*_PACKAGES, *_OURS),
-    "train": (*_PACKAGES, *_OURS, "tools/mpi/*"),
+    "train": (*_PACKAGES, *_OURS),
     "engine-cpu": _PACKAGES,
 }
 _KEPT = 2

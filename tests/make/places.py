@@ -1,6 +1,6 @@
-"""Places of stages that several nodes train: one that says everything, and one for mpirun."""
+"""The place of a stage that several nodes train, with all that a place can say."""
 
-from agentworld_pipelines.placement import Nodes, Place
+from agentworld_pipelines.placement import Place
 
 PLACE = Place.model_validate(
     {
@@ -24,7 +24,4 @@ PLACE = Place.model_validate(
         "image_pull_secrets": ["mirror"],
         "retries": {"times": 20, "factor": 1, "most_seconds": 1_209_600},
     }
-)
-MPI = PLACE.model_copy(
-    update={"nodes": Nodes(count=4, launcher="mpi", runtime="deepspeed-distributed")}
 )

@@ -14,9 +14,9 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.data.explore import collected_domain, explore
+from agentworld.data.explore import collected_domains, explore
 from agentworld.data.workers import leave_with_parent
-from agentworld.domains.live import live_domain
+from agentworld.domains.live import check_available
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file
@@ -53,8 +53,8 @@ def collect(
     episodes_per_chunk: int = EPISODES_PER_CHUNK,
 ) -> Digest:
     """Fills a folder with trajectories; returns the digest of their manifest."""
-    domain = collected_domain(recipe)
-    live_domain(domain).check_available()
+    domains = collected_domains(recipe)
+    check_available(domains)
     _claim(recipe, out)
     workers = ProcessPoolExecutor(
         recipe.num_workers,
@@ -66,7 +66,7 @@ def collect(
         records = list(_make_all(recipe, out, episodes_per_chunk, workers, on_progress))
     finally:
         workers.shutdown(cancel_futures=True)
-    manifest = _manifest(domain, records)
+    manifest = _manifest(domains, records)
     for path in out.glob("*.jsonl"):
         if path.name not in manifest.chunks:  # begun before it was known that it is not needed
             path.unlink()
@@ -134,12 +134,12 @@ def _make_chunk(recipe: CollectRecipe, out: Path, chunk: _Chunk) -> _ChunkRecord
     return _ChunkRecord(chunk, digest_file(path), len(lengths), sum(lengths))
 
 
-def _manifest(domain: str, records: list[_ChunkRecord]) -> Collected:
+def _manifest(domains: list[str], records: list[_ChunkRecord]) -> Collected:
     training = [record for record in records if not record.chunk.held_out]
     held_out = [record for record in records if record.chunk.held_out]
     return Collected(
         chunks={record.chunk.name: record.digest for record in records},
-        domains=(domain,),
+        domains=tuple(domains),
         num_trajectories=sum(record.num_trajectories for record in training),
         num_transitions=sum(record.num_transitions for record in training),
         num_held_out_trajectories=sum(record.num_trajectories for record in held_out),

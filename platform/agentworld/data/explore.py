@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import NamedTuple
 
 from agentworld.domains.base import Start, domain_of
@@ -25,6 +25,7 @@ _MAX_TASK_TURNS = 10
 class _Plan(NamedTuple):
     """An episode before it begins."""
 
+    domain: str
     task: Task
     rng: random.Random
     pursues_task: bool
@@ -46,44 +47,50 @@ async def explore(
     Raises EnvironmentBroken if all of them did, because then the environment itself is broken.
     """
     trajectories = []
-    name = collected_domain(recipe)
     options = recipe.options if recipe.trajectories is None else {}  # else an importer's
     settings = LiveSettings(options=options)
-    async with open_environment(name, settings) as environment:
+    environments: dict[str, Environment] = {}
+    async with AsyncExitStack() as stack:
         for number in episodes:
-            plan = _plan(recipe, name, number, held_out=held_out)
+            plan = _plan(recipe, number, held_out=held_out)
+            if plan.domain not in environments:
+                environments[plan.domain] = await stack.enter_async_context(
+                    open_environment(plan.domain, settings)
+                )
             with suppress(EnvironmentBroken):
-                play = await _play(environment, name, plan, recipe)
-                trajectories.append(_trajectory(name, plan, play))
+                play = await _play(environments[plan.domain], plan, recipe)
+                trajectories.append(_trajectory(plan, play))
     if not trajectories:
         raise EnvironmentBroken("every episode broke its environment; is the machine overloaded?")
     return trajectories
 
 
-def collected_domain(recipe: CollectRecipe) -> str:
-    """The domain that is explored; raises InputError if the recipe names none."""
-    if recipe.domain is None:
+def collected_domains(recipe: CollectRecipe) -> list[str]:
+    """The domains that are explored; raises InputError if the recipe names none."""
+    if not recipe.weights:
         raise InputError(
             "the recipe names neither collect.domain, whose environments are explored, nor"
             " collect.trajectories; set one of them"
         )
-    return recipe.domain
+    return sorted(recipe.weights)
 
 
-def _plan(recipe: CollectRecipe, name: str, number: int, *, held_out: bool) -> _Plan:
+def _plan(recipe: CollectRecipe, number: int, *, held_out: bool) -> _Plan:
     seed = recipe.seed * _SEEDS_PER_RECIPE + number
+    names = collected_domains(recipe)
+    weights = [recipe.weights[name] for name in names]
+    (name,) = random.Random(f"domain {seed} {held_out}").choices(names, weights)
     rng = random.Random(f"explorer {seed} {held_out}")
-    live = live_domain(name)
     pursues_task = rng.random() < recipe.task_share
-    task = live.task(seed, held_out=held_out, has_goal=pursues_task)
-    return _Plan(task, rng, pursues_task, held_out)
+    task = live_domain(name).task(seed, held_out=held_out, has_goal=pursues_task)
+    return _Plan(name, task, rng, pursues_task, held_out)
 
 
-async def _play(environment: Environment, name: str, plan: _Plan, recipe: CollectRecipe) -> _Play:
+async def _play(environment: Environment, plan: _Plan, recipe: CollectRecipe) -> _Play:
     """Plays an episode; an episode that pursues a task ends with the action that closes it."""
-    domain = domain_of(name)
+    domain = domain_of(plan.domain)
     start = await environment.reset(plan.task)
-    explorer = live_domain(name).explorer(
+    explorer = live_domain(plan.domain).explorer(
         plan.rng,
         start,
         plan.task,
@@ -105,9 +112,9 @@ async def _play(environment: Environment, name: str, plan: _Plan, recipe: Collec
     return _Play(start, tuple(turns))
 
 
-def _trajectory(name: str, plan: _Plan, play: _Play) -> Trajectory:
+def _trajectory(plan: _Plan, play: _Play) -> Trajectory:
     return Trajectory(
-        domain=name,
+        domain=plan.domain,
         source="task-explorer" if plan.pursues_task else "random-explorer",
         seed=plan.task.seed,
         held_out=plan.held_out,

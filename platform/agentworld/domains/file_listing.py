@@ -29,8 +29,9 @@ done >&"$answers"
 def read_files(supervisor: Pipes, folder: str, deadline: float) -> dict[str, str]:
     """The texts below a folder by their paths, which end in `/` for an empty folder.
 
-    What is no file, or cannot be read, has an empty text. Names that begin with a dot are left out,
-    and so is the last line break of a text. Raises EnvironmentBroken if there is no answer in time.
+    What is no file, or cannot be read, has an empty text. The last line break of a text is left
+    out, and so are names that begin with a dot, unless the supervisor has set `dotglob`. Raises
+    EnvironmentBroken if there is no answer in time.
     """
     answer = supervisor.exchange(f"{folder}\n".encode(), _is_whole_list, deadline)
     parts = answer.decode(errors="replace").split("\0")[:-2]

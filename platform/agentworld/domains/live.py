@@ -132,6 +132,12 @@ def live_domain(name: str) -> LiveDomain:
     return _KINDS.find(name)
 
 
+def check_available(names: Iterable[str]) -> None:
+    """Raises EnvironmentUnavailable if this machine cannot open an environment of each domain."""
+    for name in names:
+        live_domain(name).check_available()
+
+
 def live_domain_modules(names: Iterable[str]) -> list[str]:
     """The modules of the environments of these domains; a domain without environments has none."""
     return [_KINDS.module_of(name) for name in names if name in _KINDS.names]

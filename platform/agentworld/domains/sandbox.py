@@ -2,8 +2,8 @@
 
 Bubblewrap creates separate user, network, process, IPC and file-system namespaces. The sandbox's
 user is unprivileged even if this process is root, because the kernel does not count root's
-processes. The file system is read-only except for one small tmpfs. There is no /proc: a pod cannot
-have its own, and the sandbox must be the same everywhere.
+processes. The file system is read-only except for one small tmpfs. There is no /proc unless a
+profile asks for it: a pod cannot have its own, and a sandbox should be the same everywhere.
 """
 
 import os
@@ -26,6 +26,10 @@ HOME = "/home/agent"
 _UNPRIVILEGED_UID = 200_001  # owns nothing on the host and has no entry in its passwd
 _PROGRAMS = {"bwrap": "bubblewrap", "unshare": "util-linux", "mount": "mount"}
 _SECONDS_TO_END = 10.0
+_MASKED = (
+    "acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list".split()
+)
+"""What container runtimes hide of /proc, because it shows the machine."""
 
 # Bubblewrap's own tmpfs does not limit the number of files, so `mount` makes the disk before it
 # starts. `read` waits for the line that is sent when the process is in its cgroup. A high
@@ -64,6 +68,13 @@ class SandboxAccess(NamedTuple):
     exemptions: frozenset[Exemption] = frozenset()
     error_file: int = subprocess.STDOUT
     """The open file for the error output; by default it is merged into the output."""
+    shows_processes: bool = False
+    """A read-only /proc of the sandbox's own processes, where the machine allows one.
+
+    The first process then has a capability that has no power in a namespace, CAP_WAKE_ALARM. The
+    kernel refuses the first process's files and memory in /proc to processes without it, so what
+    the first process starts for an agent must drop it (`setpriv`).
+    """
 
 
 class Sandbox:
@@ -144,6 +155,8 @@ def open_sandbox(
     Raises EnvironmentUnavailable if bubblewrap or user namespaces are missing.
     """
     check_sandbox()
+    if access.shows_processes and not can_show_processes():
+        access = access._replace(shows_processes=False)
     return Sandbox(command, limits, files, access)
 
 
@@ -159,17 +172,29 @@ def check_sandbox() -> None:
                 f"no sandbox: {package} ({program}) is not installed; run `make setup` or install"
                 f" the package {package}"
             )
-    sandbox = Sandbox(["/bin/true"], SandboxLimits(), ())
+    if (error := _try(SandboxAccess())) is not None:
+        raise EnvironmentUnavailable(
+            f"no sandbox: bubblewrap failed ({error!r}); allow unprivileged user namespaces"
+            " (sysctl kernel.unprivileged_userns_clone=1; for a pod, a seccompProfile that does)"
+        )
+
+
+@cache
+def can_show_processes() -> bool:
+    """Whether a sandbox of this machine can have a /proc; the kernel allows none where the
+    machine's own is covered in parts, as in most pods.
+    """
+    return _try(SandboxAccess(shows_processes=True)) is None
+
+
+def _try(access: SandboxAccess) -> str | None:
+    """Runs one command in a sandbox; returns the error output if that fails."""
+    sandbox = Sandbox(["/bin/true"], SandboxLimits(), (), access)
     try:
         output, _ = sandbox.process.communicate(timeout=30)
     finally:
         sandbox.close()
-    if sandbox.process.returncode != 0:
-        message = output.decode(errors="replace").strip()[:200]
-        raise EnvironmentUnavailable(
-            f"no sandbox: bubblewrap failed ({message!r}); allow unprivileged user namespaces"
-            " (sysctl kernel.unprivileged_userns_clone=1; for a pod, a seccompProfile that does)"
-        )
+    return output.decode(errors="replace").strip()[:200] if sandbox.process.returncode else None
 
 
 def _start(
@@ -184,7 +209,7 @@ def _start(
         return subprocess.Popen(
             [
                 *_unshare(limits),
-                *_bubblewrap(descriptor, info, access.folders),
+                *_bubblewrap(descriptor, info, access),
                 *_prlimit(limits),
                 *command,
             ],
@@ -220,7 +245,7 @@ def _unshare(limits: SandboxLimits) -> list[str]:
     ]
 
 
-def _bubblewrap(filter_file: int, info: int, folders: tuple[Path, ...]) -> list[str]:
+def _bubblewrap(filter_file: int, info: int, access: SandboxAccess) -> list[str]:
     # /dev and / are tmpfs. If they stayed writable, they would be memory without a limit, so they
     # are remounted read-only. A machine has few terminals, so the sandbox has none.
     return [
@@ -231,11 +256,23 @@ def _bubblewrap(filter_file: int, info: int, folders: tuple[Path, ...]) -> list[
         *"--ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin".split(),
         *"--symlink usr/lib /lib --symlink usr/lib64 /lib64 --dev /dev --tmpfs /dev/pts".split(),
         *"--bind /mnt /home".split(),
-        *(word for folder in folders for word in ("--ro-bind", str(folder), str(folder))),
+        *(word for folder in access.folders for word in ("--ro-bind", str(folder), str(folder))),
+        *(_proc() if access.shows_processes else ()),
         *"--remount-ro /dev/pts --remount-ro /dev --remount-ro /".split(),
         *f"--clearenv --setenv HOME {HOME} --setenv PATH /usr/bin:/bin --setenv LC_ALL C".split(),
         *["--chdir", "/home", "--"],
     ]
+
+
+def _proc() -> list[str]:
+    # Were it not read-only, a command could make itself a later victim when memory runs out.
+    masks = []
+    for path in (Path("/proc", name) for name in _MASKED):
+        if path.is_dir():
+            masks += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        elif path.exists():
+            masks += ["--ro-bind", "/dev/null", str(path)]
+    return [*"--cap-add CAP_WAKE_ALARM --proc /proc".split(), *masks, "--remount-ro", "/proc"]
 
 
 def _prlimit(limits: SandboxLimits) -> list[str]:

@@ -1,6 +1,9 @@
 """How episodes are collected and made into a data set."""
 
-from pydantic import Field
+from operator import not_
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from agentworld.records.base import JsonObject, Record
 
@@ -21,6 +24,9 @@ class CollectRecipe(Record):
 
     domain: str | None = None
     """The domain to record in, or of recordings that name none; null is `text` for recordings."""
+    mixture: dict[str, float] = Field({}, exclude_if=not_)
+    """Several domains to record in, in place of `domain`, with the weight of each: episodes are
+    drawn by it."""
     num_transitions: int = Field(200_000, gt=0)
     """The least number of turns for training; held-out episodes come on top."""
     num_held_out_episodes: int = Field(400, gt=0)
@@ -35,6 +41,22 @@ class CollectRecipe(Record):
     """Also record the true state after each action; `reasoning: recorded-state` needs it."""
     seed: int = 0
     """Seed of the tasks and of the explorers."""
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Of the domains of live episodes; empty where none is named."""
+        return self.mixture or ({self.domain: 1.0} if self.domain else {})
+
+    @model_validator(mode="after")
+    def _mixture_stands_alone(self) -> Self:
+        if self.mixture and (self.domain or self.trajectories or self.options):
+            raise ValueError(
+                "mixture names the domains of live episodes, which have no options; leave out"
+                " domain, trajectories and options, or leave out mixture"
+            )
+        if any(weight <= 0 for weight in self.mixture.values()):
+            raise ValueError("a weight of mixture is not above 0; leave out that domain")
+        return self
 
 
 class MaskRecipe(Record):

@@ -2,26 +2,20 @@
 
 from typing import Self
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings
 
 
 class Ranks(BaseSettings):
-    """By torchrun's variables or Open MPI's; one process alone where there are none."""
+    """By torchrun's variables; one process alone where there are none."""
 
-    rank: int = Field(0, ge=0, validation_alias=AliasChoices("RANK", "OMPI_COMM_WORLD_RANK"))
+    rank: int = Field(0, ge=0, validation_alias="RANK")
     """The process's number, from 0; the first one locks, reports and writes."""
-    world_size: int = Field(
-        1, gt=0, validation_alias=AliasChoices("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
-    )
+    world_size: int = Field(1, gt=0, validation_alias="WORLD_SIZE")
     """How many processes do the step together."""
-    local_rank: int = Field(
-        0, ge=0, validation_alias=AliasChoices("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
-    )
+    local_rank: int = Field(0, ge=0, validation_alias="LOCAL_RANK")
     """The process's number on its machine, which is its GPU's."""
-    local_world_size: int | None = Field(
-        None, gt=0, validation_alias=AliasChoices("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
-    )
+    local_world_size: int | None = Field(None, gt=0, validation_alias="LOCAL_WORLD_SIZE")
     """How many processes its machine has; unset means that there is one machine."""
 
     @model_validator(mode="after")
@@ -42,13 +36,3 @@ class Ranks(BaseSettings):
     def is_of_several_machines(self) -> bool:
         """Whether not all of them see one disk."""
         return self.local_world_size is not None and self.local_world_size < self.world_size
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The variables of torchrun, which are all that transformers and accelerate know."""
-        variables = {
-            "RANK": self.rank,
-            "WORLD_SIZE": self.world_size,
-            "LOCAL_RANK": self.local_rank,
-        }
-        return {name: str(value) for name, value in variables.items()}

@@ -13,9 +13,9 @@ _BY_TAG = {HISTORY: ("need memory", 0.70, 0.90), UNSEEN: ("unseen content", 0.40
 _ABOVE_ZERO = 1e-9
 NO_TARGETS = {"smoke"}
 """Recipes that are too small for the demo's targets, and are not meant to reach them."""
-ONLY_DIFFERENCES = {"mcp"}
+ONLY_DIFFERENCES = {"mcp", "terminal", "live"}
 """Recipes that must lead and gain, and whose shares of right turns and of tasks are reported."""
-MOST_SECONDS = {"demo": 900, "long": 3600, "mcp": 900}  # by recipe; any other takes what it takes
+MOST_SECONDS = {"demo": 900, "long": 3600, "mcp": 900, "terminal": 900}  # by recipe
 
 
 class Figure(NamedTuple):

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from agentworld.data.collect import collect
-from agentworld.data.explore import collected_domain
+from agentworld.data.explore import collected_domains
 from agentworld.data.imported import import_trajectories, open_recordings
 from agentworld.data.importers.base import module_of
-from agentworld.domains.live import live_domain
+from agentworld.domains.live import check_available
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.runner.code import module_digest
@@ -18,11 +18,11 @@ def plan(task: Task) -> Plan:
     """Recordings count by their content and not by where they are, and so does what reads them."""
     part = task.recipe.collect
     if part.trajectories is None:
-        domain = collected_domain(part)
+        domains = collected_domains(part)
         return Plan(
             lambda out, on_progress: collect(part, out, on_progress),
-            check=live_domain(domain).check_available,
-            domains=[domain],
+            check=lambda: check_available(domains),
+            domains=domains,
         )
 
     content = digest_of(part.trajectories)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
 from agentworld.data.contents import Contents
-from agentworld.data.explore import collected_domain, explore
+from agentworld.data.explore import collected_domains, explore
 from agentworld.data.filters import filter_trajectories
 from agentworld.data.redaction import redact_trajectories
 from agentworld.data.samples import make_sample
-from agentworld.domains.live import live_domain
+from agentworld.domains.live import check_available
 from agentworld.errors import InputError
 from agentworld.evaluate.absent import absent_metrics
 from agentworld.evaluate.judging import Judge
@@ -78,11 +78,11 @@ def plan(task: Task) -> Plan:
     service = from_environment(ClientSettings).service_url
     name = task.texts["simulator"] or settings.nightly.simulator or settings.deploy.alias
     pinned = resolve_simulator(name, home)
-    domain = collected_domain(settings.collect)
-    if domain not in pinned.manifest.domains:
+    domains = collected_domains(settings.collect)
+    if unknown := [name for name in domains if name not in pinned.manifest.domains]:
         raise InputError(
-            f"{pinned.digest} is no world of the domain {domain!r}, which collect.domain names;"
-            " name another simulator"
+            f"{pinned.digest} is no world of the domain {unknown[0]!r}, which the recipe's collect"
+            " names; name another simulator"
         )
 
     nightly = settings.nightly
@@ -106,7 +106,7 @@ def plan(task: Task) -> Plan:
         "ledger": ledger_digest(),
         **content_of("embedding_model", nightly.embedding_model),
     }
-    return Plan(work, inputs, live_domain(domain).check_available, domains=[domain])
+    return Plan(work, inputs, lambda: check_available(domains), domains=domains)
 
 
 def _live(measurement: _Measurement) -> list[Sample]:

@@ -1,7 +1,5 @@
 """One of the processes that do a training step together: `torchrun -m agentworld.steps.member STEP
 ARGUMENT...` on each node, with one store for all of them.
-
-Open MPI's launcher starts it too, where MASTER_ADDR and MASTER_PORT are given.
 """
 
 import os
@@ -22,9 +20,7 @@ def main(words: Sequence[str]) -> None:
         steps = ", ".join(names_of("training"))
         raise InputError(f"several processes cannot do the step {step!r}; give one of: {steps}")
     STEPS[step].bind(arguments)
-    ranks = from_environment(Ranks)
-    if ranks.world_size > 1:
-        os.environ.update(ranks.variables)
+    from_environment(Ranks)
     run_by_name(step, *arguments)
 
 

@@ -1,9 +1,9 @@
 """Ends a training with a checkpoint when its machine is preempted.
 
-SIGTERM is the notice; SIGUSR1 too, because `mpirun` forwards it. The current optimizer step is
-finished and its checkpoint written. Then the process fails, so that its launcher starts it again. A
-notice after the last step is ignored, because only saving remains. A second notice, or a kill, ends
-the process at once; a new start continues from the newest complete checkpoint.
+SIGTERM is the notice. The current optimizer step is finished and its checkpoint written. Then the
+process fails, so that its launcher starts it again. A notice after the last step is ignored,
+because only saving remains. A second notice, or a kill, ends the process at once; a new start
+continues from the newest complete checkpoint.
 """
 
 import shutil
@@ -20,8 +20,6 @@ from agentworld.errors import Preempted
 from agentworld.train.distributed import any_rank, on_rank_zero
 from agentworld.train.resume import newer_checkpoints, newest_checkpoint, seal
 from agentworld.train.zero import check_parts, make_whole
-
-_NOTICES = (signal.SIGTERM, signal.SIGUSR1)
 
 
 def train_to_end(trainer: Trainer) -> None:
@@ -71,21 +69,19 @@ class _Notice(TrainerCallback):
 
     @contextmanager
     def listen(self) -> Iterator[None]:
-        """Handles the signals while the block runs; only the main thread gets signals."""
+        """Handles the signal while the block runs; only the main thread gets signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = [signal.signal(notice, self._on_signal) for notice in _NOTICES]
+        before = signal.signal(signal.SIGTERM, self._on_signal)
         try:
             yield
         finally:
-            for notice, handler in zip(_NOTICES, before, strict=True):
-                signal.signal(notice, handler)
+            signal.signal(signal.SIGTERM, before)
 
     def _on_signal(self, *_: object) -> None:
         self._is_signalled = True
-        for notice in _NOTICES:
-            signal.signal(notice, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object

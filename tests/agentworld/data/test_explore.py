@@ -56,6 +56,32 @@ def explorations():
 
 
 @pytest.mark.waits
+def test_the_domain_of_an_episode_is_drawn_by_its_weight():
+    mixed = RANDOM.model_copy(update={"domain": None, "mixture": {"terminal": 1, "shell": 9}})
+    episodes = explore(mixed, range(20))
+    domains = [episode.domain for episode in episodes]
+    assert 0 < domains.count("terminal") < 8
+    assert domains.count("shell") == 20 - domains.count("terminal")
+    assert explore(mixed, [7, 3]) == [episodes[7], episodes[3]]
+    starts = {episode.turns[0].action[:1] for episode in episodes if episode.domain == "terminal"}
+    assert starts == {"["}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mixture": {"shell": 1}, "domain": "mcp"},
+        {"mixture": {"shell": 1}, "trajectories": "logs"},
+        {"mixture": {"shell": 1}, "options": {"servers": {}}},
+        {"mixture": {"shell": 0}},
+    ],
+)
+def test_a_mixture_names_the_only_domains_and_each_has_a_weight(settings):
+    with pytest.raises(ValueError, match="mixture"):
+        CollectRecipe(**settings)
+
+
+@pytest.mark.waits
 def test_an_episode_is_always_the_same_whichever_others_are_played(explorations):
     assert explore(RANDOM, [7, 3]) == [explorations[7], explorations[3]]
 

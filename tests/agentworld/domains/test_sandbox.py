@@ -11,16 +11,21 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentworld.domains.sandbox import SandboxAccess, SandboxLimits, open_sandbox
+from agentworld.domains.sandbox import (
+    SandboxAccess,
+    SandboxLimits,
+    can_show_processes,
+    open_sandbox,
+)
 from waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 BOMB = "bomb() { bomb | bomb & }; bomb; :(){ :|:& };:"
 
 
-def run(script, limits=SandboxLimits(), seconds=60):
+def run(script, limits=SandboxLimits(), seconds=60, access=SandboxAccess()):
     """The output of a bash script in a sandbox."""
-    sandbox = open_sandbox(["/bin/bash", "-c", script], limits)
+    sandbox = open_sandbox(["/bin/bash", "-c", script], limits, access=access)
     try:
         output, _ = sandbox.process.communicate(timeout=seconds)
     finally:
@@ -209,6 +214,7 @@ def test_no_further_namespace_can_be_made(kinds):
 @pytest.mark.parametrize("folder", ["/", "/dev", "/dev/shm", "/usr"])
 def test_nothing_can_be_written_outside_the_home(folder):
     said = run(f"echo kolu > {folder}/kolu && echo written; mkdir {folder}/tane && echo made")
+    assert "shown" not in said
     assert "written" not in said
     assert "made" not in said
 
@@ -242,6 +248,23 @@ def test_what_a_profile_gives_is_there_to_read_and_its_errors_are_apart(open_fol
     assert output.decode() == "kolushared\n"
     assert problems.startswith("tane\n")
     assert "Read-only file system" in problems
+
+
+def test_a_profile_may_show_the_sandboxs_processes_and_nothing_of_them_can_be_changed():
+    assert can_show_processes(), "this machine gives a sandbox no /proc: it covers parts of its own"
+    assert Path("/proc/keys").read_text()
+    files = "self/oom_score_adj self/mem self/comm sys/kernel/hostname"
+    script = (
+        "ls -d /proc/[0-9]*; cat /proc/keys && echo shown;"
+        f" for name in {files}; do : >/proc/$name && echo written; done"
+    )
+    access = SandboxAccess(shows_processes=True)
+    said = run(script, access=access)
+    processes = {line for line in said.splitlines() if line.startswith("/proc/")}
+    assert "/proc/1" in processes <= {"/proc/1", "/proc/2"}
+    assert "/proc/keys: Permission denied" in said
+    assert said.count("Read-only file system") == 4
+    assert "written" not in said
 
 
 @pytest.mark.waits

@@ -65,7 +65,7 @@ OF_A_NEW_MODEL = {
 }
 
 
-@pytest.mark.parametrize("name", ["smoke", "demo", "long", "mcp"])
+@pytest.mark.parametrize("name", ["smoke", "demo", "long", "mcp", "terminal", "live"])
 def test_the_tiny_models_recipes_say_what_they_were_tuned_with(name):
     recipe = load_recipe(recipe_path(name))
     for stage in (recipe.cpt, recipe.sft):

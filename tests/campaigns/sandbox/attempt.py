@@ -2,7 +2,9 @@
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["files", "calls", "network", "memory", "processes", "state", "prompt", "claim"]
+Kind = Literal[
+    "files", "calls", "network", "memory", "processes", "state", "prompt", "claim", "terminal"
+]
 
 WON = 'echo ES""CAPED'
 """What a command does after something that it should not have been able to do."""

@@ -1,7 +1,7 @@
 """Attempts by the hundred to get out of the sandbox, or to leave something in it or behind it.
 
-All are done in the episodes of one live shell. After each of them the machine has to be as it was,
-and a new episode has to show, to the byte, what the first one did.
+All are done in the episodes of one live shell, or of one live terminal. After each of them the
+machine has to be as it was, and a new episode has to show, to the byte, what the first one did.
 """
 
 import itertools
@@ -16,9 +16,10 @@ from agentworld.errors import EnvironmentBroken
 from campaigns.harness.finding import Finding
 from campaigns.harness.report import MOST_SENTENCES, Report, count
 from campaigns.harness.schedule import shuffled
-from campaigns.sandbox import calls, commands, traces
+from campaigns.sandbox import calls, commands, terminal, traces
 from campaigns.sandbox.attempt import SEEN, TOKEN, EscapeAttempt
 from campaigns.sandbox.host import Host, alive, census, family, zombies
+from campaigns.sandbox.terminal import LiveTerminal
 
 START = {"rimo.txt": "besa\n"}
 _SECONDS = 5.0
@@ -60,6 +61,7 @@ def all_attempts(host: Host) -> list[EscapeAttempt]:
         *traces.state(),
         *traces.prompts(),
         *traces.claims(),
+        *terminal.attempts(str(host.file)),
     ]
 
 
@@ -70,12 +72,13 @@ def try_all(
     open_shell: Callable[[], LiveShell] = lambda: LiveShell(seconds=_SECONDS),
 ) -> SandboxReport:
     """These, one after the other."""
-    start, findings, others = time.monotonic(), list[Finding](), family()
-    with open_shell() as shell:
-        shell.reset(START)
-        first = shell.step(_LOOK)
-        for attempt in attempts:
-            findings += _judged(attempt, shell, host, first, others)
+    start, others = time.monotonic(), family()
+    in_terminal = [attempt for attempt in attempts if attempt.kind == "terminal"]
+    in_shell = [attempt for attempt in attempts if attempt not in in_terminal]
+    findings = [
+        *_try_in(open_shell, in_shell, host, others),
+        *_try_in(LiveTerminal, in_terminal, host, others),
+    ]
     subjects = {kind: {each.subject for each in findings if each.kind == kind} for kind in _KINDS}
     return SandboxReport(
         seed=seed,
@@ -89,11 +92,27 @@ def try_all(
 
 
 _KINDS = ("escape", "leak")
+_Room = LiveShell | LiveTerminal
+
+
+def _try_in(
+    open_room: Callable[[], _Room],
+    attempts: Sequence[EscapeAttempt],
+    host: Host,
+    others: Container[psutil.Process],
+) -> Iterator[Finding]:
+    if not attempts:
+        return
+    with open_room() as room:
+        room.reset(START)
+        first = room.step(_LOOK)
+        for attempt in attempts:
+            yield from _judged(attempt, room, host, first, others)
 
 
 def _judged(
     attempt: EscapeAttempt,
-    shell: LiveShell,
+    shell: _Room,
     host: Host,
     first: str,
     others: Container[psutil.Process],
@@ -123,7 +142,7 @@ def _judged(
         yield _finding("leak", attempt, f"a new episode shows {_other_lines(first, look)}")
 
 
-def _play(shell: LiveShell, actions: Sequence[str]) -> str:
+def _play(shell: _Room, actions: Sequence[str]) -> str:
     """What was shown until the end, or until the sandbox broke."""
     seen = []
     try:
@@ -134,7 +153,7 @@ def _play(shell: LiveShell, actions: Sequence[str]) -> str:
     return "\n".join(seen)
 
 
-def _moved(shell: LiveShell) -> str:
+def _moved(shell: _Room) -> str:
     """What the observations of later commands show that is not theirs."""
     try:
         for n in range(3):
@@ -146,7 +165,7 @@ def _moved(shell: LiveShell) -> str:
     return ""
 
 
-def _misreported(shell: LiveShell) -> str:
+def _misreported(shell: _Room) -> str:
     try:
         files = shell.files()
     except EnvironmentBroken:  # whoever ends its sandbox has no success
@@ -155,11 +174,15 @@ def _misreported(shell: LiveShell) -> str:
     return "" if honest else f"the files are told as {files!r}"
 
 
-def _nothing(_: LiveShell) -> str:
+def _nothing(_: _Room) -> str:
     return ""
 
 
-_AFTER: dict[str, Callable[[LiveShell], str]] = {"prompt": _moved, "claim": _misreported}
+_AFTER: dict[str, Callable[[_Room], str]] = {
+    "prompt": _moved,
+    "claim": _misreported,
+    "terminal": _misreported,
+}
 
 
 def _finding(kind: str, attempt: EscapeAttempt, problem: str) -> Finding:

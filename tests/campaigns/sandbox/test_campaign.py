@@ -5,7 +5,9 @@ from collections import Counter
 import pytest
 
 from agentworld.domains.shell.session import LiveShell
+from agentworld.domains.terminal.process import _SHELL
 from campaigns.harness.schedule import shuffled
+from campaigns.sandbox import terminal
 from campaigns.sandbox.attempt import TOKEN, attempts_of
 from campaigns.sandbox.campaign import all_attempts, try_all
 from campaigns.sandbox.host import Host
@@ -50,6 +52,14 @@ def test_what_a_sandbox_without_its_filter_lets_through_is_found(host, monkeypat
     ]
     report = try_all(open_calls, host, "open")
     assert (report.escapes, report.attempts) == (3, 3)
+
+
+def test_what_a_shell_with_the_first_processs_capability_reaches_is_found(host, monkeypatch):
+    name = "agentworld.domains.terminal.process._SHELL"
+    monkeypatch.setattr(name, _SHELL[_SHELL.index("setsid") :])
+    looks = [each for each in terminal.attempts("") if "/proc/1/environ" in each.name]
+    report = try_all(looks, host, "capable")
+    assert (report.attempts, report.escapes) == (1, 1)
 
 
 class Lasting(LiveShell):

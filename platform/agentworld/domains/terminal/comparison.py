@@ -2,15 +2,45 @@
 
 import re
 
+from agentworld.domains.terminal.transcript import PROMPT
 from agentworld.domains.volatile import mask_clocks, mask_times
 
-_TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
-_JOB = re.compile(r"^(\[\d+\][+-]?\s+)\d+\b", re.MULTILINE)
-_TOP = re.compile(r"^top - .*$", re.MULTILINE)
-_COUNTS = re.compile(r"^(Tasks|Threads|%Cpu\(s\)|[MKG]iB Mem|[MKG]iB Swap)\s*:.*$", re.MULTILINE)
-_TOP_ROW = re.compile(r"^ *\d+ \S+ +(?:\d+|rt) +-?\d+ .*\d+:\d\d\.\d\d (.*)$", re.MULTILINE)
-_PS_ROW = re.compile(r"^ *\d+ (\S+) +\d\d:\d\d:\d\d (.*)$", re.MULTILINE)
-_UPTIME = re.compile(r"^ \d\d:\d\d:\d\d up .*load average: .*$", re.MULTILINE)
+_BACKGROUND = re.compile(r"(?<![&>])&(?![&>])")
+_STARTED = re.compile(r"^(\[\d+\]) \d+$")
+_TTY = r"(?:pts/\d+|tty\d*|\?)"
+_DAY = r"(?:\d\d:\d\d|[A-Z][a-z]{2}\d\d)"
+_TIME = r"\d\d:\d\d:\d\d"
+_MASKS = [
+    (re.compile(pattern, re.MULTILINE), word)
+    for pattern, word in (
+        # What mktemp and Python's tempfile draw; other names below /tmp are somebody's choice.
+        (r"\btmp\.[A-Za-z0-9]{10}(?!\w)|(?<=/tmp/)tmp[a-z0-9_]{8}(?!\w)", "<name>"),
+        # jobs -l
+        (
+            r"^(\[\d+\][+ -]) +\d+( +(?:Running|Stopped|Done|Exit|Killed|Terminated)\b)",
+            r"\1 <id>\2",
+        ),
+        # uptime, top
+        (rf"^ {_TIME} up .*load average: .*$", "<uptime>"),
+        (rf"^top - {_TIME} up .*load average: .*$", "top - <time>"),
+        (
+            r"^(Tasks|Threads|%Cpu\(s\)|[KMGT]iB (?:Mem|Swap)) *: +[\d.]+ (?:total|us),.*$",
+            r"\1: <counts>",
+        ),
+        (
+            r"^ *\d+ (\S+) +(?:\d+|rt) +-?\d+(?: +[\d.]+[kmgt]?){3} [A-Z](?: +[\d.]+){2}"
+            r" +\d+:\d\d\.\d\d (.*)$",
+            r"<process> \1 \2",
+        ),
+        # ps, ps -ef, ps aux
+        (rf"^ *\d+ {_TTY} +{_TIME} (.*)$", r"<process> \1"),
+        (rf"^(\S+) +\d+ +\d+ +\d+ {_DAY} {_TTY} +{_TIME} (.*)$", r"<process> \1 \2"),
+        (
+            rf"^(\S+) +\d+(?: +\d+\.\d){{2}}(?: +\d+){{2}} {_TTY} +(\S+) +{_DAY} +\d+:\d\d (.*)$",
+            r"<process> \1 \2 \3",
+        ),
+    )
+]
 
 
 def canonical(screen: str) -> str:
@@ -19,11 +49,21 @@ def canonical(screen: str) -> str:
 
 
 def mask_volatile(screen: str) -> str:
-    """Times, ids of processes, temporary paths, and what `top` measures."""
-    screen = _TEMPORARY.sub("<path>", mask_clocks(mask_times(screen)))
-    screen = _JOB.sub(r"\1<id>", _UPTIME.sub("<uptime>", _TOP.sub("top - <time>", screen)))
-    screen = _TOP_ROW.sub(r"<process> \1", _COUNTS.sub(r"\1: <counts>", screen))
-    return _PS_ROW.sub(r"<id> \1 <time> \2", screen)
+    """Times, ids of processes, names that a program drew, and what `top` measures."""
+    screen = mask_clocks(mask_times(_mask_jobs(screen)))
+    for pattern, word in _MASKS:
+        screen = pattern.sub(word, screen)
+    return screen
+
+
+def _mask_jobs(screen: str) -> str:
+    """The ids of jobs, where a command had started one: R shows a number in the same form."""
+    has_started, lines = False, []
+    for line in screen.split("\n"):
+        if match := PROMPT.match(line):
+            has_started = bool(_BACKGROUND.search(match["command"] or ""))
+        lines.append(_STARTED.sub(r"\1 <id>", line) if has_started else line)
+    return "\n".join(lines)
 
 
 def is_same(one: str, other: str) -> bool:

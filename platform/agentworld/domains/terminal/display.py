@@ -22,4 +22,9 @@ class Display:
     @property
     def text(self) -> str:
         """The lines without spaces at their ends, and without empty lines at the bottom."""
-        return "\n".join(line.rstrip() for line in self._screen.display).rstrip("\n")
+        return "\n".join(map(self._line, range(LINES))).rstrip("\n")
+
+    def _line(self, number: int) -> str:
+        # `Screen.display` looks at all 6,400 cells, most of which nothing was ever written to.
+        cells = self._screen.buffer[number]
+        return "".join(cells[column].data for column in range(max(cells, default=-1) + 1)).rstrip()

@@ -64,7 +64,7 @@ class Terminal(BaseTaskDomain):
         return kind_of_turn("".join(command.keystrokes for command in keys or ()).strip(), tags)
 
     def mask_volatile(self, observation: str) -> str:
-        """Times, ids of processes, temporary paths, and what `top` measures."""
+        """Times, ids of processes, names that a program drew, and what `top` measures."""
         return mask_volatile(observation)
 
     def is_failure(self, observation: str) -> bool:

@@ -16,6 +16,8 @@ from agentworld.errors import EnvironmentBroken
 from agentworld.records.task import Task
 
 _Result = TypeVar("_Result")
+_BYPRODUCTS = {".python_history", ".viminfo", ".config/procps/"}
+"""What python3, vim and top leave for themselves; no task is about it."""
 StartTerminal = Callable[[Mapping[str, str]], TerminalProcess]
 """Starts a shell at a pty, in a home that holds these files (path: text)."""
 
@@ -52,7 +54,7 @@ class TerminalEnvironment:
         return Observation(await self._in_thread(run))
 
     async def state(self) -> str:
-        """The files of the home; names that begin with a dot are left out."""
+        """The files of the home."""
         return describe_files(await self._in_thread(lambda: self._current().files()))
 
     async def check(self, task: Task) -> bool | None:
@@ -61,6 +63,7 @@ class TerminalEnvironment:
             return None
         expected = parse_files(task.success.state)
         files = await self._in_thread(lambda: self._current().files())
+        files = {path: text for path, text in files.items() if path not in _BYPRODUCTS}
         return files == {path: text.removesuffix("\n") for path, text in expected.items()}
 
     async def aclose(self) -> None:

@@ -10,8 +10,8 @@ from agentworld.domains.terminal.keys import parse_keys, render_keys
 from agentworld.domains.terminal.tasks import TerminalTask, type_keys
 from agentworld.domains.words import EpisodeWords
 
-_START_SECONDS = 0.5
-_PROGRAM_SECONDS = 0.1
+_START_SECONDS = 5.0  # a wait ends where the program asks for keys
+_GLANCE_SECONDS = 0.1
 _UNKNOWN = 0.1
 
 
@@ -132,8 +132,8 @@ def _malformed(beliefs: Beliefs) -> Iterator[str]:
 
 
 def _page(beliefs: Beliefs) -> Iterator[str]:
-    yield type_keys(f"less {beliefs.file()}\n", duration=_PROGRAM_SECONDS * 2)
-    yield type_keys(f"/{beliefs.word()}\n", duration=_PROGRAM_SECONDS)
+    yield type_keys(f"less {beliefs.file()}\n", duration=_START_SECONDS)
+    yield type_keys(f"/{beliefs.word()}\n")
     yield type_keys("q", "q", "C-u")
 
 
@@ -148,7 +148,7 @@ def _calculate(beliefs: Beliefs) -> Iterator[str]:
         f"print(open('{beliefs.file()}').read())\n",
     )
     for line in beliefs.rng.sample(lines, 2):
-        yield type_keys(line, duration=_PROGRAM_SECONDS)
+        yield type_keys(line)
     yield type_keys("C-d")
 
 
@@ -156,13 +156,21 @@ def _copy_lines(beliefs: Beliefs) -> Iterator[str]:
     name = beliefs.new_file()
     beliefs.files.append(name)
     target = beliefs.rng.choice(("", f" > {name}"))
-    yield type_keys(f"cat{target}\n", duration=_PROGRAM_SECONDS)
-    yield type_keys(f"{beliefs.phrase()}\n", duration=_PROGRAM_SECONDS)
+    yield type_keys(f"cat{target}\n")
+    yield type_keys(f"{beliefs.phrase()}\n")
     yield type_keys(beliefs.rng.choice(("C-d", "C-c")))
 
 
+def _edit(beliefs: Beliefs) -> Iterator[str]:
+    name = beliefs.file()
+    beliefs.files.append(name)
+    # vim waits with a time limit of its own, so each of these takes its whole duration.
+    yield type_keys(f"vi {name}\n", f"O{beliefs.phrase()}", "Escape", duration=0.5)
+    yield type_keys(":wq\n", "clear\n")
+
+
 def _sleep(_beliefs: Beliefs) -> Iterator[str]:
-    yield type_keys("sleep 30\n", duration=_PROGRAM_SECONDS)
+    yield type_keys("sleep 30\n", duration=_GLANCE_SECONDS)
     yield type_keys("C-c")
     yield type_keys("echo $?\n")
 
@@ -187,4 +195,4 @@ _COMMANDS: dict[Move, float] = {
     _command(lambda _: "echo $?"): 3,
     _command(lambda _: "clear"): 2,
 }
-_PROGRAMS: dict[Move, float] = {_page: 3, _calculate: 3, _copy_lines: 4, _sleep: 2}
+_PROGRAMS: dict[Move, float] = {_page: 3, _calculate: 3, _copy_lines: 4, _sleep: 2, _edit: 1}

@@ -1,8 +1,11 @@
 """The wall of a terminal: a sandbox in which a shell has a pty of this machine."""
 
 import os
+import shlex
 import termios
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from agentworld.domains.file_listing import LISTER, read_files
 from agentworld.domains.pipes import Pipes
@@ -17,30 +20,38 @@ LIMITS = SandboxLimits(
     open_files=256,
     file_bytes=16 << 20,
 )
+_ALTERNATIVES = Path("/etc/alternatives")  # where Debian's `vi` is
 _PROMPT = r"agent@world:\w\$ "
-# Programs inherit the signals that the sandbox's parent ignores: C-c would end none of them.
+# The capability of a sandbox's first process is dropped before the shell. Programs inherit the
+# signals that the sandbox's parent ignores: C-c would end none of them.
 _SHELL = (
-    "setsid --ctty --wait env --default-signal -u OLDPWD -u SHLVL TERM=linux LC_ALL=C.UTF-8"
-    ' HISTFILE= LESSHISTFILE=- PYTHON_HISTORY=/dev/null PS1="$prompt"'
-    " bash --norc --noprofile +H -i"
+    "setpriv --inh-caps=-all --ambient-caps=-all setsid --ctty --wait env"
+    " --default-signal -u OLDPWD -u SHLVL TERM=linux LC_ALL=C.UTF-8 HISTFILE= LESSHISTFILE=-"
+    f" PYTHON_HISTORY=/dev/null {shlex.join([f'PS1={_PROMPT}'])} bash --norc --noprofile +H -i"
 )
-# The supervisor is the first process of a sandbox. It writes the start's files, starts the shell at
-# the pty, and then lists files on request over pipes that the shell does not have.
-_SUPERVISOR = rf"""
-requests=$1 answers=$2 tty=$3 prompt=$4
-shift 4
+
+
+def _supervisor(requests: int, answers: int, tty: int, files: Mapping[str, str]) -> bytes:
+    """The script of the first process, which `ps` shows as a bash without arguments.
+
+    It writes the start's files, starts the shell at the pty, and then lists files on request over
+    pipes that the shell does not have. Braces have it read as a whole: it closes its own input.
+    """
+    folders = sorted({path.rpartition("/")[0] for path in files} - {""})
+    return rf"""{{
 mkdir {HOME} && cd {HOME} || exit
-while (($#)); do
-  [[ $1 == */* ]] && mkdir -p "${{1%/*}}"
-  printf %s "$2" > "$1"
-  shift 2
-done
+{shlex.join(["mkdir", "-p", *folders]) if folders else ":"}
+{"".join(f"printf %s {shlex.quote(text)} > {shlex.quote(path)}; " for path, text in files.items())}
 trap exit USR1
 set -m
-{{ {_SHELL}; kill -USR1 1; }} <&$tty >&$tty 2>&1 {{requests}}<&- {{answers}}>&- {{tty}}<&- &
-exec </dev/null >/dev/null 2>&1 {{tty}}<&-
+{{ {_SHELL}; kill -USR1 1; }} <&{tty} >&{tty} 2>&1 {requests}<&- {answers}>&- {tty}<&- &
+exec </dev/null >/dev/null 2>&1 {tty}<&-
+requests={requests} answers={answers}
+shopt -s dotglob
 {LISTER}
-"""
+exit
+}}
+""".encode()
 
 
 class SandboxedTerminal:
@@ -55,18 +66,13 @@ class SandboxedTerminal:
         back, answers = os.pipe()
         self._supervisor = Pipes(to, back)
         descriptors = (requests, answers, shell_side)
-        words = [
-            *map(str, descriptors),
-            _PROMPT,
-            *(word for file in files.items() for word in file),
-        ]
+        folders = (_ALTERNATIVES,) if _ALTERNATIVES.is_dir() else ()
+        access = SandboxAccess(folders, shows_processes=True)
         try:
-            self._sandbox: Sandbox = open_sandbox(
-                ["/bin/bash", "-c", _SUPERVISOR, "supervisor", *words],
-                limits,
-                descriptors,
-                SandboxAccess(),
-            )
+            self._sandbox: Sandbox = open_sandbox(["/bin/bash"], limits, descriptors, access)
+            # If the sandbox has ended already, who waits for the first prompt learns that.
+            with suppress(BrokenPipeError):
+                self._sandbox.stdin.write(_supervisor(*descriptors, files))
         except BaseException:
             self._close_files()
             raise

@@ -1,4 +1,4 @@
-"""A shell at a pty: keys go in, and its screen is read where the shell waits or time is over."""
+"""A shell at a pty: keys go in, and its screen is read where keys are awaited or time is over."""
 
 import errno
 import fcntl
@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from agentworld.domains.terminal.display import Display
 from agentworld.domains.terminal.keys import MOST_SECONDS, Keys
+from agentworld.domains.terminal.waiting import awaits_keys
 from agentworld.errors import EnvironmentBroken
 
 MOST_OUTPUT = 16 << 20
@@ -21,7 +22,7 @@ MOST_OUTPUT = 16 << 20
 _MOST_SHOWN = 64 << 10
 """Bytes of one action that are put on the screen: the last ones, from the start of a line."""
 _State = Literal["waits", "reads", "runs"]
-_POLL_SECONDS = 0.001  # no event tells that a shell waits for input, so it is looked at
+_POLL_SECONDS = 0.001  # nothing tells that keys are waited for, so it is looked at
 _LOCAL_FLAGS = 3  # of what tcgetattr returns
 
 
@@ -96,14 +97,14 @@ class TerminalSession:
         self._process.close()
 
     def _run(self, command: Keys, seconds: float) -> bool:
-        """Whether the shell waits for its next command again."""
+        """Whether the shell waits for its next command again, or a program for keys."""
         if not command.text and self._is_waiting() and not self._drain():
             return True
         self._write(command.text)
         return self._settle(seconds)
 
     def _settle(self, seconds: float) -> bool:
-        """Reads until the shell waits for its next command; false where the time is over first.
+        """Reads until keys are waited for; false where the time is over first.
 
         While the shell still reads what was typed, the time is not over: no program has begun yet.
         """
@@ -124,8 +125,8 @@ class TerminalSession:
         return self._state() == "waits"
 
     def _state(self) -> _State:
-        """What the shell does: it waits if it is in front, reads keys one by one, has read all of
-        them and sleeps.
+        """What is in front does: the shell waits if it reads keys one by one, has read all of them
+        and sleeps; a program waits if the kernel says so.
         """
         try:
             group = os.tcgetpgrp(self._process.master)
@@ -133,9 +134,12 @@ class TerminalSession:
             unread = fcntl.ioctl(self._process.line, termios.FIONREAD, b"\0" * 4)
         except (OSError, termios.error):  # the pty is hung up; who reads from it learns that
             return "runs"
-        if group <= 0 or self._shell not in (0, group) or flags & termios.ICANON:
-            return "runs"
         has_read_all = struct.unpack("i", unread)[0] == 0
+        if group > 0 and self._shell not in (0, group):
+            awaits = has_read_all and awaits_keys(self._shell, group, self._process.line)
+            return "waits" if awaits else "runs"
+        if group <= 0 or flags & termios.ICANON:
+            return "runs"
         return "waits" if has_read_all and _state_of(group) == "S" else "reads"
 
     def _drain(self) -> int:

@@ -15,8 +15,7 @@ from agentworld.domains.words import EpisodeWords, episode_words
 from agentworld.records.task import SuccessRule
 
 NAME = "terminal"
-_PROGRAM_SECONDS = 0.5
-_END_SECONDS = 4.0  # it waits no longer than the program takes to end
+_PROGRAM_SECONDS = 5.0  # a wait ends where the program asks for keys, or has ended
 
 
 @dataclass(frozen=True)
@@ -118,11 +117,8 @@ def _sort(draft: _Draft) -> Goal:
 
 def _type_in(draft: _Draft) -> Goal:
     name, text = draft.new_file(), draft.phrase()
-    open_, end = (
-        type_keys(f"cat > {name}\n", f"{text}\n", duration=_PROGRAM_SECONDS / 5),
-        type_keys("C-d", duration=_END_SECONDS),
-    )
-    return draft.goal(f"type {text} into cat for {name}", name, f"{text}\n", open_, end)
+    steps = type_keys(f"cat > {name}\n", f"{text}\n"), type_keys("C-d")
+    return draft.goal(f"type {text} into cat for {name}", name, f"{text}\n", *steps)
 
 
 def _compute(draft: _Draft) -> Goal:
@@ -130,11 +126,8 @@ def _compute(draft: _Draft) -> Goal:
     name = draft.new_file()
     steps = (
         type_keys("python3 -q\n", duration=_PROGRAM_SECONDS),
-        type_keys(
-            f"print({first} * {second}, file=open('{name}', 'w'))\n",
-            duration=_PROGRAM_SECONDS / 5,
-        ),
-        type_keys("C-d", duration=_END_SECONDS),
+        type_keys(f"print({first} * {second}, file=open('{name}', 'w'))\n"),
+        type_keys("C-d", duration=_PROGRAM_SECONDS),
     )
     instruction = f"write {first} times {second} to {name} with python3"
     return draft.goal(instruction, name, f"{first * second}\n", *steps)

@@ -1,7 +1,8 @@
 """The rule verifier of terminals: every line of the screen that can be known is right.
 
-Spaces at line ends, times, ids of processes and temporary paths do not count; all else does. The
-verdict is one of an error where the last command failed, and else of what follows from the history.
+Spaces at line ends, times, ids of processes and names that a program drew do not count; all else
+does. The verdict is one of an error where the last command failed, and else of what follows from
+the history.
 """
 
 from collections.abc import Mapping

@@ -24,6 +24,8 @@ def test_a_screen_is_40_lines_of_160_columns_and_older_lines_scroll_off():
         (b"old\x1b[2J\x1b[Hnew", "new"),
         (b"\x1b[31mred\x1b[0m  ", "red"),
         (b"\r\n\r\nx\r\n\r\n", "\n\nx"),
+        ("\N{CJK UNIFIED IDEOGRAPH-65E5}x".encode(), "\N{CJK UNIFIED IDEOGRAPH-65E5}x"),
+        (b"a\x1b[1;9Hb", "a       b"),
         (b"\xff", "\N{REPLACEMENT CHARACTER}"),
         (b"\x1b]777;abc\x07x", "x"),
         (b"", ""),

@@ -51,7 +51,7 @@ def test_an_explorer_without_a_task_opens_programs_and_leaves_them():
         for action in explore(seed, False)
         for keys in keys_of(action) or ()
     )
-    assert all(word in typed for word in ("python3 -q\n", "less ", "sleep 30\n", "C-d", "C-c"))
+    assert all(word in typed for word in ("python3 -q\n", "less ", "vi ", "sleep 30\n", "C-d"))
 
 
 def test_an_explorer_takes_no_more_turns_than_it_may():
