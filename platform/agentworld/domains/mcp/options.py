@@ -81,13 +81,15 @@ def header_values(options: ServerOptions) -> dict[str, str]:
 def _secret(variable: str) -> str:
     file = os.environ.get(f"{variable}_FILE", "")
     try:
-        value = Path(file).read_text().strip() if file else os.environ.get(variable, "")
+        value = (Path(file).read_text() if file else os.environ.get(variable, "")).strip()
     except (OSError, ValueError) as error:
         raise InputError(
             f"the file in {variable}_FILE cannot be read ({type(error).__name__}); correct its name"
         ) from error
     if not value:
         raise InputError(f"{variable} has no value for a header of an MCP server; set it")
+    if not (value.isascii() and value.isprintable()):  # later errors would show the value
+        raise InputError(f"{variable} has a character that no header can have; correct its value")
     return value
 
 

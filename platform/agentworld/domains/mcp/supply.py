@@ -134,7 +134,7 @@ class ProcessSupply:
 
 
 class AddressSupply:
-    """A server at an address, which nobody here can start; see `Supply`.
+    """A server at an address, which this machine does not start; see `Supply`.
 
     Each episode has a new session. No fresh server is known, so later snapshots are compared with
     that of the first episode.

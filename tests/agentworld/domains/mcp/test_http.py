@@ -159,6 +159,13 @@ def test_a_header_without_a_value_is_refused(monkeypatch):
         in_server(lambda environment: environment.reset(TASK), "http://127.0.0.1:1/mcp")
 
 
+def test_a_header_with_a_line_break_is_refused_and_not_shown(monkeypatch):
+    monkeypatch.setenv("NOTES_TOKEN", "Bearer\nsecret")
+    with pytest.raises(InputError, match="a character that no header can have") as caught:
+        in_server(lambda environment: environment.reset(TASK), "http://127.0.0.1:1/mcp")
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
