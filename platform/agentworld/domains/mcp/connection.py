@@ -78,9 +78,8 @@ class ServerConnection:
             result = await self._answer(self._client.call_tool(tool, dict(arguments)))
         except RequestRefused as error:
             return str(error)
-        fields = _fields(result)
         return result_text(
-            fields["content"],
+            [_fields(block) for block in result.content],
             structured=result.structured_content,
             output_schema=self._output_schemas.get(tool),
             is_error=result.is_error,

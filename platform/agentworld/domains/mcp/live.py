@@ -102,17 +102,17 @@ def _server(name: str, options: ServerOptions, seconds: float) -> Server:
     state = [call.call for call in options.state]
     reset = None if options.reset is None else [call.call for call in options.reset]
     access = access_by_calls(state, reset)
-    shown = access if state else None
+    state_access = access if state else None
     if options.url:
         address = partial(connect_address, name, options.url, header_values(options), seconds)
-        return Server(AddressSupply(name, address, access), shown)
+        return Server(AddressSupply(name, address, access), state_access)
     connect = partial(
         connect_process,
         name,
         lambda: SandboxedServer(options.words, ANY_LIMITS, options.folders),
         seconds,
     )
-    return Server(ProcessSupply(name, connect, access), shown)
+    return Server(ProcessSupply(name, connect, access), state_access)
 
 
 def _refuse_task(task: Task) -> None:

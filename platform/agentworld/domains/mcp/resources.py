@@ -80,10 +80,10 @@ class ResourceTools(NamedTuple):
             return encode_json(page | ({"nextCursor": following} if following else {}))
         if cursor is not None:
             return refusal(INVALID_PARAMETERS, "A cursor needs a server")
-        items: list[JsonValue] = []
+        all_items: list[JsonValue] = []
         for name in sorted(self.connections):
-            items += await self._all_pages(kind, name)
-        return encode_json({kind: items})
+            all_items += await self._all_pages(kind, name)
+        return encode_json({kind: all_items})
 
     async def _all_pages(self, kind: ResourceList, name: str) -> list[JsonValue]:
         items: list[JsonValue] = []

@@ -8,7 +8,7 @@ from agentworld.domains.base import Call
 from agentworld.domains.mcp.connection import ServerConnection
 from agentworld.domains.mcp.observation import INVALID_PARAMETERS, refusal
 from agentworld.domains.mcp.resources import ResourceTools
-from agentworld.records.tool import Tools
+from agentworld.records.tool import Tool, Tools
 
 
 class _Route(NamedTuple):
@@ -30,15 +30,20 @@ class EpisodeServers:
         self._resources = resources
         self._routes: dict[str, _Route] = {}
         counts = Counter(
-            tool.name for source in (*connections.values(), resources) for tool in source.tools
+            tool.name
+            for tools in (
+                *(connection.tools for connection in connections.values()),
+                resources.tools,
+            )
+            for tool in tools
         )
-        tools = []
+        all_tools: list[Tool] = []
         for server, connection in connections.items():
             for tool in connection.tools:
                 name = tool.name if counts[tool.name] == 1 else f"{server}__{tool.name}"
                 self._routes[name] = _Route(connection, tool.name)
-                tools.append(tool.model_copy(update={"name": name}))
-        self.tools: Tools = (*tools, *resources.tools)
+                all_tools.append(tool.model_copy(update={"name": name}))
+        self.tools: Tools = (*all_tools, *resources.tools)
 
     async def call(self, call: Call) -> str:
         """The observation of a call; raises EnvironmentBroken if its server fails."""

@@ -7,6 +7,7 @@ from typing import IO, Protocol
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
@@ -63,9 +64,7 @@ class PipeState:
         return f"; its error output ends with {tail!r}" if tail else ""
 
 
-Streams = tuple[
-    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
-]
+Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 """What a client of the `mcp` package reads from and writes to."""
 
 
