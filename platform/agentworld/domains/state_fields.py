@@ -9,14 +9,21 @@ CHANGE_TAGS = ("no field changed", "1 field changed", "2 or more fields changed"
 Fields = Mapping[str, str]
 
 
-def fields_of_objects(lines: str) -> Fields:
+def fields_of_objects(lines: str) -> Fields | None:
     """The fields of objects of JSON, one a line; the first field of an object is its name.
 
-    `{"name":"kolu","price":3}` has the field `name kolu price` with the value `3`.
+    `{"name":"kolu","price":3}` has the field `name kolu price` with the value `3`. Null for any
+    other text.
     """
     fields: dict[str, str] = {}
     for line in lines.splitlines():
-        (key, name), *others = json.loads(line).items()
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(record, dict) or not record:
+            return None
+        (key, name), *others = record.items()
         fields |= {f"{key} {name} {field}": json.dumps(value) for field, value in others}
     return fields
 

@@ -6,10 +6,8 @@ import json
 import pytest
 
 from agentworld.domains.live import live_domain, open_environment
-from agentworld.domains.mcp.environment import McpEnvironment
 from agentworld.domains.state_fields import change_tag, count_changes, fields_of_objects
-from make import records
-from make.mcp_servers import PlainServer, command
+from make import mcp_servers, records
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,9 @@ def test_a_live_environment_shows_what_each_action_changed(name):
 @pytest.mark.waits
 def test_servers_without_a_state_to_read_have_unknown_fields():
     async def play():
-        environment = McpEnvironment(lambda _: {"test": command()}, PlainServer, domain="mcp")
+        environment = mcp_servers.environment(
+            {"test": mcp_servers.command()}, mcp_servers.Started()
+        )
         try:
             await environment.reset(records.task(domain="mcp"))
             return await environment.fields()
@@ -104,3 +104,8 @@ def test_servers_without_a_state_to_read_have_unknown_fields():
             await environment.aclose()
 
     assert asyncio.run(play()) is None
+
+
+@pytest.mark.parametrize("state", ["no JSON", '{"name":"kolu"}\n3', "[1]", "{}", "[" * 100_000])
+def test_a_state_of_another_form_has_unknown_fields(state):
+    assert fields_of_objects(state) is None
