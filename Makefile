@@ -48,7 +48,7 @@ export DO_NOT_TRACK := 1
 .PHONY: help setup setup-test peers mcp-servers programs demo manifests verify golden check \
 	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
-	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
+	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-domains bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
 	etcd cluster extensions containers database monitor
 .NOTPARALLEL:
@@ -135,7 +135,7 @@ test-recordings: setup-test ## real recordings, of which nothing is in this proj
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
 
-bench: bench-demo bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-data bench-train ## every benchmark
+bench: bench-demo bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-domains bench-data bench-train ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_demo $(PROFILE)
@@ -157,6 +157,9 @@ bench-pipelines: setup-test ## what the pipelines add to their steps
 
 bench-audit: database setup-test ## the auditor's questions to a ledger of a million episodes; SMALL=1
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_audit $(if $(SMALL),100 1000 10000)
+
+bench-domains: setup-test ## live domains, what their verifiers forgive, and their sandbox
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_domains $(PARTS)
 
 bench-data: setup-test ## from logs to a data set, beside datasets.map; SMALL=1
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_data $(if $(SMALL),200 2000)

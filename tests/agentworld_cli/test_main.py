@@ -41,6 +41,7 @@ COMMANDS = {
     "domain show": "as_json domain",
     "domain install": "as_json domain",
     "domain try": "as_json domain seed simulator store task url",
+    "train plan": "as_json gpus model node_memory price recipe stage tokens tokens_per_second",
     "train cpt": "as_json data recipe store",
     "train sft": "as_json data parent recipe store traces",
     "train rl": "as_json data parent recipe store",

@@ -73,7 +73,7 @@ WRONG = {
     "default: {accelerator: {type: a.b/c, zzz: 1}}": "leave it out, or write one of: type, count",
     "imagge: x": "at imagge",
     "image: two words": "at image",
-    "steps: {trian: {}}": "there is no such step; steps are collect, prepare, cpt,",
+    "steps: {trian: {}}": "there is no such step; steps are collect, prepare, traces,",
     "steps: {rl: {requests: {cpu: 0}}}": "at steps.rl.requests.cpu",
     "steps: {rl: {requests: {memory: 4096}}}": "at steps.rl.requests.memory",
     "steps: {rl: {limits: {memory: 64GB}}}": "at steps.rl.limits.memory",

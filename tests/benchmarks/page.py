@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentworld.reports.targets import Figure
-from benchmarks.targets import TARGETS, Measured, figures_of, value_at, was_measured
+from benchmarks.targets import (
+    DOMAIN_FIGURES,
+    DOMAINS,
+    TARGETS,
+    Measured,
+    figures_of,
+    value_at,
+    was_measured,
+)
 
 _BLOCK = re.compile(r"(<!-- figures (\w+):.*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 _ALL = "all"
@@ -33,10 +41,18 @@ class Grid(NamedTuple):
     """The part of each, by its label."""
     columns: Mapping[str, str]
     """The name of a figure by the column's head; `{}` is the row's part."""
+    absent: str = ""
+    """What a cell without a figure has; with it no row is left out."""
 
 
 def _rows(*names: str) -> Mapping[str, str]:
     return {f"`{name}`": name for name in names}
+
+
+def _domain_label(name: str) -> str:
+    meaning, must = DOMAIN_FIGURES[name]
+    bound = "" if must is None else f"; {Figure(name, must, must).wants(must)}"
+    return f"`{name}`: {meaning}{bound}"
 
 
 _SERVERS = ("openenv", "openenv_async", "ours")
@@ -142,6 +158,14 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
             },
         ),
     ),
+    "domains": (
+        Grid(
+            "figure",
+            {_domain_label(name): name for name in DOMAIN_FIGURES},
+            {name: f"{name}.{{}}" for name in DOMAINS},
+            absent="not measured",
+        ),
+    ),
     "data": (
         Grid(
             "trajectories",
@@ -204,7 +228,7 @@ def _figures(name: str, measured: Measured) -> list[tuple[str, ...]]:
     if name not in TARGETS:
         rows += [_figure(figure, figure.text, "") for figure in figures_of(name, measured)]
         return [row[:-1] for row in rows]  # none of them has a meaning
-    for target in TARGETS[name]:
+    for target in [target for target in TARGETS[name] if target.meaning]:
         label = f"`{target.name}`"
         if was_measured(measured, target.name):
             figure = target.figure(measured)._replace(name=label)
@@ -240,7 +264,8 @@ def _cells(grid: Grid, measured: Measured) -> list[tuple[str, ...]]:
     rows = [(grid.head, *columns)]
     for label, row in grid.rows.items():
         names = [name.format(row) for name in columns.values()]
-        cells = [_cell(measured, name) + _interval(measured, name) for name in names]
+        texts = [_cell(measured, name) + _interval(measured, name) for name in names]
+        cells = [text or grid.absent for text in texts]
         if any(cells):
             rows.append((label, *cells))
     return rows

@@ -12,7 +12,7 @@ from benchmarks.targets import figures_of
 
 _ROOT = Path(__file__).parents[2]
 BENCH = _ROOT / ".bench"
-_PUBLISHED = _ROOT / "docs" / "figures"
+PUBLISHED = _ROOT / "docs" / "figures"
 
 
 def publish(
@@ -34,7 +34,7 @@ def publish(
     _write(BENCH, name, entries)  # first, for the run took minutes and a figure may be absent
     figures = figures_of(name, measured, is_part=bool(parts))
     missed = [*(figure.name for figure in figures if not figure.holds), *missed]
-    for folder in [BENCH] if options else [BENCH, _PUBLISHED]:
+    for folder in [BENCH] if options else [BENCH, PUBLISHED]:
         _write(folder, name, {**entries, "missed": missed})
     for figure in figures:
         bound = "" if figure.must is None else figure.wants(figure.must)

@@ -20,6 +20,7 @@ class Target(NamedTuple):
     name: str
     """Its keys, joined by dots."""
     meaning: str
+    """Empty for a figure that a table of its own explains."""
     must: float | None = None
     goal: float | None = None
     at_most: bool = False
@@ -50,6 +51,37 @@ def _audit(database: str) -> Sequence[Target]:
             must=50_000,
         ),
     )
+
+
+DOMAINS = ("shell", "mcp", "terminal")
+DOMAIN_FIGURES: Mapping[str, tuple[str, float | None]] = {
+    "steps_per_second_1": ("explorers' steps in one environment", None),
+    "steps_per_second_8": ("the same in eight side by side, all together", None),
+    "reset_p50_seconds": ("a new episode, median", None),
+    "memory_mib": ("an environment with an open episode", None),
+    "replay_agreement": ("the same actions show the same bytes again", None),
+    "verdict_coverage": ("turns with a verdict", 0.5),
+    "second_truth_pass": ("second recordings that pass", 0.995),
+    "tolerated_pass": ("other times, ids, names and paths that pass", 0.995),
+    "killed.value": ("another value or word fails", 0.95),
+    "killed.key": ("another key or name fails", 0.95),
+    "killed.order": ("another order fails", 0.95),
+    "killed.missing_line": ("a missing line or field fails", 0.95),
+    "killed.stale_state": ("what an earlier change makes untrue fails", 0.95),
+    "killed.success_for_error": ("a success in place of an error fails", 0.95),
+    "killed.error_for_success": ("an error in place of a success fails", 0.95),
+    "killed.copied_state": ("the observation before fails", 0.95),
+    "verdicts_per_second.1kb": ("of one core, 1 KB", 5_000),
+    "verdicts_per_second.30kb": ("of one core, 30 KB", 200),
+    "exact_match": ("of the demo's world model", None),
+    "lead_copy": ("its lead over the baseline `copy`", None),
+    "lead_nearest": ("its lead over the baseline `nearest`", None),
+}
+"""What each domain is measured by: the figure's meaning, and the least that it must be."""
+
+
+def _domain(name: str) -> Sequence[Target]:
+    return [Target(f"{name}.{key}", "", must) for key, (_, must) in DOMAIN_FIGURES.items()]
 
 
 TARGETS: Mapping[str, Sequence[Target]] = {
@@ -102,6 +134,12 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         *_audit("postgresql"),
         Target("mlflow_forward_ms", "MLflow's own: a version with its run"),
         Target("mlflow_inverse_ms", "MLflow's own: versions by the tag of a simulator"),
+    ),
+    "domains": (
+        *(target for name in DOMAINS for target in _domain(name)),
+        Target("escape_attempts", "attempts to escape from a sandbox", must=100),
+        _most("escapes", 0, "attempts that reached, saw or did what is the machine's"),
+        _most("leaks", 0, "attempts that left something to the machine or a later episode"),
     ),
     "data": (
         Target("ratio_map_light", "seconds of `datasets.map` over ours: filter, mask", 1.5, 3),

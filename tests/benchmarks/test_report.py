@@ -15,7 +15,7 @@ def folders(tmp_path, monkeypatch):
     targets = (Target("fast", "", must=1.0), Target("slow", "", must=1.0))
     monkeypatch.setitem(TARGETS, "core", targets)
     monkeypatch.setattr(report, "BENCH", folders[0])
-    monkeypatch.setattr(report, "_PUBLISHED", folders[1])
+    monkeypatch.setattr(report, "PUBLISHED", folders[1])
     return folders
 
 

@@ -4,6 +4,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.client import HTTPResponse
 from urllib.parse import urlsplit
 
 from websockets.frames import Frame, Opcode
@@ -54,6 +55,14 @@ def ask(url: str, path: str = "/health", body: bytes = b"", *, method: str = "GE
         fields = "Connection: close", "Content-Type: application/json"
         wire.sendall(request(path, body, *fields, method=method))
         return until_closed(wire)
+
+
+def read_status(wire: socket.socket) -> int:
+    """The status of the next answer on a connection, which is read to its end."""
+    with HTTPResponse(wire) as response:
+        response.begin()
+        response.read()
+        return response.status
 
 
 def answers(url: str) -> bool:

@@ -20,6 +20,7 @@ class ScriptedEnvironment:
         self.num_steps = 0
         self.is_open = True
         self.is_right: bool | None = None
+        self.state_fields: dict[str, str] | None = None
         self._answer = answer
 
     async def reset(self, task: Task) -> Start:
@@ -34,6 +35,9 @@ class ScriptedEnvironment:
 
     async def state(self) -> str:
         return f"{self.num_steps} steps"
+
+    async def fields(self) -> dict[str, str] | None:
+        return self.state_fields
 
     async def check(self, _: Task) -> bool | None:
         return self.is_right

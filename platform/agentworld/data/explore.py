@@ -13,6 +13,7 @@ from agentworld.domains.live import (
     live_domain,
     open_environment,
 )
+from agentworld.domains.state_fields import Fields, count_changes
 from agentworld.errors import EnvironmentBroken, InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.task import Task
@@ -100,16 +101,28 @@ async def _play(environment: Environment, plan: _Plan, recipe: CollectRecipe) ->
     )
     turns: list[Turn] = []
     observation: Observation | None = None
+    fields = await _fields(environment, plan)
     while (action := explorer.act(observation)) is not None:
         observation = await environment.step(action)
-        state = await environment.state() if recipe.record_state else None
-        turns.append(Turn(action=action, observation=observation.text, state=state))
+        before, fields = fields, await _fields(environment, plan)
+        turn = Turn(
+            action=action,
+            observation=observation.text,
+            state=await environment.state() if recipe.record_state else None,
+            num_changed=count_changes(before, fields),
+        )
+        turns.append(turn)
         is_closed = (
             plan.pursues_task and domain.outcome(plan.task, action, observation.text) is not None
         )
         if observation.done or is_closed:
             break
     return _Play(start, tuple(turns))
+
+
+async def _fields(environment: Environment, plan: _Plan) -> Fields | None:
+    """Evaluations alone look at changes of the state, and to read a state can take half a step."""
+    return await environment.fields() if plan.held_out else None
 
 
 def _trajectory(plan: _Plan, play: _Play) -> Trajectory:

@@ -13,9 +13,10 @@ from agentworld.data.controls import control_instruction
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.masking import is_kept, turn_class
 from agentworld.domains.base import OUTPUT, Start, domain_of
+from agentworld.domains.state_fields import change_tag
 from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.sample import Pool, Sample, SampleTurn
-from agentworld.records.trajectory import Trajectory
+from agentworld.records.trajectory import Trajectory, Turn
 
 
 def pool_of(recipe: PrepareRecipe, trajectory: Trajectory, digest: str) -> Pool:
@@ -46,7 +47,7 @@ def make_sample(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool
             action=turn.action,
             observation=turn.observation,
             state=turn.state,
-            tags=tuple(sorted(turn_tags)),
+            tags=tuple(sorted(turn_tags | _change_tags(turn))),
             target=target,
         )
         for turn, turn_tags, target in turns
@@ -55,6 +56,10 @@ def make_sample(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool
     if pool != "held_out" and (text := control_instruction(recipe, domain, sample_turns, digest)):
         prompt = prompt.model_copy(update={"simulation_instruction": text})
     return Sample(trajectory=digest, domain=trajectory.domain, prompt=prompt, turns=sample_turns)
+
+
+def _change_tags(turn: Turn) -> set[str]:
+    return set() if turn.num_changed is None else {change_tag(turn.num_changed)}
 
 
 def _targets(

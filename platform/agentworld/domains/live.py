@@ -17,6 +17,7 @@ from agentworld.domains import guard
 from agentworld.domains.base import Start
 from agentworld.domains.guard import Guard
 from agentworld.domains.programs import Program
+from agentworld.domains.state_fields import Fields
 from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.task import Task
@@ -65,6 +66,9 @@ class Environment(Protocol):
 
     async def state(self) -> str:
         """The true state in the form of `Start.text`; does not count as a step."""
+
+    async def fields(self) -> Fields | None:
+        """The true state by the names of its fields; null if it is unknown. Not a step."""
 
     async def check(self, task: Task) -> bool | None:
         """Whether the state shows that the task succeeded; null if the state cannot show it.

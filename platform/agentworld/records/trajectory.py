@@ -46,6 +46,9 @@ class Turn(Exchange):
     time: Sparse[str] = ""
     """When the observation came, as the log has it."""
     spans: Sparse[tuple[Span, ...]] = ()
+    num_changed: int | None = Field(None, ge=0, exclude_if=lambda number: number is None)
+    """Fields of the live state that the action changed; null where nobody compared the states, as
+    in episodes for training."""
     is_cut: Sparse[bool] = False
     """The log holds only the start of the observation."""
 

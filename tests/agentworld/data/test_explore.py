@@ -140,8 +140,14 @@ def test_the_start_is_written_as_it_is(pursuits):
 
 
 @pytest.mark.waits
-def test_held_out_words_are_in_held_out_episodes_alone(explorations):
+def test_held_out_words_and_counted_changes_are_in_held_out_episodes_alone(explorations):
     held_out = explore(RECIPE, range(6), held_out=True)
+    turns = [turn for each in held_out for turn in each.turns]
+    assert None not in {turn.num_changed for turn in turns}
+    assert {turn.num_changed for turn in turns if turn.action.startswith("cat ")} == {0}
+    assert {turn.num_changed for turn in turns if turn.action.startswith("cd ")} <= {0, 1}
+    assert {1} <= {turn.num_changed for turn in turns if turn.action.startswith("echo ")}
+    assert {turn.num_changed for each in explorations for turn in each.turns} == {None}
     assert all(each.held_out for each in held_out)
     texts = [each.model_dump_json() for each in held_out]
     assert any(has_unseen_word(text) for text in texts)

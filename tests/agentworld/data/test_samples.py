@@ -3,6 +3,7 @@ import pytest
 from agentworld.data.samples import make_sample, pool_of
 from agentworld.domains.base import OUTPUT, Start, domain_of
 from agentworld.recipes.data import MaskRecipe, PrepareRecipe
+from agentworld.records.trajectory import Turn
 from make import records
 
 RECIPE = PrepareRecipe(control_share=0)
@@ -31,6 +32,17 @@ def test_the_training_pools_get_their_shares():
 def test_every_held_out_turn_is_a_target():
     echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
     assert sample_of("held_out", echo, SILENT).targets == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("num_changed", "tag"),
+    [(0, "no field changed"), (1, "1 field changed"), (3, "2 or more fields changed"), (None, "")],
+)
+def test_a_turn_is_tagged_by_the_number_of_fields_that_it_changed(num_changed, tag):
+    turn = Turn(action="cd ~", observation="[0] ~", num_changed=num_changed)
+    trajectory = records.trajectory(turns=[turn])
+    sample = make_sample(RECIPE, trajectory, records.digest("1"), "held_out")
+    assert [each for each in sample.turns[0].tags if "changed" in each] == [tag] * bool(tag)
 
 
 def test_a_masked_turn_stays_as_history():

@@ -34,7 +34,7 @@ def drop_rows(url, how, table, when="1 = 1"):
 
 
 def declared(told):
-    return Attestation(told.name, told.kind, *told.columns, told.canonical)
+    return Attestation(told.path, told.kind, *told.columns, told.canonical)
 
 
 def end(ledger, episode, head):

@@ -22,7 +22,7 @@ class _Gates(Record):
         ("cpt.lora", "section or null", None, ""),
         ("cpt.lora.rank", "whole number, > 0, <= 512", 32, ""),
         ("engine.dtype", "`float32` or `bfloat16` or `float16`", "float32", ""),
-        ("rl.reward.endpoint.timeout_seconds", "number", 60.0, "seconds"),
+        ("rl.reward.endpoint.timeout_seconds", "number, > 0", 300.0, "seconds"),
         ("evaluate.num_episodes", "whole number, > 0", 80, "episodes"),
         ("simulate.domains", "mapping of text to text or null", {}, ""),
         ("prepare.redact", "yes or no", True, ""),

@@ -6,6 +6,7 @@ identifiers in one observation get the same word.
 
 import json
 import re
+from functools import cache
 from typing import NoReturn
 
 from pydantic import JsonValue
@@ -17,6 +18,7 @@ _IDENTIFIER = re.compile(
     r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
     r"|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{16,64}\b"
 )
+_EIGHT_DIGITS = re.compile(r"[0-9a-fA-F]{8}")
 _TEMPORARY = re.compile(r"/(?:var/)?tmp/[^\s\"'\\,)\]}]+")
 
 
@@ -29,9 +31,47 @@ def canonical(observation: str) -> str:
         return "\n".join(_canonical_line(line.rstrip()) for line in text.split("\n"))
 
 
+def comparable(observation: str) -> str:
+    """The form in which two observations are equal that differ only in volatile parts."""
+    return mask_volatile(canonical(observation))
+
+
 def mask_volatile(observation: str) -> str:
     """Replaces times, identifiers and temporary folders by fixed words."""
     return _mask_identifiers(_TEMPORARY.sub("<path>", mask_times(observation)))
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two observations are equal, apart from their form and from volatile parts."""
+    if one == other:
+        return True
+    if _has_other_line(one.strip(), other.strip()):
+        return False
+    return comparable(one) == comparable(other)
+
+
+def _has_other_line(one: str, other: str) -> bool:
+    """Whether a line differs in two texts of several values: fast, and it finds most mistakes.
+
+    It leaves equal lines out, so it does not find an identifier that stands for two others.
+    """
+    if not ("\n" in one and "\n" in other) or _is_json(one) or _is_json(other):
+        return False
+    lines, others = one.split("\n"), other.split("\n")
+    return len(lines) != len(others) or any(
+        mask_volatile(_canonical_line(line.rstrip()))
+        != mask_volatile(_canonical_line(same.rstrip()))
+        for line, same in zip(lines, others, strict=True)
+        if line != same
+    )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _canonical_json(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _canonical_line(line: str) -> str:
@@ -44,8 +84,14 @@ def _canonical_line(line: str) -> str:
 def _canonical_json(text: str) -> str:
     if not text.startswith(("{", "[")):
         return text if "\n" not in text else _refuse(text)
-    value: JsonValue = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
+    value: JsonValue = _decoder().decode(text)
     return encode_strict_json(value)
+
+
+@cache
+def _decoder() -> json.JSONDecoder:
+    """Made once: to make one takes as long as to read a short line."""
+    return json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse)
 
 
 def _distinct(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -59,6 +105,8 @@ def _refuse(value: object) -> NoReturn:
 
 
 def _mask_identifiers(text: str) -> str:
+    if not _EIGHT_DIGITS.search(text):  # most texts have no identifier, and this is faster
+        return text
     words: dict[str, str] = {}
 
     def word_of(match: re.Match[str]) -> str:

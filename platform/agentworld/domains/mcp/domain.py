@@ -12,14 +12,14 @@ from agentworld.domains.base import (
     TinyModel,
 )
 from agentworld.domains.calls import parse_call, parse_calls, render_calls
-from agentworld.domains.mcp.comparison import canonical, mask_volatile
+from agentworld.domains.mcp.comparison import canonical, is_same, mask_volatile
 from agentworld.domains.mcp.observation import is_failure
 from agentworld.domains.mcp.rubric import RUBRIC
 from agentworld.domains.mcp.shop.tasks import NAME, solved_task
 from agentworld.domains.mcp.shop.tools import shop_tools
 from agentworld.domains.mcp.shop.warm_up import warm_up
 from agentworld.domains.mcp.tags import tags_of
-from agentworld.domains.mcp.verifier import is_same, verify
+from agentworld.domains.mcp.verifier import verify
 from agentworld.domains.package_text import read_prompt_templates
 from agentworld.domains.task_defaults import BaseTaskDomain
 from agentworld.domains.transcript import closes

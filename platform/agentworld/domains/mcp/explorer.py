@@ -14,9 +14,10 @@ from agentworld.domains.base import Call
 from agentworld.domains.calls import render_calls
 from agentworld.domains.live import Observation
 from agentworld.domains.tool_schema import Schema
-from agentworld.records.tool import Tools
+from agentworld.records.tool import Tool, Tools
 
-_WORD = re.compile(r"[^\s\"'{}\[\](),:]{2,60}")
+_WORD = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'<>]{1,200}|[^\s\"'{}\[\](),:]{2,60}")
+"""An address, or what stands between marks."""
 _MOST_TEXTS = 200
 _MISTAKES = 0.08
 _OPTIONAL = 0.4
@@ -40,13 +41,12 @@ class SchemaExplorer:
     def act(self, observation: Observation | None) -> str | None:
         """The next call; null after the last turn, or if there is no tool."""
         if observation:
-            self._texts += _WORD.findall(observation.text)[: _MOST_TEXTS // 4]
-            self._texts = self._texts[-_MOST_TEXTS:]
+            self.see(observation.text)
         if self._num_turns <= 0 or not self._tools:
             return None
         self._num_turns -= 1
         tool = self._rng.choice(self._tools)
-        arguments = self._object(tool.input_schema, tool.input_schema, 0)
+        arguments = self.arguments(tool)
         name = tool.name
         if self._rng.random() < _MISTAKES:
             if arguments:
@@ -54,6 +54,15 @@ class SchemaExplorer:
             else:
                 name = self._rng.choice(self._words)
         return render_calls([Call(name, arguments)])
+
+    def see(self, observation: str) -> None:
+        """Remembers words of an observation for later arguments."""
+        self._texts += _WORD.findall(observation)[: _MOST_TEXTS // 4]
+        self._texts = self._texts[-_MOST_TEXTS:]
+
+    def arguments(self, tool: Tool) -> dict[str, JsonValue]:
+        """Arguments that the schema of a tool allows."""
+        return self._object(tool.input_schema, tool.input_schema, 0)
 
     def _value(self, schema: Schema, root: Schema, depth: int) -> JsonValue:
         schema = self._choose(_resolve(schema, root), root)
@@ -74,7 +83,11 @@ class SchemaExplorer:
                 return self._number(schema)
             case "boolean":
                 return self._rng.random() < 0.5
-        return None if kind == "null" else self._text()
+        if kind == "null":
+            return None
+        addresses = [text for text in self._texts if "://" in text]
+        is_address = schema.get("format") == "uri" and addresses
+        return self._rng.choice(addresses) if is_address else self._text()
 
     def _choose(self, schema: Schema, root: Schema) -> Schema:
         """One of a schema's alternatives, or the schema itself if it has none."""

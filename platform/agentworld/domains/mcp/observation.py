@@ -63,13 +63,13 @@ def _block_text(block: JsonValue) -> str:
         case {"type": "resource", "resource": {"text": str(text)}}:
             return text
         case {"type": "resource", "resource": dict(resource)}:
-            return encode_json({"type": "resource", **_without_bytes(resource)})
+            return encode_json({"type": "resource", **without_bytes(resource)})
         case dict(fields):
-            return encode_json(_without_bytes(fields))
+            return encode_json(without_bytes(fields))
     return encode_json(block)
 
 
-def _without_bytes(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def without_bytes(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Replaces binary data by its length."""
     return {
         name: len(value) if name in ("blob", "data") and isinstance(value, str) else value

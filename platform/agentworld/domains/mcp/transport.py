@@ -7,10 +7,11 @@ from typing import IO, Protocol
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-_MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 20
 """The limit of a message; a longer one ends the connection."""
 
 
@@ -32,17 +33,46 @@ class ServerProcess(Protocol):
         """Ends the server and every process that it started."""
 
 
-Streams = tuple[
-    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
-]
+class TransportState(Protocol):
+    """What a transport knows of the server at its other end."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the connection has ended, before the client sees that."""
+
+    def is_fault(self, code: int) -> bool:
+        """Whether an error with this code means that the connection has ended."""
+
+    def detail(self) -> str:
+        """More about the end, as a clause for an error; empty if nothing is known."""
+
+
+class PipeState:
+    """See `TransportState`."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        self.has_ended = False
+        self._process = process
+
+    def is_fault(self, _: int) -> bool:
+        """Whether the server's output has ended."""
+        return self.has_ended
+
+    def detail(self) -> str:
+        """The end of the error output."""
+        tail = self._process.error_tail()
+        return f"; its error output ends with {tail!r}" if tail else ""
+
+
+Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 """What a client of the `mcp` package reads from and writes to."""
 
 
 @asynccontextmanager
-async def pipe_streams(process: ServerProcess, ended: asyncio.Event) -> AsyncIterator[Streams]:
-    """The streams to a process; `ended` is set before the client sees the end of its output."""
+async def pipe_streams(process: ServerProcess, state: PipeState) -> AsyncIterator[Streams]:
+    """The streams to a process; `state` says before the client sees it that its output ended."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_MOST_BYTES)
+    reader = asyncio.StreamReader(limit=MOST_BYTES)
     output, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), process.stdout
     )
@@ -54,7 +84,7 @@ async def pipe_streams(process: ServerProcess, ended: asyncio.Event) -> AsyncIte
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_read, reader, to_client, ended)
+            group.start_soon(_read, reader, to_client, state)
             group.start_soon(_write, from_client, writer)
             try:
                 yield from_server, to_server
@@ -71,7 +101,7 @@ async def pipe_streams(process: ServerProcess, ended: asyncio.Event) -> AsyncIte
 async def _read(
     reader: asyncio.StreamReader,
     to_client: MemoryObjectSendStream[SessionMessage | Exception],
-    ended: asyncio.Event,
+    state: PipeState,
 ) -> None:
     """Reads until the output ends or a line is too long; skips lines that are not messages."""
     async with to_client:
@@ -82,7 +112,7 @@ async def _read(
         except (ValueError, OSError, anyio.BrokenResourceError):
             pass  # too long a line, a broken pipe, or a client that closed its stream
         finally:
-            ended.set()
+            state.has_ended = True
 
 
 async def _write(

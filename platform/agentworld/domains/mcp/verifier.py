@@ -8,7 +8,7 @@ else counts: each key and value, the order of lists, each line. The verdict belo
 from collections.abc import Mapping
 
 from agentworld.domains.base import Axis
-from agentworld.domains.mcp.comparison import canonical, mask_volatile
+from agentworld.domains.mcp.comparison import is_same
 from agentworld.domains.mcp.observation import is_failure
 
 
@@ -18,8 +18,3 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
         return {}
     axis: Axis = "errors" if is_failure(truth) else "consistency"
     return {axis: is_same(predicted, truth)}
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two observations are equal, apart from volatile parts."""
-    return mask_volatile(canonical(one)) == mask_volatile(canonical(other))

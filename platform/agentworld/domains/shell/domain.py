@@ -14,6 +14,7 @@ from agentworld.domains.base import (
 )
 from agentworld.domains.calls import render_calls
 from agentworld.domains.package_text import read_prompt_templates
+from agentworld.domains.shell.comparison import mask_volatile
 from agentworld.domains.shell.copy_warmup import copy_warmup
 from agentworld.domains.shell.grammar import is_unknown_command, read_screen
 from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
@@ -24,7 +25,6 @@ from agentworld.domains.shell.thought import recorded_thought
 from agentworld.domains.shell.verifier import verify
 from agentworld.domains.task_defaults import BaseTaskDomain
 from agentworld.domains.turn_filters import without_retries
-from agentworld.domains.volatile import mask_clocks, mask_times
 from agentworld.records.task import Task
 from agentworld.records.tool import Tool
 from agentworld.records.trajectory import Turn
@@ -79,8 +79,8 @@ class Shell(BaseTaskDomain):
         return tags_of(start.text, turns)
 
     def mask_volatile(self, observation: str) -> str:
-        """Masks times, also in the form of `ls -l` and `date`."""
-        return mask_clocks(mask_times(observation))
+        """See `comparison`."""
+        return mask_volatile(observation)
 
     def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
         """False for a repeated unknown command (Qwen-AgentWorld section 3.1.2)."""

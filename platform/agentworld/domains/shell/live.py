@@ -13,6 +13,7 @@ from agentworld.domains.shell.explorers import new_explorer
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.tasks import NAME, ShellTask, files_agree, solved_task
 from agentworld.domains.start_files import parse_files
+from agentworld.domains.state_fields import Fields
 from agentworld.errors import EnvironmentBroken
 from agentworld.records.task import Task
 
@@ -46,6 +47,10 @@ class ShellEnvironment:
     async def state(self) -> str:
         """The files of the current folder."""
         return await self._in_thread(self._shell.state)
+
+    async def fields(self) -> Fields:
+        """The current folder, and the text of each file below the home."""
+        return await self._in_thread(self._shell.fields)
 
     async def check(self, task: Task) -> bool | None:
         """Whether the files show that the task succeeded; null if no file can show it."""

@@ -112,6 +112,10 @@ class LiveShell:
         deadline = time.monotonic() + self._seconds
         return self._ask(lambda: read_files(self._supervisor, folder, deadline))
 
+    def fields(self) -> dict[str, str]:
+        """The current folder, which no file's path can be, and the texts of all files by path."""
+        return {"": self._folder, **self.files()}
+
     def close(self) -> None:
         """Ends the sandbox and everything in it."""
         if self._sandbox is not None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from agentworld.domains.base import ActionError, Start
 from agentworld.domains.live import Observation
 from agentworld.domains.start_files import describe_files, parse_files
+from agentworld.domains.state_fields import Fields
 from agentworld.domains.terminal.keys import parse_keys, refusal
 from agentworld.domains.terminal.session import TerminalProcess, TerminalSession
 from agentworld.errors import EnvironmentBroken
@@ -56,6 +57,10 @@ class TerminalEnvironment:
     async def state(self) -> str:
         """The files of the home."""
         return describe_files(await self._in_thread(lambda: self._current().files()))
+
+    async def fields(self) -> Fields:
+        """The text of each file of the home."""
+        return await self._in_thread(lambda: self._current().files())
 
     async def check(self, task: Task) -> bool | None:
         """Whether the files are the ones that the task asks for, and no others."""

@@ -8,31 +8,21 @@ import grimp
 import pytest
 
 from agentworld.domains.base import domain_of
-from agentworld.domains.mcp.environment import McpEnvironment
-from agentworld.domains.mcp.transport import ServerProcess
 from agentworld.errors import EnvironmentBroken
 from make import records
-from make.mcp_servers import PlainServer, command
+from make.mcp_servers import Started, command
+from make.mcp_servers import environment as environment_of
 
 TASK = records.task(domain="mcp")
-
-
-class Started(list[PlainServer]):
-    """Starts servers, and keeps them."""
-
-    def __call__(self, name: str, words: tuple[str, ...]) -> ServerProcess:
-        self.append(PlainServer(name, words))
-        return self[-1]
 
 
 def play(*actions, commands=None, seconds=60.0, started=None):
     """The start of an episode and what its actions show."""
 
     async def episode():
-        environment = McpEnvironment(
-            lambda _: commands or {"test": command()},
+        environment = environment_of(
+            commands or {"test": command()},
             started if started is not None else Started(),
-            domain="mcp",
             seconds=seconds,
         )
         try:
@@ -74,21 +64,6 @@ def test_structured_content_is_shown_where_the_text_does_not_say_it():
 
 def test_calls_of_one_action_are_taken_one_after_the_other():
     assert shown("\n".join([call("count")] * 3), call("count")) == ["1\n2\n3", "4"]
-
-
-def test_every_episode_meets_a_fresh_process_and_leaves_none():
-    started = Started()
-
-    async def episodes():
-        environment = McpEnvironment(lambda _: {"test": command()}, started, domain="mcp")
-        for _ in range(2):
-            await environment.reset(TASK)
-            assert (await environment.step(call("count"))).text == "1"
-        await environment.aclose()
-
-    asyncio.run(episodes())
-    assert len(started) == 2
-    assert all(server.process.poll() is not None for server in started)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +117,7 @@ def test_a_server_that_breaks_is_a_fault_and_no_observation_and_the_next_one_is_
     started = Started()
 
     async def episodes():
-        environment = McpEnvironment(
-            lambda _: {"test": command()}, started, domain="mcp", seconds=0.5
-        )
+        environment = environment_of({"test": command()}, started, seconds=0.5)
         await environment.reset(TASK)
         with pytest.raises(EnvironmentBroken, match=f"the MCP server test {problem}"):
             await environment.step(call(tool))
@@ -157,7 +130,7 @@ def test_a_server_that_breaks_is_a_fault_and_no_observation_and_the_next_one_is_
             await environment.aclose()
 
     assert asyncio.run(episodes()) == "1"
-    assert all(server.process.poll() is not None for server in started)
+    assert started.num_running == 0
 
 
 @pytest.mark.parametrize(
@@ -174,7 +147,7 @@ def test_a_server_that_does_not_start_breaks_the_reset_with_its_reason(words, pr
     started = Started()
     with pytest.raises(EnvironmentBroken, match=f"server bad did not start.*{problem}"):
         play(commands={"good": command(), "bad": words}, started=started)
-    assert all(server.process.poll() is not None for server in started)
+    assert started.num_running == 0
 
 
 def test_tools_of_several_servers_have_their_servers_name_where_they_collide():
@@ -194,7 +167,7 @@ def test_a_server_whose_event_loop_has_ended_has_ended_too():
     started = Started()
 
     async def abandoned():
-        environment = McpEnvironment(lambda _: {"test": command()}, started, domain="mcp")
+        environment = environment_of({"test": command()}, started)
         await environment.reset(TASK)
         return environment
 

@@ -14,7 +14,9 @@ from agentworld.data.explore import explore
 from agentworld.domains.base import Start, domain_of
 from agentworld.domains.explorers import ScriptedExplorer
 from agentworld.domains.live import LiveSettings, live_domain, open_environment
+from agentworld.domains.mcp import live
 from agentworld.domains.mcp.explorer import SchemaExplorer
+from agentworld.domains.mcp.process import SandboxedServer
 from agentworld.domains.mcp.shop.tasks import solved_task
 from agentworld.domains.mcp.shop.tools import shop_command
 from agentworld.domains.programs import PYTHON
@@ -90,6 +92,30 @@ def test_an_episode_begins_with_the_shop_of_its_task():
     start, state = in_servers(work)
     assert start == Start(domain="mcp", text=solved.task.initial_state)
     assert state == solved.task.initial_state
+
+
+@pytest.mark.waits
+def test_a_shop_is_one_process_for_many_episodes_and_each_begins_as_its_task_says(monkeypatch):
+    started = []
+
+    class CountedServer(SandboxedServer):
+        def __init__(self, *arguments):
+            started.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(live, "SandboxedServer", CountedServer)
+
+    async def work(environment):
+        for seed in range(20):
+            solved = solved_task(seed, held_out=False)
+            start = await environment.reset(solved.task)
+            assert start == Start(domain="mcp", text=solved.task.initial_state)
+            for step in solved.steps:
+                await environment.step(step)
+            assert await environment.check(solved.task)
+
+    in_servers(work)
+    assert len(started) == 2
 
 
 @pytest.mark.waits
@@ -181,7 +207,7 @@ def test_tasks_of_the_shop_are_refused_by_other_servers():
     [
         ({"server": {}}, "server"),
         ({"servers": {"a b": {"command": "true"}}}, "servers"),
-        ({"servers": {"a": {"command": ""}}}, "servers.a.command"),
+        ({"servers": {"a": {"command": ""}}}, "servers.a: .*either a command or a url"),
         ({"servers": {"a": {"command": "'"}}}, "No closing quotation"),
     ],
 )
@@ -204,7 +230,7 @@ def test_a_shop_needs_a_python_that_a_sandbox_has(monkeypatch):
     elsewhere = PYTHON._replace(path="/nowhere")
     monkeypatch.setattr("agentworld.domains.mcp.shop.tools.PYTHON", elsewhere)
     with pytest.raises(EnvironmentUnavailable, match="needs python3"):
-        shop_command("")
+        shop_command()
 
 
 @pytest.mark.waits

@@ -36,11 +36,14 @@ SERVERS = {
 }
 
 
-def episodes(names, *all_actions):
-    """What the actions of episodes that follow each other show, and the last one's tools."""
+def episodes(names, *all_actions, **more):
+    """What the actions of episodes that follow each other show, and the last one's tools.
+
+    Each server has more options.
+    """
 
     async def play():
-        options = {"servers": {name: SERVERS[name] for name in names}}
+        options = {"servers": {name: {**SERVERS[name], **more} for name in names}}
         settings = LiveSettings(step_seconds=60, options=options)
         async with open_environment("mcp", settings) as environment:
             shown = []
@@ -95,6 +98,22 @@ def test_what_a_server_keeps_in_its_process_is_fresh_in_each_episode():
     _, shown = episodes(["thinking"], [think, think], [think])
     lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in shown]
     assert lengths == [[1, 2], [1]]
+
+
+def test_a_reset_of_thoughts_is_not_believed_and_the_next_episode_is_clean(caplog):
+    think = call("sequentialthinking", **THOUGHT)
+    _, shown = episodes(["thinking"], [think], [think], reset=[])
+    lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in shown]
+    assert lengths == [[1], [1]]
+    assert "calls change its state, and its declared state does not show it" in caplog.text
+
+
+def test_a_reset_of_everything_is_not_believed_and_the_next_episode_is_clean(caplog):
+    toggle = call("toggle-simulated-logging")
+    state = {"name": "toggle-simulated-logging"}
+    _, (first, second) = episodes(["everything"], [toggle], [toggle], state=[state], reset=[])
+    assert first == second
+    assert "it has another state after its state was read" in caplog.text
 
 
 def test_structured_content_images_and_links_are_shown_as_text():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.domains.base import domain_of, is_match, verdict_of
-from agentworld.domains.mcp.comparison import canonical, mask_volatile
+from agentworld.domains.mcp.comparison import canonical, is_same, mask_volatile
 from make import shop_episodes
 
 MCP = domain_of("mcp")
@@ -141,3 +141,15 @@ def test_json_is_the_same_however_it_is_written(tree):
         assert len(set(map(canonical, texts))) == 1
         assert is_match(MCP, texts[1], texts[0])
     assert canonical(canonical(texts[0])) == canonical(texts[0])
+
+
+LINES = st.sampled_from(
+    ["{", "}", '{"a": 1}', '{ "a":1}', '{"b":2}', f"id {REFERENCE}", f"id {OTHER}", "x ", "x", ""]
+)
+TEXTS = st.lists(LINES, max_size=4).map("\n".join)
+
+
+@given(TEXTS, TEXTS)
+def test_the_fast_comparison_says_what_the_forms_say(one, other):
+    is_equal = mask_volatile(canonical(one)) == mask_volatile(canonical(other))
+    assert is_same(one, other) is is_equal

@@ -25,6 +25,9 @@ class CounterEnvironment:
     async def state(self):
         return f"at {self._value}"
 
+    async def fields(self):
+        return {"value": str(self._value)}
+
     async def check(self, task):
         return f"now {self._value}\n" == task.success.output
 

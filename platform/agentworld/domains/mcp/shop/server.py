@@ -1,8 +1,8 @@
 """The shop's server: a SQLite database behind ten tools, MCP over stdin and stdout.
 
-It runs by its text alone, `python3 -c TEXT TOOLS STATE`, in a sandbox that has none of our files:
-so it imports the standard library alone, and starts in a tenth of the time that the `mcp` package
-takes to load. TOOLS has a tool of MCP as JSON on each line, and STATE is what the shop holds.
+It runs by its text alone, `python3 -c TEXT TOOLS`, in a sandbox that has none of our files: so it
+imports the standard library alone, and starts in a tenth of the time that the `mcp` package takes
+to load. TOOLS has a tool of MCP as JSON on each line. The shop is empty until its state is written.
 """
 
 import json
@@ -15,6 +15,8 @@ from typing import Any
 
 STATE_URI = "shop://state"
 """The resource that holds the state; no tool reads it."""
+STATE_METHOD = "shop/write_state"
+"""The request that replaces the whole state by `params.text`; no tool makes it."""
 
 _SCHEMA = """
 CREATE TABLE items (name TEXT PRIMARY KEY, price INTEGER, stock INTEGER);
@@ -49,7 +51,11 @@ class Shop:
     """Items and orders."""
 
     def __init__(self, state: str = "") -> None:
-        """Raises ValueError for a line that says neither an item nor an order."""
+        """See `write_state`."""
+        self.write_state(state)
+
+    def write_state(self, state: str) -> None:
+        """Replaces all items and orders; raises ValueError for a line that is neither of them."""
         self._database = sqlite3.connect(":memory:", isolation_level=None)
         self._database.row_factory = sqlite3.Row
         self._database.executescript(_SCHEMA)
@@ -216,16 +222,19 @@ def _answer(shop: Shop, tools: list[_Fields], method: str, params: _Fields) -> _
         case "tools/call":
             return call(shop, tools, params["name"], params.get("arguments") or {})
         case "resources/list":
-            return {"resources": [{"uri": STATE_URI, "name": "state"}]}
+            return {"resources": []}  # no agent shall read the state
         case "resources/read" if params.get("uri") == STATE_URI:
             return {"contents": [{"uri": STATE_URI, "text": shop.state()}]}
+        case "shop/write_state":
+            shop.write_state(params["text"])
+            return {}
     raise RequestError(-32601, f"Method not found: {method}")
 
 
 def main() -> None:
     """Answers requests until the input ends."""
     tools = [json.loads(line) for line in sys.argv[1].splitlines()]
-    shop = Shop(sys.argv[2])
+    shop = Shop()
     for line in sys.stdin:
         request = json.loads(line)
         if "id" not in request:

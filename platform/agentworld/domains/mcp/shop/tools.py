@@ -25,8 +25,8 @@ def shop_tools() -> Tools:
     return tuple(map(read_tool, listed_tools()))
 
 
-def shop_command(state: str) -> tuple[str, ...]:
-    """The command line that starts the server with this state.
+def shop_command() -> tuple[str, ...]:
+    """The command line that starts the server of an empty shop.
 
     Raises EnvironmentUnavailable if a sandbox would have no Python.
     """
@@ -37,4 +37,4 @@ def shop_command(state: str) -> tuple[str, ...]:
             f" {PYTHON.package}"
         )
     server, tools = read_text(__package__, "server.py"), read_text(__package__, _TOOLS)
-    return (python, "-I", "-S", "-c", server, tools, state)
+    return (python, "-I", "-S", "-c", server, tools)

@@ -1,0 +1,126 @@
+"""How fast and how large live environments are, and how fast verifiers judge."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from random import Random
+from statistics import median
+from typing import NamedTuple
+
+import psutil
+
+from agentworld.domains.base import Domain, verdict_of
+from agentworld.domains.live import Environment, live_domain, open_environment
+from make.changed_observations import other_value
+
+NUM_SIDE_BY_SIDE = 8
+_NUM_RESETS = 20
+_ROUNDS = 3
+_TURNS = 12
+_MIB = 1 << 20
+_SECONDS = 1.0
+
+
+class Rates(NamedTuple):
+    """Of the environments of a domain."""
+
+    steps_per_second_1: float
+    """Explorers' steps in one environment, resets left out."""
+    steps_per_second_8: float
+    """The same in eight environments side by side, all together."""
+    reset_p50_seconds: float
+    memory_mib: float
+    """Of an environment with an open episode; of pages that several share, its part."""
+
+
+async def measure_rates(name: str) -> Rates:
+    """Of environments in this process."""
+    before = _memory()
+    async with AsyncExitStack() as stack:
+        opened = [open_environment(name) for _ in range(NUM_SIDE_BY_SIDE)]
+        environments = [await stack.enter_async_context(each) for each in opened]
+        resets = [await _reset(name, environments[0], seed) for seed in range(_NUM_RESETS)]
+        one = [await _steps_per_second(name, environments[:1], seed) for seed in range(_ROUNDS)]
+        many = [await _steps_per_second(name, environments, seed) for seed in range(_ROUNDS)]
+        memory = (_memory() - before) / NUM_SIDE_BY_SIDE
+    return Rates(median(one), median(many), median(resets), memory)
+
+
+async def _reset(name: str, environment: Environment, seed: int) -> float:
+    task = live_domain(name).task(seed, held_out=False)
+    begin = time.perf_counter()
+    await environment.reset(task)
+    return time.perf_counter() - begin
+
+
+async def _steps_per_second(name: str, environments: Sequence[Environment], seed: int) -> float:
+    live = live_domain(name)
+    tasks = [
+        live.task(seed * NUM_SIDE_BY_SIDE + number, held_out=False, has_goal=False)
+        for number in range(len(environments))
+    ]
+    starts = [
+        await environment.reset(task) for environment, task in zip(environments, tasks, strict=True)
+    ]
+    explorers = [
+        live.explorer(
+            Random(task.seed), start, task, held_out=False, pursues_task=False, num_turns=_TURNS
+        )
+        for start, task in zip(starts, tasks, strict=True)
+    ]
+
+    async def act(environment: Environment, number: int) -> int:
+        observation, num_steps = None, 0
+        while (action := explorers[number].act(observation)) is not None:
+            observation = await environment.step(action)
+            num_steps += 1
+        return num_steps
+
+    begin = time.perf_counter()
+    steps = await asyncio.gather(*(act(each, n) for n, each in enumerate(environments)))
+    return sum(steps) / (time.perf_counter() - begin)
+
+
+def _memory() -> float:
+    """MiB of this process and its children, shared pages by their part."""
+    top = psutil.Process(os.getpid())
+    return sum(_pss(process) for process in [top, *top.children(recursive=True)]) / _MIB
+
+
+def _pss(process: psutil.Process) -> int:
+    try:
+        return process.memory_full_info().pss
+    except psutil.Error:  # it has ended meanwhile
+        return 0
+
+
+def verdicts_per_second(domain: Domain, truths: Sequence[str], size: int) -> float:
+    """Verdicts in a second of processor time, over pairs of texts of at least `size` characters.
+
+    The texts are lines of recorded observations; half of the predictions have a wrong value, and
+    the others are equal to the truth.
+    """
+    rng = Random(size)
+    pairs = list(_pairs(rng, truths, size))
+    return _rate(
+        lambda: [verdict_of(domain, predicted, truth) for predicted, truth in pairs]
+    ) * len(pairs)
+
+
+def _pairs(rng: Random, truths: Sequence[str], size: int) -> Iterator[tuple[str, str]]:
+    for number in range(8):
+        text = rng.choice(truths)
+        while len(text) < size:
+            text = f"{rng.choice(truths)}\n{text}"
+        yield (other_value(rng, text, ()) or text if number % 2 else text), text
+
+
+def _rate(work: Callable[[], object]) -> float:
+    """How often it runs in a second of processor time."""
+    begin, num = time.process_time(), 0
+    while (seconds := time.process_time() - begin) < _SECONDS:
+        work()
+        num += 1
+    return num / seconds
