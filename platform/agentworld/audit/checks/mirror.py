@@ -125,7 +125,9 @@ def _find_exchanged(
     for name in sorted(copies.keys() & rows.keys()):
         row, envelopes = rows[name], {rows[name].envelope, copies[name]}
         # Of a later moment may be either: whoever exchanged one chose what it says.
-        if len(envelopes) > 1 and any(is_signed_as_of(each, kind, at) for each in envelopes):
+        if len(envelopes) > 1 and any(
+            is_signed_as_of(envelope, kind, at) for envelope in envelopes
+        ):
             yield f"{_describe(row, kind)} is another one in the evidence mirror"
 
 
