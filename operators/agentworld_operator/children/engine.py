@@ -1,10 +1,14 @@
 """One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
 
 from agentworld.cluster.api_resources import type_fields
-from agentworld.cluster.names import ENGINE_PORT, child_labels, engine_labels, engine_name
+from agentworld.cluster.names import (
+    ENGINE_PORT,
+    QUEUE_LABEL,
+    child_labels,
+    engine_labels,
+    engine_name,
+)
 from agentworld_operator.children.pod import Manifest, PodSource, pod_spec
-
-_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
@@ -59,11 +63,10 @@ def _service(source: PodSource) -> Manifest:
 
 
 def _deployment(source: PodSource, replicas: int) -> Manifest:
-    labels = child_labels(source.digest)
-    queue = source.serving.queue
+    queue = {QUEUE_LABEL: source.serving.queue} if source.serving.queue else {}
     return {
         **type_fields("Deployment"),
-        "metadata": {"labels": {_QUEUE_LABEL: queue} if queue else {}},
+        "metadata": {"labels": queue},
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": engine_labels(source.digest)},
@@ -74,7 +77,12 @@ def _deployment(source: PodSource, replicas: int) -> Manifest:
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
             },
             "progressDeadlineSeconds": source.serving.startup_seconds + 60,
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec(source)},
+            # Kueue's integration of Deployments copies the queue to the pods; where only plain
+            # pods are integrated, nobody else would tell it.
+            "template": {
+                "metadata": {"labels": child_labels(source.digest) | queue},
+                "spec": pod_spec(source),
+            },
         },
     }
 

@@ -22,6 +22,7 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
 from agentworld_operator.policy.identity import SimulatorIdentity, servable
 from agentworld_operator.policy.problem import Problem
+from agentworld_operator.policy.queue import choose_queue
 from agentworld_operator.policy.rivals import rival
 from agentworld_operator.policy.scaling import Scale, choose_scale
 from agentworld_operator.policy.simulator import (
@@ -117,6 +118,8 @@ class SimulatorReconciler:
         engine = observe_engine(deployment, self._cache.of_engine("Pod", short(digest)))
         episodes = self._open_episodes(digest)
         replicas = self._replicas(simulator["metadata"]["name"], serving, engine.replicas, episodes)
+        queue, kept_queue = choose_queue(serving.queue, deployment)
+        serving = serving.model_copy(update={"queue": queue})
         state = SimulatorState(
             generation=simulator["metadata"]["generation"],
             serving=serving,
@@ -125,6 +128,7 @@ class SimulatorReconciler:
             target_replicas=replicas,
             open_episodes=episodes,
             url=self._settings.service_url,
+            kept_queue=kept_queue,
         )
         try:
             for child in self._children(simulator, serving, identity, replicas):

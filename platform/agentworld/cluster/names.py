@@ -18,6 +18,9 @@ MOVED_BY = f"{GROUP}/moved-by"
 BUILT = f"{GROUP}/built"
 """The annotation of a job with the digest of all that it was built with."""
 
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""By which Kueue admits a pod, or what makes pods."""
+
 ENGINE_PORT = 8000
 
 _DIGITS = 32

@@ -130,7 +130,11 @@ def test_the_node_pool_and_the_queue_are_where_kubernetes_looks():
     spec = children_["Deployment"]["spec"]["template"]["spec"]
     assert spec["nodeSelector"] == {"pool": "gpu"}
     assert spec["tolerations"] == [toleration]
-    assert children_["Deployment"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    deployment = children_["Deployment"]
+    # The Deployment's for Kueue's integration `deployment`, the pods' for its integration `pod`.
+    for labelled in (deployment, deployment["spec"]["template"]):
+        assert labelled["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    assert "kueue" not in json.dumps(built())
 
 
 def test_an_engines_processes_share_memory():
