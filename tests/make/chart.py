@@ -77,6 +77,7 @@ EVERYTHING: Values = {
     "networkPolicies": {
         "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
         "apiServer": {"cidr": "192.0.2.1/32", "ports": [6443]},
+        "webhookClients": [{"namespaceSelector": {"matchLabels": {"proxy": "yes"}}}],
         "egress": [{"to": [{"ipBlock": {"cidr": "198.51.100.0/24"}}], "ports": [{"port": 443}]}],
     },
     "monitoring": {
