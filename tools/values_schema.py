@@ -28,6 +28,7 @@ _BUCKET = {"pattern": "://"}
 _QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 _PART = {"type": "object", "additionalProperties": False}
 _REFERENCE = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
+_VARIABLE = {"type": "object", "required": ["name"]}
 _PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 
 # By a value's last name, wherever it stands.
@@ -41,13 +42,20 @@ _NAMED_SO: Schema = {
     "priorityClassName": _NAME,
     "storageClass": _NAME,
     "size": _SIZE,
+    "annotations": _TEXTS,
+    "extraEnv": {"type": "array", "items": _VARIABLE},
     "labels": _TEXTS,
+    "podAnnotations": _TEXTS,
+    "podLabels": _TEXTS,
+    "topologySpreadConstraints": _OBJECTS,
     "nodeSelector": _TEXTS,
     "tolerations": _OBJECTS,
     "resources": {**_PART, "properties": {"requests": _QUANTITIES, "limits": _QUANTITIES}},
 }
+_ACCOUNTS = ("console", "database", "engines", "mlflow", "operator", "service")
 # By the whole name.
 _CALLED: Schema = {
+    **{f"{component}.serviceAccount.name": _NAME for component in _ACCOUNTS},
     "access.tenants": {"$ref": "#/definitions/Tenants"},
     "console.databaseSecret": _NAME,
     "console.mlflowUrl": {"pattern": "^(https?://.+)?$"},

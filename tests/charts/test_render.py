@@ -38,6 +38,7 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
     assert {each for each in everything - there if each[1] not in _OF_A_CONSOLE} == {
         ("ConfigMap", "agentworld-dashboard"),
         ("ConfigMap", "agentworld-placement"),
+        ("ServiceAccount", "agentworld-engine"),
         ("PodDisruptionBudget", "agentworld-service"),
         ("PrometheusRule", "agentworld"),
         ("ServiceMonitor", "agentworld-service"),
@@ -107,7 +108,7 @@ def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, kin
         made, prefix = kind(), kind.model_config["env_prefix"]
         assert made.model_fields_set or kind is ServerSettings  # of what a team may have
         read |= {f"{prefix}{field}".upper() for field in kind.model_fields}
-    own = {"AGENTWORLD_ENGINE_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+    own = {"AGENTWORLD_ENGINE_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT", "HTTPS_PROXY"}
     assert told.keys() - read - own == set()
 
 
@@ -199,7 +200,10 @@ def test_what_is_kept_after_an_uninstall_says_so():
     found = make.chart.objects(EVERYTHING)
     kept = [each for each in found if "annotations" in each["metadata"]]
     kept = [each for each in kept if "helm.sh/resource-policy" in each["metadata"]["annotations"]]
-    assert {(each["kind"], each["metadata"]["name"]) for each in kept} == make.chart.KEPT
+    assert {(each["kind"], each["metadata"]["name"]) for each in kept} == {
+        *make.chart.KEPT,
+        ("ServiceAccount", "agentworld-engine"),
+    }
     assert not [each for each in found if each["kind"] == "Secret"]
 
 

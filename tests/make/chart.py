@@ -28,11 +28,28 @@ KEPT = {
 }
 
 _DIGEST = "sha256:" + "1" * 64
+PODS: Values = {
+    "podLabels": {"azure.workload.identity/use": "true", "app.kubernetes.io/name": "somebody"},
+    "podAnnotations": {"sidecar.istio.io/inject": "false"},
+    "priorityClassName": "high",
+}
 _PLACED: Values = {
     "nodeSelector": {"pool": "worlds"},
     "tolerations": [{"key": "worlds", "operator": "Exists"}],
-    "priorityClassName": "high",
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ],
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}],
+    **PODS,
 }
+
+
+def account(role: str) -> Values:
+    """A ServiceAccount with an identity in a cloud."""
+    role_arn = f"arn:aws:iam::111122223333:role/{role}"
+    return {"serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": role_arn}}}
+
+
 _TENANT = {
     "keys": {"trainer": {"sha256": "0" * 64, "roles": ["agent"]}},
     "service_accounts": {"team-a/trainer": ["agent"]},
@@ -47,9 +64,14 @@ EVERYTHING: Values = {
         "train": {"tag": "0.0.1"},
         "postgres": {"digest": _DIGEST},
     },
-    "operator": _PLACED,
+    "operator": {**_PLACED, **account("operator")},
+    "engines": {
+        **PODS,
+        "serviceAccount": {"create": True, **account("engine")["serviceAccount"]},
+    },
     "service": {
         **_PLACED,
+        **account("service"),
         "type": "LoadBalancer",
         "engineKeySecret": "engine-key",
         "stepKeysConfigMap": "step-keys",
@@ -57,10 +79,11 @@ EVERYTHING: Values = {
     },
     "access": {"tenants": {"team-a": _TENANT}},
     "stores": {"existingSecret": "cloud", "claim": {"accessMode": "ReadWriteMany"}},
-    "database": {"storageClass": "fast"},
-    "mlflow": {key: value for key, value in _PLACED.items() if key != "priorityClassName"},
+    "database": {**_PLACED, **account("database"), "storageClass": "fast"},
+    "mlflow": {**_PLACED, **account("mlflow")},
     "console": {
         **_PLACED,
+        **account("console"),
         "enabled": True,
         "replicas": 2,
         "store": "/stores/demo",

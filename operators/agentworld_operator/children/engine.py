@@ -2,13 +2,15 @@
 
 from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import (
+    BUILT,
     ENGINE_PORT,
     QUEUE_LABEL,
     child_labels,
     engine_labels,
     engine_name,
 )
-from agentworld_operator.children.pod import Manifest, PodSource, pod_spec
+from agentworld.records.base import digest_json
+from agentworld_operator.children.pod import Manifest, PodSource, pod_template
 
 
 def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
@@ -23,7 +25,11 @@ def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest
 
 
 def _own(child: Manifest, source: PodSource, owner: Manifest) -> Manifest:
-    """With what all children have. Deleted with their owner, whoever deletes it."""
+    """With what all children have. Deleted with their owner, whoever deletes it.
+
+    The digest of what was built makes another object of one that lacks a field: what somebody adds
+    to a child is no difference, and what the operator itself put there before would stay.
+    """
     owner_metadata = owner["metadata"]
     reference = {
         **type_fields("Simulator"),
@@ -39,7 +45,7 @@ def _own(child: Manifest, source: PodSource, owner: Manifest) -> Manifest:
         "labels": child_labels(source.digest) | own.get("labels", {}),
         "ownerReferences": [reference],
     }
-    return {**child, "metadata": metadata}
+    return {**child, "metadata": metadata | {"annotations": {BUILT: digest_json(child)}}}
 
 
 def _config_map(source: PodSource) -> Manifest:
@@ -79,10 +85,7 @@ def _deployment(source: PodSource, replicas: int) -> Manifest:
             "progressDeadlineSeconds": source.serving.startup_seconds + 60,
             # Kueue's integration of Deployments copies the queue to the pods; where only plain
             # pods are integrated, nobody else would tell it.
-            "template": {
-                "metadata": {"labels": child_labels(source.digest) | queue},
-                "spec": pod_spec(source),
-            },
+            "template": pod_template(source, child_labels(source.digest) | queue),
         },
     }
 

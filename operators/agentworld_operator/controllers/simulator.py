@@ -16,7 +16,7 @@ from agentworld.records.simulator import EnginePin
 from agentworld_operator.applier import Applier
 from agentworld_operator.cache import Cache
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Manifest, PodSource
+from agentworld_operator.children.pod import EnginePods, Manifest, PodSource
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
@@ -147,8 +147,10 @@ class SimulatorReconciler:
         if not isinstance(manifest.engine, EnginePin) or not serving.weights:
             return []
         own = manifest.engine, serving, serving.weights
-        images = self._settings.verifier_image, self._settings.pull_secrets
-        return children(PodSource(digest, manifest, *own, *images), simulator, replicas)
+        settings = self._settings
+        pods = settings.engine_pods or EnginePods()
+        release = settings.verifier_image, settings.pull_secrets, pods
+        return children(PodSource(digest, manifest, *own, *release), simulator, replicas)
 
     def _replicas(
         self, name: str, serving: Serving, current_replicas: int, episodes: int | None

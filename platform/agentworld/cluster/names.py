@@ -16,7 +16,7 @@ DIGEST_LABEL = f"{GROUP}/simulator"
 MOVED_BY = f"{GROUP}/moved-by"
 """The annotation of an alias that names the step that moved it last."""
 BUILT = f"{GROUP}/built"
-"""The annotation of a job with the digest of all that it was built with."""
+"""The annotation with the digest of all that a job, or what an engine is made of, was built with."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """By which Kueue admits a pod, or what makes pods."""
