@@ -82,7 +82,8 @@ def rights_told():
 def rights_given():
     """Verbs of one account for one kind of thing, whichever rule has them."""
     verbs: dict[tuple[str, str, bool], set[str]] = {}
-    for each in make.chart.objects({"console": {"enabled": True}}):
+    values = {"console": {"enabled": True}, "definitions": {"upgrade": True}}
+    for each in make.chart.objects(values):
         for rule in each["rules"] if each["kind"] in ("Role", "ClusterRole") else ():
             account = f"agentworld-{each['metadata']['labels']['app.kubernetes.io/component']}"
             for resource in rule["resources"]:

@@ -9,7 +9,8 @@ from make.chart import BARE, EVERYTHING, EXTERNAL
 
 ENGINE_PORT = 8000
 CONSOLE = {"console": {"enabled": True}}
-CILIUM = {**CONSOLE, "networkPolicies": {"cilium": {"enabled": True}}}
+JOBS = {**CONSOLE, "definitions": {"upgrade": True}}
+CILIUM = {**JOBS, "networkPolicies": {"cilium": {"enabled": True}}}
 _SETS = {"default": {}, "console": CONSOLE, "everything": EVERYTHING, "external": EXTERNAL}
 
 
@@ -173,12 +174,12 @@ def tcp(*ports):
     return [{"protocol": "TCP", "port": port} for port in ports]
 
 
-ASK_THE_API_SERVER = ("console", "operator", "secrets", "service")
+ASK_THE_API_SERVER = ("console", "definitions", "operator", "secrets", "service")
 
 
 def test_without_values_every_namespace_is_let_in_and_an_api_server_is_at_its_ports():
     """No ipBlock stands for any address: Cilium would leave nodes and pods out of it."""
-    found = policies(CONSOLE)
+    found = policies(JOBS)
     assert "ipBlock" not in str(found)
     for name in ASK_THE_API_SERVER:
         assert {"ports": tcp(443, 6443)} in found[name]["egress"]

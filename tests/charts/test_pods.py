@@ -44,10 +44,12 @@ def test_each_component_has_what_a_team_gives_it_beside_its_own(component):
     assert spread["labelSelector"]["matchLabels"].items() <= metadata["labels"].items()
 
 
-def test_the_pods_of_the_job_are_placed_and_labelled_as_the_operators_are():
-    template = make.chart.pods(make.chart.objects(EVERYTHING))["secrets"]
+@pytest.mark.parametrize("job", ["definitions", "secrets"])
+def test_the_pods_of_a_job_are_placed_and_labelled_as_the_operators_are(job):
+    template = make.chart.pods(make.chart.objects(EVERYTHING))[job]
     assert PODS["podLabels"].keys() <= template["metadata"]["labels"].keys()
-    assert template["metadata"]["labels"]["app.kubernetes.io/component"] == "secrets"
+    assert template["metadata"]["labels"]["app.kubernetes.io/component"] == job
+    assert template["spec"]["nodeSelector"] == EVERYTHING["operator"]["nodeSelector"]
     assert template["metadata"]["annotations"] == PODS["podAnnotations"]
 
 
@@ -59,7 +61,8 @@ def test_each_component_has_an_account_of_its_own_with_its_identity_in_a_cloud()
         assert role.endswith(f":role/{component}")
     for component, template in make.chart.pods(found).items():
         assert template["spec"]["serviceAccountName"] == f"agentworld-{component}"
-    assert told.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, "engine", "secrets")}
+    others = ("definitions", "engine", "secrets")
+    assert told.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *others)}
 
 
 def test_an_account_that_exists_has_the_rights_and_the_access_of_the_one_that_is_not_made():

@@ -35,7 +35,8 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
         for objects in (found, make.chart.objects(EVERYTHING))
     )
     assert there < everything
-    assert {each for each in everything - there if each[1] not in _OF_A_CONSOLE} == {
+    more = everything - there - {(kind, name) for kind, name in everything if "definitions" in name}
+    assert {each for each in more if each[1] not in _OF_A_CONSOLE} == {
         ("ConfigMap", "agentworld-dashboard"),
         ("ConfigMap", "agentworld-placement"),
         ("ServiceAccount", "agentworld-engine"),
@@ -194,6 +195,11 @@ def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
     assert "http://agentworld-console.worlds.svc:8090" in told
     for missing in ("mlflow", "Nobody", "for a trial", "share a claim"):
         assert missing not in told
+    by_itself = make.chart.files({"definitions": {"upgrade": True}})[
+        "agentworld/templates/NOTES.txt"
+    ]
+    assert "helm show crds" in told
+    assert "helm show crds" not in by_itself
 
 
 def test_what_is_kept_after_an_uninstall_says_so():

@@ -77,6 +77,7 @@ EVERYTHING: Values = {
         "stepKeysConfigMap": "step-keys",
         "tracesEndpoint": "http://collector:4318",
     },
+    "definitions": {"upgrade": True},
     "access": {"tenants": {"team-a": _TENANT}},
     "stores": {"existingSecret": "cloud", "claim": {"accessMode": "ReadWriteMany"}},
     "database": {**_PLACED, **account("database"), "storageClass": "fast"},
