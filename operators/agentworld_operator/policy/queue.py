@@ -21,15 +21,15 @@ class QueueChoice(NamedTuple):
     """Why it is not the wanted one."""
 
 
-def choose_queue(wanted: str | None, deployment: Object | None) -> QueueChoice:
+def choose_queue(queue: str | None, deployment: Object | None) -> QueueChoice:
     """The wanted queue, or the Deployment's own where Kueue would refuse another one."""
     if deployment is None:
-        return QueueChoice(wanted)
+        return QueueChoice(queue)
     metadata = deployment["metadata"]
     current = (metadata.get("labels") or {}).get(QUEUE_LABEL)
-    if wanted == current:
+    if queue == current:
         return QueueChoice(current)
-    if wanted is None:
+    if queue is None:
         message = (
             f"Kueue lets no Deployment out of its queue ({current}); delete the Deployment"
             f" {metadata['name']}, and the operator creates it again without a queue"
@@ -38,8 +38,8 @@ def choose_queue(wanted: str | None, deployment: Object | None) -> QueueChoice:
     if (deployment.get("status") or {}).get("readyReplicas", 0):
         message = (
             "Kueue changes no queue while a replica is ready; the engine moves from"
-            f" {current or 'no queue'} to {wanted} once spec.serving.suspend or its bounds have"
+            f" {current or 'no queue'} to {queue} once spec.serving.suspend or its bounds have"
             " stopped all replicas"
         )
         return QueueChoice(current, Problem("QueueKept", message))
-    return QueueChoice(wanted)
+    return QueueChoice(queue)

@@ -19,28 +19,14 @@ from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.alias import BYPASS_ACTOR
 from agentworld_operator.settings import OperatorSettings
-from fakes import kueue
 from fakes.virtual_time import run
 from make import records
-from make.simulator import alias, schedule, simulator
+from make.simulator import NOW, alias, schedule, simulator, there
 
-NOW = "2026-01-01T00:00:00Z"
 ONE, TWO = records.digest("one"), records.digest("two")
 SETTINGS = OperatorSettings(
     namespace="n", identity="me", service_url="http://s", verifier_image="v", ask_seconds=5
 )
-
-
-def there(resource, version=1, **fields):
-    """As an API server has it."""
-    metadata = resource["metadata"] | {
-        "namespace": "n",
-        "uid": f"uid-{resource['metadata']['name']}",
-        "resourceVersion": str(version),
-        "generation": 1,
-        "creationTimestamp": NOW,
-    }
-    return resource | {"metadata": metadata} | fields
 
 
 def conditions(outcome):
@@ -209,55 +195,6 @@ def test_the_next_one_of_a_name_is_as_large_as_its_own_engine_was():
     asyncio.run(reconciler.clean_up("one"))
     serve(reconciler, bounded)
     assert cluster.replicas == 0
-
-
-class QueuedEngine(Applied):
-    """A cluster with Kueue's integration of Deployments, and one engine."""
-
-    def __init__(self):
-        super().__init__()
-        self.cache, self.ready, self.version = Cache(), 0, 0
-
-    def apply(self, built):
-        if built["kind"] == "Deployment":
-            old = self.cache.get("Deployment", built["metadata"]["name"])
-            if old:
-                kueue.check_update(old, built)
-        super().apply(built)
-        return self._there(built)
-
-    def become_ready(self, ready):
-        self.ready = ready
-        self.cache.put("Deployment", self._there(self.by_kind["Deployment"]))
-
-    def _there(self, built):
-        self.version += 1
-        return there(built, self.version, status={"readyReplicas": self.ready})
-
-    @property
-    def queue(self):
-        return self.by_kind["Deployment"]["metadata"]["labels"].get(kueue.QUEUE)
-
-
-def test_an_engine_whose_queue_is_to_change_is_scaled_and_moves_when_no_replica_is_ready():
-    cluster = QueuedEngine()
-    reconciler = simulators(cluster, cluster.cache)
-    serve(reconciler, simulator(queue="a", replicas=2))
-    cluster.become_ready(2)
-    outcome = serve(reconciler, simulator(queue="b", replicas=1))
-    assert (cluster.replicas, cluster.queue, outcome.problem) == (1, "a", None)
-    assert (conditions(outcome)["Degraded"], conditions(outcome)["Ready"]) == (
-        "QueueKept",
-        "Serving",
-    )
-    serve(reconciler, simulator(queue="b", suspend=True))
-    assert (cluster.replicas, cluster.queue) == (0, "a")
-    cluster.become_ready(0)
-    outcome = serve(reconciler, simulator(queue="b", suspend=True))
-    assert (cluster.queue, conditions(outcome)["Degraded"]) == ("b", "AsWanted")
-    outcome = serve(reconciler, simulator(replicas=1))
-    assert (cluster.replicas, cluster.queue) == (1, "b")
-    assert conditions(outcome)["Degraded"] == "QueueKept"
 
 
 def test_what_the_api_server_refuses_is_said_and_tried_again():
