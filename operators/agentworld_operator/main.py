@@ -26,6 +26,7 @@ from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
+from agentworld_operator.metrics import OperatorMetrics, serve_metrics
 from agentworld_operator.operator import Operator, Reconcilers
 from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.service import Service
@@ -46,10 +47,15 @@ async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
     leadership = Leadership(cluster, OPERATOR, settings.identity, times=times, clock=time.monotonic)
-    async with _serve_webhook(cluster, service, webhook):
+    metrics = OperatorMetrics()
+    async with (
+        serve_metrics(metrics, settings.metrics_port),
+        _serve_webhook(cluster, service, webhook),
+    ):
         try:
             await leadership.acquire()
             operator = _build_operator(settings, webhook, cluster, service)
+            metrics.lead(operator.queues)
             coroutines = [operator.run(partial(login, client_configuration), settings)]
             if webhook.port is not None:
                 coroutines.append(_renew_certificates(cluster, webhook))
