@@ -17,6 +17,8 @@ MOVED_BY = f"{GROUP}/moved-by"
 """The annotation of an alias that names the step that moved it last."""
 BUILT = f"{GROUP}/built"
 """The annotation of a job with the digest of all that it was built with."""
+RESOURCES = f"{GROUP}/resources"
+"""The annotation of a Job with the digest of its resources, which may change while it waits."""
 
 ENGINE_PORT = 8000
 
