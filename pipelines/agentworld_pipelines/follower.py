@@ -93,7 +93,10 @@ class Follower:
 
     def _is_wanted(self, job: Object) -> bool:
         """By what was asked for, as the API server adds to it what it likes."""
-        wanted, found = self._built["metadata"]["annotations"], job["metadata"].get("annotations", {})
+        wanted, found = (
+            self._built["metadata"]["annotations"],
+            job["metadata"].get("annotations", {}),
+        )
         if found.get(BUILT) != wanted[BUILT]:
             return False
         return found.get(RESOURCES) == wanted.get(RESOURCES) or self._resize(job)

@@ -24,9 +24,9 @@ Step = Callable[..., dsl.PipelineTask]
 def step_adder(placement: Placement | None) -> Step:
     """Adds a step to the pipeline that is being written, where the placement wants it.
 
-    It runs every time, and finds out by its receipt what is to do. A stage of several nodes takes
-    its place along, for what it follows has to run there; so does a step of live environments,
-    whose own pod may be refused them.
+    It runs every time, and finds out by its receipt what is to do. A stage with nodes of its own
+    takes its place along, for what it follows has to run there; so does a step of live
+    environments, whose own pod may be refused them.
     """
     effective_placement = placement or Placement()
 

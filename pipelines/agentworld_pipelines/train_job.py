@@ -81,9 +81,7 @@ def _patch(place: Place) -> Object:
     pod = {
         "securityContext": pod_security(),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
-        **pod_of(
-            place, volumes_of(place), {"name": NODE, "securityContext": CONTAINER_SECURITY}
-        ),
+        **pod_of(place, volumes_of(place), {"name": NODE, "securityContext": CONTAINER_SECURITY}),
     }
     job = {"name": NODE, "template": {"spec": {"template": {"spec": pod}}}}
     return {"template": {"spec": {"replicatedJobs": [job]}}}

@@ -28,8 +28,8 @@ def built(place: Place) -> Object:
 class Jobs:
     """The one Job of a namespace, as an API server has it.
 
-    What may change of it is copied from Kubernetes (pull requests 132441 and 135965, KEP-5440): from
-    1.36 on the resources in the pod template while `suspend` is true, and before nothing of it.
+    What may change of it is copied from Kubernetes (KEP-5440, pull requests 132441 and 135965):
+    from 1.36 on resources in the pod template while `suspend` is true, and before nothing of it.
     """
 
     def __init__(self, job: Object, *, suspended: bool, refusal: int = 0) -> None:

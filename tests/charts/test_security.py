@@ -145,6 +145,29 @@ def test_of_the_cluster_it_reads_two_things(found):
     }
 
 
+def test_nothing_deprecated_is_used_and_no_device_is_asked_for(found):
+    """`v1.Endpoints` and `externalIPs` are deprecated; devices are for engines and steps, which ask
+    by extended resources, and so by DRA where a cluster maps these.
+    """
+    assert not {each["kind"] for each in found} & {"Endpoints", "ResourceClaim", "DeviceClass"}
+    for _, rule in rules(found):
+        assert not {*rule["resources"]} & {"endpoints", "resourceclaims", "services/proxy"}
+    for each in found:
+        assert each["kind"] != "Service" or "externalIPs" not in each["spec"]
+    for template in make.chart.pods(found).values():
+        assert "resourceClaims" not in template["spec"]
+
+
+def test_pods_tolerate_the_taints_that_values_name():
+    taints = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    components = ("operator", "service", "mlflow", "console")
+    values = {component: {"tolerations": taints} for component in components}
+    values["console"] |= {"enabled": True}
+    pods = make.chart.pods(make.chart.objects(values))
+    for component in components:
+        assert pods[component]["spec"]["tolerations"] == taints
+
+
 def test_every_binding_is_of_a_role_and_an_account_of_the_chart(found):
     there = {(each["kind"], each["metadata"]["name"]) for each in found}
     bindings = [each for each in found if each["kind"].endswith("RoleBinding")]

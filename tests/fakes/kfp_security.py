@@ -1,10 +1,14 @@
 """The security that Kubeflow Pipelines gives a step's pod, by what a compiled pipeline says.
 
-Copied from kubeflow/pipelines, where nothing else decides it: `applySecurityContextToExecutorTemplate`
-(backend/src/v2/compiler/argocompiler/security_context.go, commit 07f35fc) gives every step the same,
-and `extendPodSpecPatch` (backend/src/v2/driver/k8s.go, commit 008dcd6; `runAsNonRoot` by pull request
-12859) adds the user of kfp-kubernetes' `set_security_context`. Argo's own containers in the pod have
-theirs from `executor` of `workflow-controller-configmap`, which is not copied.
+Copied from kubeflow/pipelines, where nothing else decides it:
+
+- `applySecurityContextToExecutorTemplate` gives every step the same
+  (backend/src/v2/compiler/argocompiler/security_context.go, commit 07f35fc)
+- `extendPodSpecPatch` adds the user of kfp-kubernetes' `set_security_context`
+  (backend/src/v2/driver/k8s.go, commit 008dcd6; `runAsNonRoot` by pull request 12859)
+
+Argo's own containers in the pod have theirs from `executor` of `workflow-controller-configmap`, and
+are not copied.
 """
 
 from typing import Any
@@ -33,7 +37,9 @@ def pod(told: Tree) -> Tree:
         {"name": each["constant"], "persistentVolumeClaim": {"claimName": each["constant"]}}
         for each in told.get("pvcMount", [])
     ]
-    empty = [{"name": each["volumeName"], "emptyDir": {}} for each in told.get("emptyDirMounts", [])]
+    empty = [
+        {"name": each["volumeName"], "emptyDir": {}} for each in told.get("emptyDirMounts", [])
+    ]
     return {
         "securityContext": POD,
         "containers": [{"name": "main", "securityContext": container_security(told)}],
