@@ -49,6 +49,7 @@ def run(image: images.Image, *words: str, entrypoint: str = "") -> subprocess.Co
     ]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
+
 # Tells which programs of live environments are missing.
 MISSING = """
 import json

@@ -47,7 +47,7 @@ EVERYTHING: Values = {
         "train": {"tag": "0.0.1"},
         "postgres": {"digest": _DIGEST},
     },
-    "operator": _PLACED,
+    "operator": {**_PLACED, "webhook": {"issuer": {"name": "internal", "kind": "ClusterIssuer"}}},
     "service": {
         **_PLACED,
         "type": "LoadBalancer",
