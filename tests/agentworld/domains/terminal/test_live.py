@@ -58,7 +58,7 @@ def test_a_command_shows_its_screen_as_soon_as_the_shell_waits_again():
 
 
 async def until(environment, *texts):
-    """The screen once it shows all of these, for a program may show one a moment after the other."""
+    """The screen once it shows all of these, which may come one after the other."""
     for _ in range(600):
         observation = await environment.step(typed("", duration=0.05))
         if all(text in observation.text for text in texts):
