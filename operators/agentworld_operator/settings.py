@@ -5,6 +5,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agentworld_operator.children.pod import EnginePods
+
 
 class OperatorSettings(BaseSettings):
     """Addresses and names; what becomes of a Simulator is said in the Simulator."""
@@ -23,6 +25,8 @@ class OperatorSettings(BaseSettings):
     """The image of the init container that checks an engine's weights."""
     pull_secrets: tuple[str, ...] = ()
     """Secrets that engines' images are pulled with, as a JSON list."""
+    engine_pods: EnginePods | None = None
+    """The service account, labels, annotations and priority class of all engines' pods, as JSON."""
     kubeconfig: Path | None = None
     """The cluster's configuration; unset takes the cluster that the process runs in."""
     lease_seconds: float = Field(15.0, gt=3)

@@ -10,7 +10,7 @@ from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore
 from agentworld_operator.policy.alias import BYPASS_ACTOR
 from make import records
-from make.simulator import alias, pinned_manifest, simulator
+from make.simulator import alias, pinned_manifest, schedule, simulator
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
@@ -31,6 +31,9 @@ def test_an_identity_never_changes_and_what_cannot_be_read_is_not_let_in(running
     with pytest.raises(ClusterError, match="name a claim or a url, one of the two"):
         namespace.change("one", weights=weights)
     assert namespace.get("Simulator", "one")["spec"]["serving"]["replicas"] == 2
+    with pytest.raises(ClusterError, match="has the minute '61'"):
+        namespace.create(schedule(cron="61 3 * * *"))
+    namespace.create(schedule())
 
 
 def test_a_simulator_that_is_named_or_played_with_is_not_deleted(running):

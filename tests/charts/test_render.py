@@ -39,10 +39,12 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
     # Where no issuer is named, Helm makes the webhook's certificate itself.
     there.remove(("Secret", "agentworld-webhook"))
     assert there < everything
-    assert {each for each in everything - there if each[1] not in _OF_A_CONSOLE} == {
+    more = everything - there - {(kind, name) for kind, name in everything if "definitions" in name}
+    assert {each for each in more if each[1] not in _OF_A_CONSOLE} == {
         ("Certificate", "agentworld-webhook"),
         ("ConfigMap", "agentworld-dashboard"),
         ("ConfigMap", "agentworld-placement"),
+        ("ServiceAccount", "agentworld-engine"),
         ("PodDisruptionBudget", "agentworld-service"),
         ("PrometheusRule", "agentworld"),
         ("ServiceMonitor", "agentworld-service"),
@@ -119,7 +121,7 @@ def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, mon
         made, prefix = kind(), kind.model_config["env_prefix"]
         assert made.model_fields_set or kind is ServerSettings  # of what a team may have
         read |= {f"{prefix}{field}".upper() for field in kind.model_fields}
-    own = {"AGENTWORLD_ENGINE_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+    own = {"AGENTWORLD_ENGINE_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT", "HTTPS_PROXY"}
     assert told.keys() - read - own == set()
 
 
@@ -218,13 +220,21 @@ def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
     assert "http://agentworld-console.worlds.svc:8090" in told
     for missing in ("mlflow", "Nobody", "for a trial", "share a claim"):
         assert missing not in told
+    by_itself = make.chart.files({"definitions": {"upgrade": True}})[
+        "agentworld/templates/NOTES.txt"
+    ]
+    assert "helm show crds" in told
+    assert "helm show crds" not in by_itself
 
 
 def test_what_is_kept_after_an_uninstall_says_so():
     found = make.chart.objects(EVERYTHING)
     kept = [each for each in found if "annotations" in each["metadata"]]
     kept = [each for each in kept if "helm.sh/resource-policy" in each["metadata"]["annotations"]]
-    assert {(each["kind"], each["metadata"]["name"]) for each in kept} == make.chart.KEPT
+    assert {(each["kind"], each["metadata"]["name"]) for each in kept} == {
+        *make.chart.KEPT,
+        ("ServiceAccount", "agentworld-engine"),
+    }
     assert not [each for each in found if each["kind"] == "Secret"]
 
 

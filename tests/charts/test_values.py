@@ -115,7 +115,8 @@ def test_nothing_unknown_is_taken_but_where_a_team_names_things():
         if each["type" if "type" in each else "allOf"] == "object"
         and each.get("additionalProperties", True) is not False
     }
-    assert free == {"global", "labels", "limits", "nodeSelector", "placement", "requests"}
+    named = {"labels", "annotations", "podLabels", "podAnnotations", "nodeSelector"}
+    assert free == named | {"global", "limits", "placement", "requests"}
 
 
 def test_who_may_come_is_what_the_service_reads():

@@ -13,11 +13,12 @@ from agentworld_operator.policy.admission import (
     aliases_of,
     answer,
     check_deletion,
+    check_schedule,
     check_simulator,
     read_review,
     spec_of_alias,
 )
-from make.simulator import alias, simulator
+from make.simulator import alias, schedule, simulator
 
 
 def review(operation="CREATE", kind="Simulator", **request):
@@ -141,3 +142,23 @@ def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
 def test_what_is_used_is_not_deleted(aliases, use, words):
     denied = check_deletion("one", aliases, use)
     assert (denied is None) if words is None else (words in denied.message)
+
+
+def scheduled(name="nightly", **spec):
+    made = schedule(name, **spec)
+    return check_schedule(asked(kind="TrainingSchedule", object=made))
+
+
+def test_a_schedule_that_no_rule_of_its_definition_can_judge_is_refused_before_it_is_kept():
+    """The definition counts five fields, and sees no namespace."""
+    assert scheduled() is None
+    assert "has the minute '61'" in scheduled(cron="61 3 * * *").message
+    assert scheduled("n" * 121) is None  # with `worlds.` as long as a name may be
+    assert "more than 128 letters" in scheduled("n" * 122).message
+    assert scheduled(store="here").code == 422
+
+
+def test_a_schedule_that_was_let_in_before_may_be_labelled_whatever_its_spec():
+    made = schedule(cron="61 3 * * *")
+    update = asked(operation="UPDATE", kind="TrainingSchedule", object=made, oldObject=made)
+    assert check_schedule(update) is None
