@@ -66,16 +66,16 @@ def _cancel_on_sigterm() -> None:
 
 async def _run_as_leader(leadership: Leadership, work: Coroutine[Any, Any, None]) -> None:
     """Until the work ends, or another one leads."""
-    working, renewal = asyncio.create_task(work), asyncio.create_task(leadership.keep())
+    work_task, renewal_task = asyncio.create_task(work), asyncio.create_task(leadership.keep())
     try:
-        done, _ = await asyncio.wait((working, renewal), return_when=asyncio.FIRST_COMPLETED)
-        if done == {renewal}:
+        done, _ = await asyncio.wait((work_task, renewal_task), return_when=asyncio.FIRST_COMPLETED)
+        if done == {renewal_task}:
             raise ClusterError("another replica leads; this one begins anew")
-        await working
+        await work_task
     finally:
-        working.cancel()
-        renewal.cancel()
-        await asyncio.gather(working, renewal, return_exceptions=True)
+        work_task.cancel()
+        renewal_task.cancel()
+        await asyncio.gather(work_task, renewal_task, return_exceptions=True)
 
 
 def _build_operator(
