@@ -20,6 +20,7 @@ from reference_text import default, head, page, row
 from typer.main import get_command
 
 import agentworld_console.settings
+import agentworld_operator.definitions
 import agentworld_operator.first_secrets
 import agentworld_operator.settings
 import agentworld_pipelines.retries
@@ -80,6 +81,10 @@ PROCESSES: dict[str, tuple[str, Sequence[type[BaseSettings]]]] = {
     "python -m agentworld_operator.first_secrets": (
         "The job that makes the Secrets.",
         (agentworld_operator.first_secrets.SecretSettings,),
+    ),
+    "python -m agentworld_operator.definitions": (
+        "The job that upgrades the custom resource definitions.",
+        (agentworld_operator.definitions.DefinitionSettings,),
     ),
     "python -m agentworld.pinning.verifier": (
         "The init container that checks an engine's weights.",

@@ -21,14 +21,21 @@ _TYPES = {
 _MEANINGS = {
     "enabled": "Whether it is installed",
     "existingSecret": "The name of a Secret",
+    "extraEnv": "More environment variables of its pods, as in `env` of a container",
     "nodeSelector": "Labels of the nodes that its pods may use",
+    "podAnnotations": "More annotations of its pods",
+    "podLabels": "More labels of its pods; the chart's own win",
     "priorityClassName": "The PriorityClass of its pods; the cluster's default if empty",
     "pullPolicy": "When nodes pull an image",
     "replicas": "How many pods it has",
     "resources": "Requests and limits of its pods",
+    "serviceAccount": "The ServiceAccount of its pods: annotations give it an identity in a cloud;"
+    " with `create: false` it must exist",
     "size": "The size of its claim",
     "storageClass": "The StorageClass of its claim; the cluster's default if empty",
     "tolerations": "Taints of nodes that its pods tolerate",
+    "topologySpreadConstraints": "How its pods are spread; over nodes if empty. The chart adds"
+    " the `labelSelector`",
     "type": "The type of its Service",
 }
 

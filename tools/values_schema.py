@@ -28,6 +28,7 @@ _BUCKET = {"pattern": "://"}
 _QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 _PART = {"type": "object", "additionalProperties": False}
 _REFERENCE = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
+_VARIABLE = {"type": "object", "required": ["name"]}
 _PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 
 # By a value's last name, wherever it stands.
@@ -41,13 +42,20 @@ _NAMED_SO: Schema = {
     "priorityClassName": _NAME,
     "storageClass": _NAME,
     "size": _SIZE,
+    "annotations": _TEXTS,
+    "extraEnv": {"type": "array", "items": _VARIABLE},
     "labels": _TEXTS,
+    "podAnnotations": _TEXTS,
+    "podLabels": _TEXTS,
+    "topologySpreadConstraints": _OBJECTS,
     "nodeSelector": _TEXTS,
     "tolerations": _OBJECTS,
     "resources": {**_PART, "properties": {"requests": _QUANTITIES, "limits": _QUANTITIES}},
 }
+_ACCOUNTS = ("console", "database", "engines", "mlflow", "operator", "service")
 # By the whole name.
 _CALLED: Schema = {
+    **{f"{component}.serviceAccount.name": _NAME for component in _ACCOUNTS},
     "access.tenants": {"$ref": "#/definitions/Tenants"},
     "console.databaseSecret": _NAME,
     "console.mlflowUrl": {"pattern": "^(https?://.+)?$"},
@@ -60,12 +68,15 @@ _CALLED: Schema = {
     "images.registry": {"pattern": r"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"},
     "mlflow.artifactsUrl": _STORE,
     "monitoring.serviceMonitor.interval": {"pattern": r"^([0-9]+(ms|s|m|h|d))+$"},
-    "networkPolicies.apiServer.cidr": {"pattern": r"^[0-9a-fA-F.:]+/[0-9]+$"},
+    "networkPolicies.apiServer.cidr": {"pattern": r"^([0-9a-fA-F.:]+/[0-9]+)?$"},
     "networkPolicies.apiServer.ports": {"items": _PORT, "minItems": 1},
+    "networkPolicies.cilium.webhookEntities": {"items": _TEXT, "minItems": 1},
     "networkPolicies.clients": _OBJECTS,
     "networkPolicies.egress": _OBJECTS,
+    "networkPolicies.webhookClients": _OBJECTS,
     "operator.leaseSeconds": {"type": "number", "exclusiveMinimum": 3},
     "operator.replicas": {"minimum": 1},
+    "operator.webhook.issuer.name": _NAME,
     "pipelines.namespace": _NAME,
     "pipelines.placement": {"additionalProperties": True},  # the operator says what is wrong in it
     "pipelines.url": {"pattern": "^(https?://.+)?$"},

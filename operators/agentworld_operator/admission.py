@@ -11,6 +11,7 @@ from agentworld_operator.policy.admission import (
     AdmissionRequest,
     Denial,
     check_deletion,
+    check_schedule,
     check_simulator,
     spec_of_alias,
 )
@@ -38,6 +39,8 @@ class Admission:
                     return await self._delete_simulator(request)
                 case "Simulator", "CREATE" | "UPDATE":
                     return check_simulator(request)
+                case "TrainingSchedule", "CREATE" | "UPDATE":
+                    return check_schedule(request)
                 case "SimulatorAlias", "DELETE":
                     return await self._end_alias(request)
                 case "SimulatorAlias", "CREATE" | "UPDATE":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agentworld.cluster.records.schedule import ScheduleSpec
 from agentworld.errors import NotFound
-from agentworld_operator.policy.schedule import matches_plan
+from agentworld_operator.policy.schedule import matches_plan, recurring_run_name
 from agentworld_pipelines.records import PipelineRun, Plan, Schedule, Version
 from agentworld_pipelines.settings import ServerSettings
 
@@ -44,7 +44,7 @@ class RecurringRuns:
 
     def name(self, schedule: str) -> str:
         """What the server has a TrainingSchedule's recurring run under."""
-        return f"{self._namespace}.{schedule}"
+        return recurring_run_name(self._namespace, schedule)
 
     def all(self) -> dict[str, list[Schedule]]:
         """By the name of their TrainingSchedule, which may be gone."""

@@ -5,6 +5,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agentworld_operator.children.pod import EnginePods
+
 
 class OperatorSettings(BaseSettings):
     """Addresses and names; what becomes of a Simulator is said in the Simulator."""
@@ -23,6 +25,8 @@ class OperatorSettings(BaseSettings):
     """The image of the init container that checks an engine's weights."""
     pull_secrets: tuple[str, ...] = ()
     """Secrets that engines' images are pulled with, as a JSON list."""
+    engine_pods: EnginePods | None = None
+    """The service account, labels, annotations and priority class of all engines' pods, as JSON."""
     kubeconfig: Path | None = None
     """The cluster's configuration; unset takes the cluster that the process runs in."""
     lease_seconds: float = Field(15.0, gt=3)
@@ -54,13 +58,7 @@ class WebhookSettings(BaseSettings):
     """The certificate authority of the API server's client certificate; the webhook then refuses
     every other caller. Unset, everybody who reaches the port can have a move recorded.
     """
-    secret: str = "agentworld-webhook"
-    """The Secret that the leader keeps the certificates in."""
-    configuration: str = "agentworld"
-    """The ValidatingWebhookConfiguration that names the webhook."""
-    names: tuple[str, ...] = ()
-    """The host names by which the API server calls the webhook, as a JSON list."""
-    certify_seconds: float = Field(300.0, gt=0)
-    """How often the operator checks whether to renew the certificates."""
+    reload_seconds: float = Field(60.0, gt=0)
+    """How often the webhook checks whether the files of its certificate have changed."""
     settle_seconds: float = Field(30.0, gt=0)
     """How long a move of an alias may take from the ledger to the cluster."""

@@ -9,6 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from agentworld.cluster.names import QUEUE_LABEL
 from agentworld.cluster.records.serving import Tolerations
 from agentworld.cluster.terms import (
     Bytes,
@@ -31,7 +32,7 @@ from agentworld_pipelines.retries import RETRIES, Retries
 SHARED_MEMORY = "/dev/shm"
 SCRATCH = "/tmp/agentworld"
 """Where a step has its working copy of a store in a bucket, unless AGENTWORLD_SCRATCH says else."""
-QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE = QUEUE_LABEL
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 """The labels by which Kueue admits a pod or a job."""
 

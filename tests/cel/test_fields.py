@@ -9,8 +9,9 @@ from pydantic import TypeAdapter
 
 from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.records.alias import AliasSpec
+from agentworld.cluster.records.base import Condition
 from agentworld.cluster.records.serving import Bounds, Serving, Toleration
-from agentworld.cluster.terms import LabelKey, LabelValue
+from agentworld.cluster.terms import Image, LabelKey, LabelValue, ObjectName
 from agentworld.records.simulator import SimulatorManifest
 from cel.schemas import Node, nodes
 from cel.server import DRY, Api
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.waits
 EDGES = {
     "enum",
     "maxItems",
+    "format",
     "maxLength",
+    "maxProperties",
     "maximum",
     "minLength",
     "minProperties",
@@ -59,10 +62,17 @@ MATCHING = {
     r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$": "http://endpoint/v1",
     pattern_of(LabelKey): "nvidia.com/gpu",
     pattern_of(LabelValue): "yes",
+    pattern_of(ObjectName): "weights",
+    pattern_of(Image): "registry.example/vllm",
+    **{
+        Condition.model_json_schema()["properties"][name]["pattern"]: "Ready"
+        for name in ("type", "reason")
+    },
     r"^[^\x00]*$": "any",
 }
 BEYOND = {r"^[^\x00]*$": "\0"}
 """What is appended where the end of a line would still match."""
+VALUES = {"limits": 1, "requests": "1Gi", "selector": "yes"}
 ITEMS = {
     "gate": {"metric": "live_gain", "least": 0.1},
     "tolerations": {"operator": "Exists"},
@@ -94,15 +104,24 @@ def edge(node: Node, check: str) -> Edge:
             values = "x" * said, "x" * (said - 1)
         case "maxLength":
             # A label's key matches its pattern as well; 63 characters stand after its slash.
-            after = "/" + "x" * 63 if "pattern" in node.schema else ""
+            after = "/" + "x" * 63 if node.schema.get("pattern") == pattern_of(LabelKey) else ""
             values = "x" * (said - len(after)) + after, "x" * (said + 1 - len(after)) + after
         case "minProperties":
             least = {f"key{number}": {} for number in range(said)}
             values = least, dict([*least.items()][1:])
-        case "maxItems":
-            item = ITEMS[node.path[-1]]
-            values = [item] * said, [item] * (said + 1)
+        case "maxItems" | "maxProperties":
+            values = sized(node, said), sized(node, said + 1)
+        case "format":
+            values = "2026-11-26T01:30:00Z", "yesterday"
     return Edge(node, check, *values)
+
+
+def sized(node: Node, number: int) -> Any:
+    """So many items, or entries; no two tenants are the same."""
+    name = node.path[-1]
+    if node.schema["type"] == "object":
+        return {f"key{each}": VALUES[name] for each in range(number)}
+    return [f"team-{each}" if name == "tenants" else ITEMS[name] for each in range(number)]
 
 
 def holding(path: tuple[str, ...], value: Any) -> Any:

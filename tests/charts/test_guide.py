@@ -82,7 +82,8 @@ def rights_told():
 def rights_given():
     """Verbs of one account for one kind of thing, whichever rule has them."""
     verbs: dict[tuple[str, str, bool], set[str]] = {}
-    for each in make.chart.objects({"console": {"enabled": True}}):
+    values = {"console": {"enabled": True}, "definitions": {"upgrade": True}}
+    for each in make.chart.objects(values):
         for rule in each["rules"] if each["kind"] in ("Role", "ClusterRole") else ():
             account = f"agentworld-{each['metadata']['labels']['app.kubernetes.io/component']}"
             for resource in rule["resources"]:
@@ -93,3 +94,10 @@ def rights_given():
 
 def test_the_rights_of_the_guide_are_those_of_the_chart():
     assert set(rights_told()) == rights_given()
+
+
+def test_a_queue_is_one_of_the_integrations_that_the_guide_has_kueue_started_with():
+    """An engine is a Deployment; what Kueue does with one is in `fakes/kueue.py`."""
+    told = re.sub(r"\s+", " ", (ROOT / "docs/guides/cluster.md").read_text())
+    assert "**Kueue** with the integrations `pod`, `deployment`, `batch/job`" in told
+    assert "| `QueueKept` |" in TEXT

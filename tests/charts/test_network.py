@@ -9,6 +9,8 @@ from make.chart import BARE, EVERYTHING, EXTERNAL
 
 ENGINE_PORT = 8000
 CONSOLE = {"console": {"enabled": True}}
+JOBS = {**CONSOLE, "definitions": {"upgrade": True}}
+CILIUM = {**JOBS, "networkPolicies": {"cilium": {"enabled": True}}}
 _SETS = {"default": {}, "console": CONSOLE, "everything": EVERYTHING, "external": EXTERNAL}
 
 
@@ -163,20 +165,88 @@ def test_what_rolls_out_owns_the_pods_of_its_own_and_of_no_other_release():
             assert not [told for told in other.values() if selects(chosen, told)]
 
 
-def test_without_values_every_namespace_is_let_in_and_an_api_server_is_anywhere():
-    anywhere = {"ipBlock": {"cidr": "0.0.0.0/0"}}
-    ports = [{"protocol": "TCP", "port": port} for port in (443, 6443)]
-    found = make.chart.objects({})
-    policies = {each["metadata"]["name"]: each["spec"] for each in of(found, "NetworkPolicy")}
+def policies(values):
+    found = of(make.chart.objects(values), "NetworkPolicy")
+    return {each["metadata"]["name"].removeprefix("agentworld-"): each["spec"] for each in found}
+
+
+def tcp(*ports):
+    return [{"protocol": "TCP", "port": port} for port in ports]
+
+
+ASK_THE_API_SERVER = ("console", "definitions", "operator", "secrets", "service")
+
+
+def test_without_values_every_namespace_is_let_in_and_an_api_server_is_at_its_ports():
+    """No ipBlock stands for any address: Cilium would leave nodes and pods out of it."""
+    found = policies(JOBS)
+    assert "ipBlock" not in str(found)
+    for name in ASK_THE_API_SERVER:
+        assert {"ports": tcp(443, 6443)} in found[name]["egress"]
+    assert found["operator"]["ingress"] == [{"ports": tcp(9443)}]
+    for name in ("service", "mlflow"):
+        [rule] = found[name]["ingress"]
+        assert {"namespaceSelector": {}} in rule["from"]
+
+
+def test_who_asks_the_webhook_is_said_apart_from_where_the_api_server_is():
+    """A managed control plane asks by a proxy, whose pods have other addresses than itself."""
+    proxy = {"podSelector": {"matchLabels": {"k8s-app": "konnectivity-agent"}}}
+    found = policies(
+        {
+            "networkPolicies": {
+                "apiServer": {"cidr": "192.0.2.0/28", "ports": [443]},
+                "webhookClients": [proxy],
+            }
+        }
+    )
+    to = {"to": [{"ipBlock": {"cidr": "192.0.2.0/28"}}], "ports": tcp(443)}
     for name in ("operator", "secrets", "service"):
-        assert {"to": [anywhere], "ports": ports} in policies[f"agentworld-{name}"]["egress"]
-    for name, peer in (
-        ("operator", anywhere),
-        ("service", {"namespaceSelector": {}}),
-        ("mlflow", {"namespaceSelector": {}}),
-    ):
-        [rule] = policies[f"agentworld-{name}"]["ingress"]
-        assert peer in rule["from"]
+        assert found[name]["egress"].count(to) == 1
+    assert found["operator"]["ingress"] == [{"from": [proxy], "ports": tcp(9443)}]
+
+
+def test_with_cilium_an_api_server_is_an_entity_and_no_address():
+    found = make.chart.objects(CILIUM)
+    to, webhook = (each["spec"] for each in of(found, "CiliumNetworkPolicy"))
+    [rule] = to["egress"]
+    assert rule["toEntities"] == ["kube-apiserver"]
+    [ports] = rule["toPorts"]
+    assert [port["port"] for port in ports["ports"]] == ["443", "6443"]
+    [choice] = to["endpointSelector"]["matchExpressions"]
+    chosen = {
+        name
+        for name, told in labels(found).items()
+        if selects(to["endpointSelector"], told) and told[choice["key"]] in choice["values"]
+    }
+    assert chosen == {*ASK_THE_API_SERVER}
+    told = labels(found)
+    assert [name for name in told if selects(webhook["endpointSelector"], told[name])] == [
+        "operator"
+    ]
+    [rule] = webhook["ingress"]
+    assert rule == {
+        "fromEntities": ["kube-apiserver"],
+        "toPorts": [{"ports": [{"port": "9443", "protocol": "TCP"}]}],
+    }
+    plain = policies(CILIUM)
+    assert "secrets" not in plain
+    assert "ingress" not in plain["operator"]
+    assert "443" not in str([each.get("egress") for each in plain.values()])
+
+
+def test_the_notes_warn_of_what_is_open_until_it_is_said():
+    def notes(**values):
+        return make.chart.files({"networkPolicies": values})["agentworld/templates/NOTES.txt"]
+
+    address, webhook = "reach every address", "Everybody in the cluster reaches"
+    assert address in notes()
+    assert webhook in notes()
+    assert address not in notes(apiServer={"cidr": "192.0.2.0/28"})
+    assert webhook not in notes(webhookClients=[{"namespaceSelector": {}}])
+    for values in ({"enabled": False}, {"cilium": {"enabled": True}}):
+        assert address not in notes(**values)
+        assert webhook not in notes(**values)
 
 
 def test_without_a_plugin_that_keeps_them_there_are_none():

@@ -66,7 +66,9 @@ def test_metrics_are_scraped_by_whom_is_named():
 
 
 def test_a_chart_that_has_this_one_in_it_may_hand_values_to_all():
-    assert make.chart.files({"global": {"anything": 1}}) == make.chart.files({})
+    handed = {"global": {"anything": 1}}
+    # What Helm certifies is another one at each rendering.
+    assert make.chart.files({**EVERYTHING, **handed}) == make.chart.files(EVERYTHING)
 
 
 def properties(node, path=""):
@@ -113,7 +115,8 @@ def test_nothing_unknown_is_taken_but_where_a_team_names_things():
         if each["type" if "type" in each else "allOf"] == "object"
         and each.get("additionalProperties", True) is not False
     }
-    assert free == {"global", "labels", "limits", "nodeSelector", "placement", "requests"}
+    named = {"labels", "annotations", "podLabels", "podAnnotations", "nodeSelector"}
+    assert free == named | {"global", "limits", "placement", "requests"}
 
 
 def test_who_may_come_is_what_the_service_reads():

@@ -33,9 +33,6 @@ SECONDS = 180
 API_RESOURCES = {
     **api_resources.API_RESOURCES,
     **RIGHTS,
-    "CustomResourceDefinition": ApiResource(
-        "apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False
-    ),
     "NetworkPolicy": ApiResource("networking.k8s.io/v1", "networkpolicies"),
     "PersistentVolumeClaim": ApiResource("v1", "persistentvolumeclaims"),
     "PodDisruptionBudget": OLDER_BUDGETS,
@@ -52,7 +49,7 @@ def older_chart(folder: Path) -> Path:
         budgets = copied / f"templates/{name}/deployment.yaml"
         changed(budgets, "apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")
     for path in (copied / "crds").iterdir():
-        path.write_text(yaml.safe_dump(_without_cel(yaml.safe_load(path.read_text()))))
+        path.write_text(yaml.safe_dump(without_cel(yaml.safe_load(path.read_text()))))
     return copied
 
 
@@ -74,13 +71,13 @@ def changed(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def _without_cel(node: Any) -> Any:
+def without_cel(node: Any) -> Any:
     if isinstance(node, list):
-        return [_without_cel(each) for each in node]
+        return [without_cel(each) for each in node]
     if not isinstance(node, dict):
         return node
     kept = {name: each for name, each in node.items() if name != "x-kubernetes-validations"}
-    return {name: _without_cel(each) for name, each in kept.items()}
+    return {name: without_cel(each) for name, each in kept.items()}
 
 
 class Release(NamedTuple):

@@ -28,11 +28,28 @@ KEPT = {
 }
 
 _DIGEST = "sha256:" + "1" * 64
+PODS: Values = {
+    "podLabels": {"azure.workload.identity/use": "true", "app.kubernetes.io/name": "somebody"},
+    "podAnnotations": {"sidecar.istio.io/inject": "false"},
+    "priorityClassName": "high",
+}
 _PLACED: Values = {
     "nodeSelector": {"pool": "worlds"},
     "tolerations": [{"key": "worlds", "operator": "Exists"}],
-    "priorityClassName": "high",
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ],
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}],
+    **PODS,
 }
+
+
+def account(role: str) -> Values:
+    """A ServiceAccount with an identity in a cloud."""
+    role_arn = f"arn:aws:iam::111122223333:role/{role}"
+    return {"serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": role_arn}}}
+
+
 _TENANT = {
     "keys": {"trainer": {"sha256": "0" * 64, "roles": ["agent"]}},
     "service_accounts": {"team-a/trainer": ["agent"]},
@@ -47,20 +64,31 @@ EVERYTHING: Values = {
         "train": {"tag": "0.0.1"},
         "postgres": {"digest": _DIGEST},
     },
-    "operator": _PLACED,
+    "operator": {
+        **_PLACED,
+        **account("operator"),
+        "webhook": {"issuer": {"name": "internal", "kind": "ClusterIssuer"}},
+    },
+    "engines": {
+        **PODS,
+        "serviceAccount": {"create": True, **account("engine")["serviceAccount"]},
+    },
     "service": {
         **_PLACED,
+        **account("service"),
         "type": "LoadBalancer",
         "engineKeySecret": "engine-key",
         "stepKeysConfigMap": "step-keys",
         "tracesEndpoint": "http://collector:4318",
     },
+    "definitions": {"upgrade": True},
     "access": {"tenants": {"team-a": _TENANT}},
     "stores": {"existingSecret": "cloud", "claim": {"accessMode": "ReadWriteMany"}},
-    "database": {"storageClass": "fast"},
-    "mlflow": {key: value for key, value in _PLACED.items() if key != "priorityClassName"},
+    "database": {**_PLACED, **account("database"), "storageClass": "fast"},
+    "mlflow": {**_PLACED, **account("mlflow")},
     "console": {
         **_PLACED,
+        **account("console"),
         "enabled": True,
         "replicas": 2,
         "store": "/stores/demo",
@@ -77,6 +105,7 @@ EVERYTHING: Values = {
     "networkPolicies": {
         "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
         "apiServer": {"cidr": "192.0.2.1/32", "ports": [6443]},
+        "webhookClients": [{"namespaceSelector": {"matchLabels": {"proxy": "yes"}}}],
         "egress": [{"to": [{"ipBlock": {"cidr": "198.51.100.0/24"}}], "ports": [{"port": 443}]}],
     },
     "monitoring": {

@@ -10,6 +10,7 @@ from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld_operator.policy.engine import VERIFIER
 from make import records
 
+NOW = "2026-01-01T00:00:00Z"
 IMAGE = "registry.example/vllm"
 PLACED = {"image": IMAGE, "weights": {"claim": "weights", "path": "world"}}
 
@@ -51,6 +52,18 @@ def schedule(name: str = "nightly", **spec: object) -> Object:
     """A pipeline every night."""
     known = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
     return {**type_fields("TrainingSchedule"), "metadata": {"name": name}, "spec": known | spec}
+
+
+def there(resource: Object, version: int = 1, **fields: object) -> Object:
+    """An object as an API server has it."""
+    metadata = resource["metadata"] | {
+        "namespace": "n",
+        "uid": f"uid-{resource['metadata']['name']}",
+        "resourceVersion": str(version),
+        "generation": 1,
+        "creationTimestamp": NOW,
+    }
+    return resource | {"metadata": metadata} | fields
 
 
 def serving(**fields: object) -> Serving:

@@ -47,6 +47,21 @@ helm.sh/chart: {{ $context.Chart.Name }}-{{ $context.Chart.Version }}
 {{- define "agentworld.storesClaim" -}}
 {{- .Values.stores.claim.existing | default (printf "%s-stores" (include "agentworld.name" .)) -}}
 {{- end -}}
+{{/* The ServiceAccount of a component; takes the chart's context and the component. */}}
+{{- define "agentworld.accountName" -}}
+{{- $context := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $account := (index $context.Values $component).serviceAccount -}}
+{{- if not (or $account.create $account.name) -}}
+{{- fail (printf "%s.serviceAccount.create is false; name an account that exists in %s.serviceAccount.name" $component $component) -}}
+{{- end -}}
+{{- $account.name | default (printf "%s-%s" (include "agentworld.name" $context) $component) -}}
+{{- end -}}
+{{- define "agentworld.engineAccount" -}}
+{{- with .Values.engines.serviceAccount -}}
+{{- .name | default (ternary (printf "%s-engine" (include "agentworld.name" $)) "" .create) -}}
+{{- end -}}
+{{- end -}}
 {{/* Of all namespaces, for what none holds. */}}
 {{- define "agentworld.clusterName" -}}
 {{- printf "%s-%s" (include "agentworld.name" .) .Release.Namespace | trimSuffix "-" -}}

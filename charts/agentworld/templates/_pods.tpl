@@ -45,11 +45,21 @@ nodeSelector: {{ toYaml . | nindent 2 }}
 tolerations: {{ toYaml . | nindent 2 }}
 {{- end }}
 topologySpreadConstraints:
-  - maxSkew: 1
-    topologyKey: kubernetes.io/hostname
-    whenUnsatisfiable: ScheduleAnyway
-    labelSelector:
-      matchLabels: {{ include "agentworld.selectorLabels" (list $context (index . 1)) | nindent 8 }}
+  {{- $own := dict "labelSelector" (dict "matchLabels" (include "agentworld.selectorLabels" (list $context (index . 1)) | fromYaml)) }}
+  {{- $overNodes := dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname" "whenUnsatisfiable" "ScheduleAnyway" }}
+  {{- range $values.topologySpreadConstraints | default (list $overNodes) }}
+  - {{ merge (deepCopy .) $own | toYaml | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* Labels and annotations of a component's pods, of which ours win; takes the chart's context, the
+component, its values, and annotations of ours. */}}
+{{- define "agentworld.podMetadata" -}}
+{{- $values := index . 2 -}}
+labels: {{ merge (include "agentworld.podLabels" . | fromYaml) $values.podLabels | toYaml | nindent 2 }}
+{{- with merge (index . 3) $values.podAnnotations }}
+annotations: {{ toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* Keeps a pod on the node of the service's pods where one claim holds them there. */}}

@@ -1,10 +1,16 @@
 """One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
 
 from agentworld.cluster.api_resources import type_fields
-from agentworld.cluster.names import ENGINE_PORT, child_labels, engine_labels, engine_name
-from agentworld_operator.children.pod import Manifest, PodSource, pod_spec
-
-_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+from agentworld.cluster.names import (
+    BUILT,
+    ENGINE_PORT,
+    QUEUE_LABEL,
+    child_labels,
+    engine_labels,
+    engine_name,
+)
+from agentworld.records.base import digest_json
+from agentworld_operator.children.pod import Manifest, PodSource, pod_template
 
 
 def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
@@ -19,7 +25,11 @@ def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest
 
 
 def _own(child: Manifest, source: PodSource, owner: Manifest) -> Manifest:
-    """With what all children have. Deleted with their owner, whoever deletes it."""
+    """With what all children have. Deleted with their owner, whoever deletes it.
+
+    The digest of what was built makes another object of one that lacks a field: what somebody adds
+    to a child is no difference, and what the operator itself put there before would stay.
+    """
     owner_metadata = owner["metadata"]
     reference = {
         **type_fields("Simulator"),
@@ -35,7 +45,7 @@ def _own(child: Manifest, source: PodSource, owner: Manifest) -> Manifest:
         "labels": child_labels(source.digest) | own.get("labels", {}),
         "ownerReferences": [reference],
     }
-    return {**child, "metadata": metadata}
+    return {**child, "metadata": metadata | {"annotations": {BUILT: digest_json(child)}}}
 
 
 def _config_map(source: PodSource) -> Manifest:
@@ -59,11 +69,10 @@ def _service(source: PodSource) -> Manifest:
 
 
 def _deployment(source: PodSource, replicas: int) -> Manifest:
-    labels = child_labels(source.digest)
-    queue = source.serving.queue
+    queue = {QUEUE_LABEL: source.serving.queue} if source.serving.queue else {}
     return {
         **type_fields("Deployment"),
-        "metadata": {"labels": {_QUEUE_LABEL: queue} if queue else {}},
+        "metadata": {"labels": queue},
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": engine_labels(source.digest)},
@@ -74,7 +83,9 @@ def _deployment(source: PodSource, replicas: int) -> Manifest:
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
             },
             "progressDeadlineSeconds": source.serving.startup_seconds + 60,
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec(source)},
+            # Kueue's integration of Deployments copies the queue to the pods; where only plain
+            # pods are integrated, nobody else would tell it.
+            "template": pod_template(source, child_labels(source.digest) | queue),
         },
     }
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agentworld.cluster.names import ENGINE_PORT, engine_labels, engine_name
 from agentworld.cluster.pod_security import CONTAINER_SECURITY, pod_security
+from agentworld.cluster.records.base import Part
 from agentworld.cluster.records.serving import NodePool, Resources, Serving, Weights
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
@@ -37,6 +38,19 @@ _VERIFIER_RESOURCES = {
 }
 
 
+class EnginePods(Part):
+    """What all engines' pods have, whatever their Simulators say: who installs the chart decides
+    who an engine is in a cloud, and no Simulator can choose another account.
+    """
+
+    service_account: str = ""
+    """Empty takes the namespace's default one. Of the cluster's own rights a pod has none."""
+    labels: dict[str, str] = {}
+    """Beside the operator's own, which win."""
+    annotations: dict[str, str] = {}
+    priority_class: str = ""
+
+
 class PodSource(NamedTuple):
     """A simulator of ours, and what its pods are made of."""
 
@@ -49,12 +63,20 @@ class PodSource(NamedTuple):
     """Of the init container that checks the weights."""
     pull_secrets: tuple[str, ...] = ()
     """Names of Secrets that both images are pulled with."""
+    pods: EnginePods = EnginePods()
 
 
-def pod_spec(source: PodSource) -> Manifest:
-    """Of every replica."""
+def pod_template(source: PodSource, labels: dict[str, str]) -> Manifest:
+    """Of every replica, with these labels of ours."""
+    metadata: Manifest = {"labels": source.pods.labels | labels}
+    if source.pods.annotations:
+        metadata["annotations"] = source.pods.annotations
+    return {"metadata": metadata, "spec": _pod_spec(source)}
+
+
+def _pod_spec(source: PodSource) -> Manifest:
     pool, labels = source.serving.node_pool, engine_labels(source.digest)
-    secrets = source.pull_secrets
+    secrets, pods = source.pull_secrets, source.pods
     return {
         "automountServiceAccountToken": False,
         # Else each Service nearby becomes VLLM_-like variables, which vLLM reads as settings.
@@ -73,6 +95,8 @@ def pod_spec(source: PodSource) -> Manifest:
         ],
         **_placement(pool),
         **({"imagePullSecrets": [{"name": secret} for secret in secrets]} if secrets else {}),
+        **({"serviceAccountName": pods.service_account} if pods.service_account else {}),
+        **({"priorityClassName": pods.priority_class} if pods.priority_class else {}),
     }
 
 

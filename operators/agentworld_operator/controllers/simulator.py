@@ -16,12 +16,13 @@ from agentworld.records.simulator import EnginePin
 from agentworld_operator.applier import Applier
 from agentworld_operator.cache import Cache
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import Manifest, PodSource
+from agentworld_operator.children.pod import EnginePods, Manifest, PodSource
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
 from agentworld_operator.policy.identity import SimulatorIdentity, servable
 from agentworld_operator.policy.problem import Problem
+from agentworld_operator.policy.queue import choose_queue
 from agentworld_operator.policy.rivals import rival
 from agentworld_operator.policy.scaling import Scale, choose_scale
 from agentworld_operator.policy.simulator import (
@@ -117,6 +118,8 @@ class SimulatorReconciler:
         engine = observe_engine(deployment, self._cache.of_engine("Pod", short(digest)))
         episodes = self._open_episodes(digest)
         replicas = self._replicas(simulator["metadata"]["name"], serving, engine.replicas, episodes)
+        queue, kept_queue = choose_queue(serving.queue, deployment)
+        serving = serving.model_copy(update={"queue": queue})
         state = SimulatorState(
             generation=simulator["metadata"]["generation"],
             serving=serving,
@@ -125,6 +128,7 @@ class SimulatorReconciler:
             target_replicas=replicas,
             open_episodes=episodes,
             url=self._settings.service_url,
+            kept_queue=kept_queue,
         )
         try:
             for child in self._children(simulator, serving, identity, replicas):
@@ -143,8 +147,10 @@ class SimulatorReconciler:
         if not isinstance(manifest.engine, EnginePin) or not serving.weights:
             return []
         own = manifest.engine, serving, serving.weights
-        images = self._settings.verifier_image, self._settings.pull_secrets
-        return children(PodSource(digest, manifest, *own, *images), simulator, replicas)
+        settings = self._settings
+        pods = settings.engine_pods or EnginePods()
+        release = settings.verifier_image, settings.pull_secrets, pods
+        return children(PodSource(digest, manifest, *own, *release), simulator, replicas)
 
     def _replicas(
         self, name: str, serving: Serving, current_replicas: int, episodes: int | None

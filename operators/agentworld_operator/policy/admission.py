@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 
 from agentworld.cluster.records.alias import AliasSpec
+from agentworld.cluster.records.schedule import ScheduleSpec
 from agentworld.cluster.records.simulator import IMMUTABLE, SimulatorSpec
 from agentworld.errors import InputError
 from agentworld.records.alias import SimulatorUse
 from agentworld.records.base import first_problem
+from agentworld_operator.policy.schedule import invalid, recurring_run_name
 
 API_VERSION = "admission.k8s.io/v1"
 Object = Mapping[str, Any]
@@ -72,10 +74,10 @@ class _Review(BaseModel):
     request: AdmissionRequest
 
 
-def read_review(body: bytes) -> AdmissionRequest:
+def read_review(review: object) -> AdmissionRequest:
     """Raises InputError for what is no review."""
     try:
-        request = _Review.model_validate_json(body).request
+        request = _Review.model_validate(review).request
     except ValidationError as error:
         raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
     subject = request.old if request.operation == "DELETE" else request.object
@@ -104,6 +106,22 @@ def check_simulator(request: AdmissionRequest) -> Denial | None:
     except ValidationError as error:
         return Denial(f"spec.{first_problem(error)}", 422)
     return None
+
+
+def check_schedule(request: AdmissionRequest) -> Denial | None:
+    """Of a TrainingSchedule that is created or changed: what no rule in CEL can compute, as which
+    values a field of `cron` may have, or how long a name is with its namespace's.
+    """
+    assert request.object
+    if not request.is_spec_changed:
+        return None
+    try:
+        spec = ScheduleSpec.model_validate(request.object.spec)
+    except ValidationError as error:
+        return Denial(f"spec.{first_problem(error)}", 422)
+    name = recurring_run_name(request.namespace, request.object_name)
+    problem = invalid(name, spec)
+    return Denial(problem.message, 422) if problem else None
 
 
 def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denial:

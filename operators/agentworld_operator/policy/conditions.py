@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from agentworld.cluster.records.base import Condition, ConditionStatus
 
+_MOST_CHARACTERS = 32_768
+"""Of a message; it may quote what another system answered."""
+
 
 class ConditionState(NamedTuple):
     """One thing, as it is now."""
@@ -28,7 +31,7 @@ def _condition(
 ) -> Condition:
     same = before is not None and before.status == state.status
     return Condition(
-        **state._asdict(),
+        **state._replace(message=state.message[:_MOST_CHARACTERS])._asdict(),
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and same else now,
     )

@@ -27,6 +27,11 @@ class ServerState(NamedTuple):
     last: LastRun | None
 
 
+def recurring_run_name(namespace: str, schedule: str) -> str:
+    """What the server has a TrainingSchedule's recurring run under."""
+    return f"{namespace}.{schedule}"
+
+
 def invalid(name: str, spec: ScheduleSpec) -> Problem | None:
     """Why no recurring run of this name can be made so; null where one can."""
     if len(name) > LONGEST_NAME:

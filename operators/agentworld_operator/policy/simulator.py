@@ -36,6 +36,8 @@ class SimulatorState(NamedTuple):
     """Of the service."""
     refusal: Problem | None = None
     """Why the API server did not take what the engine is made of; null where it did."""
+    kept_queue: Problem | None = None
+    """Why the engine is in another queue than the wanted one."""
 
     @property
     def problem(self) -> Problem | None:
@@ -145,6 +147,6 @@ def _ready(
 
 
 def _degraded_condition(state: SimulatorState) -> ConditionState:
-    if state.problem:
-        return ConditionState("Degraded", "True", *state.problem)
+    if problem := state.problem or state.kept_queue:
+        return ConditionState("Degraded", "True", *problem)
     return ConditionState("Degraded", "False", "AsWanted")

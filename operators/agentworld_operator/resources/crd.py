@@ -9,7 +9,9 @@ from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
-from agentworld.cluster.names import GROUP, VERSION
+from agentworld import __version__
+from agentworld.cluster.api_resources import type_fields
+from agentworld.cluster.names import GROUP, RELEASE, VERSION
 from agentworld.cluster.records.base import Part
 from agentworld.records.fields import field_words
 from agentworld_operator.resources.kinds import Kind
@@ -48,9 +50,8 @@ def crd(kind: Kind) -> Schema:
     }
     spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        **type_fields("CustomResourceDefinition"),
+        "metadata": {"name": f"{kind.plural}.{GROUP}", "annotations": {RELEASE: __version__}},
         "spec": cast("JsonValue", spec),
     }
 

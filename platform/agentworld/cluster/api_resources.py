@@ -48,6 +48,9 @@ API_RESOURCES = {
     "Lease": ApiResource("coordination.k8s.io/v1", "leases"),
     "Secret": ApiResource("v1", "secrets"),
     "Namespace": ApiResource("v1", "namespaces", namespaced=False),
+    "CustomResourceDefinition": ApiResource(
+        "apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False
+    ),
     "ValidatingWebhookConfiguration": ApiResource(
         "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False
     ),

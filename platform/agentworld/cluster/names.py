@@ -15,10 +15,15 @@ DIGEST_LABEL = f"{GROUP}/simulator"
 """On every child: the start of the digest, for a label holds 63 characters and a digest has 71."""
 MOVED_BY = f"{GROUP}/moved-by"
 """The annotation of an alias that names the step that moved it last."""
+RELEASE = f"{GROUP}/release"
+"""The annotation of a definition of ours that names the release that wrote it."""
 BUILT = f"{GROUP}/built"
-"""The annotation of a job with the digest of all that it was built with."""
+"""The annotation with the digest of all that a job, or a part of an engine, was built with."""
 RESOURCES = f"{GROUP}/resources"
 """The annotation of a Job with the digest of its resources, which may change while it waits."""
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""By which Kueue admits a pod, or what makes pods."""
 
 ENGINE_PORT = 8000
 

@@ -9,8 +9,8 @@ _LABEL = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 
 ObjectName = Annotated[str, StringConstraints(pattern=rf"^{_DNS}$", max_length=253)]
 LabelKey = Annotated[str, StringConstraints(pattern=rf"^({_DNS}/)?{_LABEL}$", max_length=317)]
-LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
-Image = Annotated[str, StringConstraints(pattern=r"^\S+$")]
+LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$", max_length=63)]
+Image = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=1024)]
 Resource = Annotated[str, StringConstraints(pattern=rf"^{_DNS}/{_LABEL}$", max_length=317)]
 MountPath = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9_.-]+)+$")]
 SecretKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")]

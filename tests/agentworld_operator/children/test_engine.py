@@ -1,8 +1,9 @@
 import json
 
-from agentworld.cluster.names import engine_name
+from agentworld.cluster.names import child_labels, engine_name
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.pod import PodSource
+from agentworld_operator.children.pod import EnginePods, PodSource
+from agentworld_operator.policy.drift import is_as_built
 from machines.kubernetes_types import check_schema
 from make import records
 from make.simulator import IMAGE, pinned_manifest, serving, simulator
@@ -11,12 +12,13 @@ MANIFEST = pinned_manifest()
 OWNER = simulator() | {"metadata": {"name": "one", "namespace": "worlds", "uid": "u1"}}
 
 
-def built(replicas=2, engine=None, **changes):
+def built(replicas=2, engine=None, pods=None, **changes):
     wanted = serving(**changes)
     engine = engine or MANIFEST.engine
     pinned = PodSource(
         MANIFEST.digest, MANIFEST, engine, wanted, wanted.weights, "verifier@sha256:1"
     )
+    pinned = pinned._replace(pods=pods or EnginePods())
     return {each["kind"]: each for each in children(pinned, OWNER, replicas)}
 
 
@@ -130,7 +132,11 @@ def test_the_node_pool_and_the_queue_are_where_kubernetes_looks():
     spec = children_["Deployment"]["spec"]["template"]["spec"]
     assert spec["nodeSelector"] == {"pool": "gpu"}
     assert spec["tolerations"] == [toleration]
-    assert children_["Deployment"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    deployment = children_["Deployment"]
+    # The Deployment's for Kueue's integration `deployment`, the pods' for its integration `pod`.
+    for labelled in (deployment, deployment["spec"]["template"]):
+        assert labelled["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    assert "kueue" not in json.dumps(built())
 
 
 def test_an_engines_processes_share_memory():
@@ -156,6 +162,29 @@ def test_images_are_pulled_with_the_secrets_of_the_release():
 
 def test_the_service_has_no_address_so_that_each_replica_is_asked_by_its_own():
     assert built()["Service"]["spec"]["clusterIP"] == "None"
+
+
+def test_what_is_no_longer_wanted_is_taken_from_the_engine():
+    """A field that is left out is no difference in `is_as_built`, which bears what others add."""
+    bare, placed = built(), built(nodePool={"selector": {"pool": "gpu"}})
+    assert not is_as_built(bare["Deployment"], placed["Deployment"])
+    assert is_as_built(bare["Service"], placed["Service"])
+
+
+def test_pods_are_who_the_release_says_in_a_cloud_and_have_its_labels_beside_their_own():
+    told = {"azure.workload.identity/use": "true", "app.kubernetes.io/name": "somebody"}
+    annotations = {"eks.amazonaws.com/skip-containers": "engine"}
+    pods = EnginePods(
+        service_account="reader", labels=told, annotations=annotations, priority_class="high"
+    )
+    template = built(pods=pods)["Deployment"]["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    assert labels == told | child_labels(MANIFEST.digest)
+    assert template["metadata"]["annotations"] == annotations
+    spec = template["spec"]
+    assert (spec["serviceAccountName"], spec["priorityClassName"]) == ("reader", "high")
+    assert spec["automountServiceAccountToken"] is False
+    assert not {"serviceAccountName", "priorityClassName"} & pod().keys()
 
 
 def test_the_same_is_built_the_same():

@@ -21,25 +21,12 @@ from agentworld_operator.policy.alias import BYPASS_ACTOR
 from agentworld_operator.settings import OperatorSettings
 from fakes.virtual_time import run
 from make import records
-from make.simulator import alias, schedule, simulator
+from make.simulator import NOW, alias, schedule, simulator, there
 
-NOW = "2026-01-01T00:00:00Z"
 ONE, TWO = records.digest("one"), records.digest("two")
 SETTINGS = OperatorSettings(
     namespace="n", identity="me", service_url="http://s", verifier_image="v", ask_seconds=5
 )
-
-
-def there(resource, version=1, **fields):
-    """As an API server has it."""
-    metadata = resource["metadata"] | {
-        "namespace": "n",
-        "uid": f"uid-{resource['metadata']['name']}",
-        "resourceVersion": str(version),
-        "generation": 1,
-        "creationTimestamp": NOW,
-    }
-    return resource | {"metadata": metadata} | fields
 
 
 def conditions(outcome):

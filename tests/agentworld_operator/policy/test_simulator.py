@@ -57,6 +57,12 @@ def test_of_an_endpoint_nobody_knows_what_it_computes_on():
     assert found.accelerators == ("unknown",)
 
 
+def test_what_somebody_said_at_length_is_cut_where_a_condition_ends():
+    refusal = Problem("Refused", "no " * 20_000)
+    status = refused_status(1, SimulatorStatus(), None, refusal, NOW)
+    assert {len(each.message) for each in status.conditions} == {0, 32_768}
+
+
 def test_a_verified_and_ready_engine_makes_it_ready():
     assert told(served_status(seen(), IDENTITY, NOW)) == {
         "Verified": ("True", "FilesMatch"),

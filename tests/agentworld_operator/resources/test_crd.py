@@ -1,7 +1,23 @@
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from agentworld import __version__
 from agentworld.cluster.records.serving import Weights
 from agentworld.cluster.records.simulator import Identity, SimulatorSpec
+from agentworld.records.base import Digest, Label
 from agentworld_operator.resources.crd import crd, schema
-from agentworld_operator.resources.kinds import SIMULATOR
+from agentworld_operator.resources.kinds import KINDS, SIMULATOR
+from cel.schemas import nodes
+
+
+class Gated(BaseModel):
+    """Texts whose patterns say how long they are."""
+
+    digest: Digest
+    label: Label
 
 
 def walk(node):
@@ -77,6 +93,47 @@ def test_bounds_that_exclude_are_in_the_older_draft():
     }
 
 
+METAV1_CONDITION = {
+    "type": {"type": "string", "maxLength": 316},
+    "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+    "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+    "message": {"type": "string", "maxLength": 32768},
+    "observedGeneration": {"type": "integer", "minimum": 0},
+    "lastTransitionTime": {"type": "string", "format": "date-time"},
+}
+"""The markers of `Condition` in pkg/apis/meta/v1/types.go of kubernetes/apimachinery."""
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_conditions_are_those_of_kubernetes_with_its_limits(kind):
+    conditions = schema(kind.status)["properties"]["conditions"]["items"]
+    assert set(conditions["required"]) == METAV1_CONDITION.keys()
+    for name, told in conditions["properties"].items():
+        assert METAV1_CONDITION[name].items() <= told.items(), name
+    for name in ("type", "reason"):
+        assert re.search(conditions["properties"][name]["pattern"], "FilesMatch")
+        assert not re.search(conditions["properties"][name]["pattern"], "files match")
+
+
+def test_every_text_has_an_end():
+    """Of a manifest an object's own size is the bound: who cut it would change its digest."""
+    ends = {"maxLength", "enum", "format"}
+    fixed = {schema(Gated)["properties"][name]["pattern"] for name in ("digest", "label")}
+    texts = [
+        node
+        for node in nodes()
+        if node.schema.get("type") == "string" or "x-kubernetes-int-or-string" in node.schema
+        if "manifest" not in node.path
+    ]
+    assert len(texts) > 40
+    endless = [
+        node.id
+        for node in texts
+        if not ends & node.schema.keys() and node.schema.get("pattern") not in fixed
+    ]
+    assert endless == []
+
+
 def test_tenants_are_a_set_of_names_and_everybody_where_there_is_none():
     tenants = schema(SimulatorSpec)["properties"]["serving"]["properties"]["tenants"]
     assert (tenants["x-kubernetes-list-type"], tenants["default"]) == ("set", [])
@@ -89,3 +146,12 @@ def test_kubectl_scale_and_get_know_it():
         "Ready",
         "Reason",
     ]
+
+
+def test_the_plan_for_versions_begins_with_the_one_that_is_served_and_stored():
+    told = (Path(__file__).parents[3] / "docs/operate/resource-versions.md").read_text()
+    for kind in KINDS:
+        [version] = crd(kind)["spec"]["versions"]
+        assert (version["served"], version["storage"]) == (True, True)
+        assert f"| now | `agentworld.dev/{version['name']}` | `{version['name']}` |" in told
+    assert f'{__version__} ["{version["name"]}"]' in told

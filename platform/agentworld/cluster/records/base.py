@@ -2,7 +2,14 @@
 
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
 
@@ -19,6 +26,10 @@ class Part(BaseModel):
 
 
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+LongText = Annotated[str, StringConstraints(max_length=32_768)]
+Url = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+Timestamp = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+"""A moment in UTC, as `2026-11-26T01:30:00Z`. The API server checks it, where it is written."""
 
 
 class Check(NamedTuple):
@@ -37,18 +48,28 @@ def with_checks(*checks: Check) -> ConfigDict:
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 
-class Condition(Part):
-    """One thing that is so, is not, or is not known."""
+_LABEL = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_DNS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
-    type: str
+
+# With the limits of `Condition` in pkg/apis/meta/v1/types.go of kubernetes/apimachinery.
+class Condition(Part):
+    """One thing that is so, is not, or is not known: a `metav1.Condition`."""
+
+    type: Annotated[str, StringConstraints(max_length=316, pattern=f"^({_DNS}/)?({_LABEL})$")]
     status: ConditionStatus
-    reason: str
+    reason: Annotated[
+        str,
+        StringConstraints(
+            min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+        ),
+    ]
     """One word in CamelCase, for programs."""
-    message: str = ""
-    """For people: what is so and what to do about it."""
-    observed_generation: int
+    message: LongText
+    """For people: what is so and what to do about it. It may be empty."""
+    observed_generation: int = Field(ge=0)
     """Of the spec that this was said of."""
-    last_transition_time: str
+    last_transition_time: Timestamp
     """When the status changed last."""
 
 

@@ -8,8 +8,10 @@ from agentworld.cluster.records.base import (
     Check,
     Condition,
     Conditions,
+    LongText,
     Part,
     ShortText,
+    Timestamp,
     with_checks,
 )
 from agentworld.records.base import Label
@@ -55,13 +57,13 @@ class ScheduleSpec(Part):
 class LastRun(Part):
     """The newest run that was started."""
 
-    id: str
+    id: ShortText
     """Kubeflow's."""
-    state: str
+    state: ShortText
     """Kubeflow's: PENDING, RUNNING, SUCCEEDED, FAILED and so on."""
-    started: str
-    finished: str | None = None
-    failure: str | None = None
+    started: Timestamp
+    finished: Timestamp | None = None
+    failure: LongText | None = None
     """What Kubeflow says of one that failed."""
 
 
@@ -70,11 +72,11 @@ class ScheduleStatus(Part):
 
     observed_generation: int = 0
     """Of the spec that this was said of."""
-    recurring_run: str | None = None
+    recurring_run: ShortText | None = None
     """The id of the one that Kubeflow starts runs by."""
     last_run: LastRun | None = None
     """The newest run, as Kubeflow told of it last."""
-    next_run: str | None = None
+    next_run: Timestamp | None = None
     """When the next run is due, in UTC."""
     conditions: Conditions = ()
     """Scheduled and Degraded."""

@@ -4,16 +4,21 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from agentworld.cluster.records.base import Check, Part, with_checks
-from agentworld.cluster.terms import LabelKey, LabelValue
+from agentworld.cluster.records.base import Check, Part, Url, with_checks
+from agentworld.cluster.terms import Image, LabelKey, LabelValue, ObjectName
 from agentworld.records.base import Label
 
 Quantity = Annotated[
     int | str,
     WithJsonSchema(
-        {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
+        {
+            "x-kubernetes-int-or-string": True,
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "maxLength": 64,
+        }
     ),
 ]
+Quantities = Annotated[dict[str, Quantity], Field(max_length=64)]
 
 _ONE_PLACE = Check(
     rule="has(self.claim) != has(self.url)", message="name a claim or a url, one of the two"
@@ -40,13 +45,13 @@ class Weights(Part):
 
     model_config = with_checks(_ONE_PLACE)
 
-    claim: str | None = None
+    claim: ObjectName | None = None
     """A PersistentVolumeClaim; it is mounted read-only."""
-    path: str = ""
+    path: Annotated[str, Field(max_length=1024)] = ""
     """The model's folder in the claim."""
-    url: str | None = None
+    url: Url | None = None
     """A folder in an object store, from which each pod fetches the files."""
-    secret: str | None = None
+    secret: ObjectName | None = None
     """A Secret whose entries are environment variables: what the object store asks for."""
 
     @model_validator(mode="after")
@@ -108,7 +113,7 @@ Tolerations = Annotated[tuple[Toleration, ...], Field(max_length=64)]
 class NodePool(Part):
     """Which nodes the engine runs on."""
 
-    selector: dict[str, str] = {}
+    selector: Annotated[dict[str, LabelValue], Field(max_length=64)] = {}
     """Labels that a node has."""
     tolerations: Tolerations = ()
 
@@ -116,8 +121,8 @@ class NodePool(Part):
 class Resources(Part):
     """What a replica of the engine is given."""
 
-    requests: dict[str, Quantity] = {}
-    limits: dict[str, Quantity] = {}
+    requests: Quantities = {}
+    limits: Quantities = {}
     """Devices are named here, as `nvidia.com/gpu: 1`."""
 
 
@@ -128,17 +133,18 @@ class Serving(Part):
     """Of the engine, where no bounds are given."""
     bounds: Bounds | None = None
     """Open episodes decide how many replicas there are, and `replicas` does not."""
-    image: str | None = None
+    image: Image | None = None
     """The engine's image without a tag; its digest is the manifest's."""
     weights: Weights | None = None
     node_pool: NodePool = NodePool()
     resources: Resources = Resources()
-    queue: str | None = None
+    queue: LabelValue | None = None
     """Of Kueue, which admits the engine's pods."""
     suspend: bool = False
     """No engine runs, whatever waits for it."""
     tenants: Annotated[
-        tuple[Label, ...], Field(json_schema_extra={"x-kubernetes-list-type": "set"})
+        tuple[Label, ...],
+        Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = ()
     """Who may open runs with it, by the names that the access file has; empty lets everybody. A
     run that is open stays open."""

@@ -1,10 +1,18 @@
 """A Simulator: which world it is, for ever, and how it is served, for now."""
 
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import StringConstraints, model_validator
+from pydantic import model_validator
 
-from agentworld.cluster.records.base import Check, Condition, Conditions, Part, with_checks
+from agentworld.cluster.records.base import (
+    Check,
+    Condition,
+    Conditions,
+    LongText,
+    Part,
+    Url,
+    with_checks,
+)
 from agentworld.cluster.records.serving import Serving
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
@@ -22,7 +30,7 @@ _ONE_IDENTITY = Check(
 class Reference(Part):
     """Where a manifest is kept."""
 
-    url: Annotated[str, StringConstraints(min_length=1)]
+    url: Url
     """Of the manifest's file in an object store."""
     digest: Digest
     """The simulator's; a file with another one is refused."""
@@ -62,12 +70,12 @@ class SimulatorStatus(Part):
     replicas: int = 0
     """Of the engine, ready or not."""
     ready_replicas: int = 0
-    selector: str = ""
+    selector: LongText = ""
     """Finds the engine's pods."""
-    url: str | None = None
+    url: Url | None = None
     """Where runs are opened with it: the service, which alone asks the engine."""
     open_episodes: int = 0
-    accelerators: tuple[str, ...] = ()
+    accelerators: tuple[LongText, ...] = ()
     """What the engine computes on: devices and nodes, of each replica where they differ. Episodes
     are recorded with it."""
     conditions: Conditions = ()

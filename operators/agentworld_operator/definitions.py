@@ -1,0 +1,67 @@
+"""Upgrades the definitions of our resources before a release: `python -m
+agentworld_operator.definitions`.
+
+All namespaces share them, so the newest release that wrote them wins: an older one that is
+installed or upgraded beside it would take fields away from everybody.
+"""
+
+import sys
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld import __version__
+from agentworld.cluster.api_resources import Object
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.cluster.names import OPERATOR, RELEASE
+from agentworld.recipes.environment import exit_status, from_environment
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.kinds import KINDS
+
+
+class DefinitionSettings(BaseSettings):
+    """As AGENTWORLD_KUBECONFIG."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
+
+    kubeconfig: Path | None = None
+    """The cluster's configuration; unset takes the cluster that the process runs in."""
+
+
+def upgrade(cluster: Cluster) -> list[str]:
+    """Applies each definition that no newer release wrote; says of each what became of it."""
+    return [_upgrade(cluster, crd(kind)) for kind in KINDS]
+
+
+def _upgrade(cluster: Cluster, definition: Object) -> str:
+    name = definition["metadata"]["name"]
+    current = cluster.get(definition["kind"], name)
+    if current and (newer := _release(current)) > Version(__version__):
+        return f"{name} stays as release {newer} wrote it, because this is release {__version__}"
+    cluster.apply(definition)
+    return f"{name} is that of release {__version__}"
+
+
+def _release(definition: Object) -> Version:
+    """Of the newest release that wrote a definition; 0 if nobody said so."""
+    annotations = definition["metadata"].get("annotations") or {}
+    try:
+        return Version(annotations.get(RELEASE, "0"))
+    except InvalidVersion:
+        return Version("0")
+
+
+def main() -> int:
+    """A Job is tried again, whatever kept it from its work."""
+    return exit_status(_run)
+
+
+def _run() -> None:
+    server = ApiServer(configuration(from_environment(DefinitionSettings).kubeconfig))
+    for line in upgrade(Cluster(server, "", OPERATOR)):
+        sys.stdout.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

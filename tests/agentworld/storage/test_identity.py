@@ -1,0 +1,48 @@
+"""A bucket that is asked as a service account of a cluster, without a static key.
+
+In EKS a webhook gives a pod the same three variables and a token that the cluster signed; here
+moto answers for STS and S3, and looks into no token.
+"""
+
+import os
+import subprocess
+import sys
+
+import boto3
+import pytest
+
+from agentworld.storage.fetch import fetch_files
+from fakes.s3 import BUCKET
+
+pytestmark = pytest.mark.waits
+
+_FETCH = f"""
+import sys
+from pathlib import Path
+from {fetch_files.__module__} import fetch_files
+fetch_files(sys.argv[1], ["model.safetensors"], Path(sys.argv[2]))
+"""
+
+
+def fetch(url, folder, **variables):
+    known = {name: each for name, each in os.environ.items() if not name.startswith("AWS_ACCESS")}
+    del known["AWS_SECRET_ACCESS_KEY"]
+    known |= {"AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _FETCH, url, folder]
+    return subprocess.run(
+        command, env=known | variables, capture_output=True, text=True, check=False
+    )
+
+
+def test_weights_are_fetched_as_the_account_of_a_pod_and_not_without_one(bucket, tmp_path):
+    boto3.client("s3").put_object(Bucket=BUCKET, Key="world/model.safetensors", Body=b"weights")
+    (tmp_path / "token").write_text("signed by a cluster")
+    identity = {
+        "AWS_ROLE_ARN": "arn:aws:iam::111122223333:role/reader",
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+    }
+    done = fetch(f"{bucket}/world", tmp_path, **identity)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "model.safetensors").read_bytes() == b"weights"
+    refused = fetch(f"{bucket}/world", tmp_path / "other")
+    assert "credentials" in refused.stderr.lower()

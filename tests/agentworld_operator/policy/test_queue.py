@@ -1,0 +1,39 @@
+import pytest
+
+from agentworld_operator.policy.queue import choose_queue
+from fakes.kueue import QUEUE, check_update
+
+
+def deployment(queue, ready=0):
+    labels = {QUEUE: queue} if queue else {}
+    return {"metadata": {"name": "engine-1", "labels": labels}, "status": {"readyReplicas": ready}}
+
+
+def test_an_engine_that_is_not_there_is_made_in_the_wanted_queue():
+    assert choose_queue("a", None) == ("a", None)
+    assert choose_queue(None, None) == (None, None)
+
+
+@pytest.mark.parametrize("ready", [0, 1])
+@pytest.mark.parametrize("wanted", [None, "a", "b"])
+@pytest.mark.parametrize("current", [None, "a"])
+def test_no_choice_is_one_that_kueue_refuses_and_another_one_is_explained(current, wanted, ready):
+    before = deployment(current, ready)
+    queue, problem = choose_queue(wanted, before)
+    check_update(before, deployment(queue, ready))
+    assert (problem is None) == (queue == wanted)
+
+
+def test_a_queue_changes_once_no_replica_is_ready():
+    assert choose_queue("b", deployment("a", ready=1)).queue == "a"
+    assert choose_queue("b", deployment("a")) == ("b", None)
+    assert choose_queue("b", deployment(None)) == ("b", None)
+
+
+def test_what_keeps_a_queue_is_said_with_what_to_do():
+    ready, removed = (
+        choose_queue(*each).problem for each in [("b", deployment("a", 1)), (None, deployment("a"))]
+    )
+    assert ready.reason == removed.reason == "QueueKept"
+    assert "from a to b once spec.serving.suspend" in ready.message
+    assert "delete the Deployment engine-1" in removed.message

@@ -1,0 +1,75 @@
+"""The definitions are upgraded by a Job, and never by an older release than the one there."""
+
+from copy import deepcopy
+
+import pytest
+
+import make.chart
+from agentworld import __version__
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.cluster.names import RELEASE
+from agentworld.errors import ClusterError
+from agentworld_operator import definitions
+from agentworld_operator.definitions import upgrade
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.kinds import KINDS, SIMULATOR
+from machines.helm_release import without_cel
+from make.operator import RIGHTS, kubeconfig
+
+KIND, NAME = "CustomResourceDefinition", "simulators.agentworld.dev"
+
+
+class Definitions:
+    """A cluster that has them, or not."""
+
+    def __init__(self, *there):
+        self.there = {each["metadata"]["name"]: each for each in there}
+
+    def get(self, _kind, name):
+        return self.there.get(name)
+
+    def apply(self, definition):
+        self.there[definition["metadata"]["name"]] = definition
+
+
+def written_by(release):
+    definition = deepcopy(crd(SIMULATOR))
+    definition["metadata"]["annotations"] = {RELEASE: release} if release else {}
+    return definition
+
+
+@pytest.mark.parametrize("release", ["", "0.0.9", __version__, "nobody's"])
+def test_what_no_newer_release_wrote_becomes_this_ones(release):
+    cluster = Definitions(written_by(release))
+    told = upgrade(cluster)
+    assert cluster.there == {f"{kind.plural}.agentworld.dev": crd(kind) for kind in KINDS}
+    assert told[0] == f"{NAME} is that of release {__version__}"
+
+
+@pytest.mark.parametrize("release", ["0.10.0", "0.2.0rc1"])
+def test_an_older_release_takes_nothing_away_from_a_newer_one(release):
+    newer = written_by(release)
+    cluster = Definitions(newer)
+    assert f"stays as release {release} wrote it" in upgrade(cluster)[0]
+    assert cluster.there[NAME] is newer
+
+
+@pytest.mark.waits
+def test_the_rights_of_the_job_are_enough_and_make_no_other_definition(
+    kubernetes, namespace, monkeypatch
+):
+    monkeypatch.setattr(definitions, "crd", lambda kind: without_cel(crd(kind)))
+    values = {"definitions": {"upgrade": True}}
+    for each in make.chart.objects(values, namespace=namespace.namespace):
+        component = each["metadata"]["labels"]["app.kubernetes.io/component"]
+        if component == "definitions" and each["kind"] in RIGHTS:
+            namespace.call("POST", RIGHTS[each["kind"]].path(namespace.namespace), each)
+    account = kubeconfig(kubernetes, namespace, "agentworld-definitions")
+    cluster = Cluster(ApiServer(configuration(account)), "", "tests")
+    before = cluster.get(KIND, NAME)["spec"]
+    assert upgrade(cluster)[0] == f"{NAME} is that of release {__version__}"
+    assert cluster.get(KIND, NAME)["spec"] == before
+    other = without_cel(crd(SIMULATOR))
+    other["metadata"]["name"] = "worlds.agentworld.dev"
+    with pytest.raises(ClusterError, match="forbidden"):
+        cluster.apply(other)

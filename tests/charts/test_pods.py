@@ -1,0 +1,123 @@
+"""What a team may give all pods: an identity in a cloud, labels, environment, and a place."""
+
+import json
+import re
+
+import pytest
+from helm_python.errors import HelmRenderError
+
+import make.chart
+from agentworld_operator.children.pod import EnginePods
+from make.chart import EVERYTHING, EXTERNAL, PODS
+
+COMPONENTS = ("console", "database", "mlflow", "operator", "service")
+CONSOLE = {"console": {"enabled": True}}
+
+
+def accounts(found):
+    return {
+        each["metadata"]["name"]: each["metadata"].get("annotations", {})
+        for each in found
+        if each["kind"] == "ServiceAccount"
+    }
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_each_component_has_what_a_team_gives_it_beside_its_own(component):
+    found = make.chart.objects(EVERYTHING)
+    template, values = make.chart.pods(found)[component], EVERYTHING[component]
+    metadata, spec = template["metadata"], template["spec"]
+    assert metadata["labels"] == {
+        **PODS["podLabels"],
+        "app.kubernetes.io/name": "agentworld",
+        "app.kubernetes.io/instance": "agentworld",
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/part-of": "agentworld",
+    }
+    assert PODS["podAnnotations"].items() <= metadata["annotations"].items()
+    [container] = spec["containers"]
+    assert values["extraEnv"][0] in container["env"]
+    for name in ("priorityClassName", "nodeSelector", "tolerations"):
+        assert spec[name] == values[name]
+    [spread] = spec["topologySpreadConstraints"]
+    assert values["topologySpreadConstraints"][0].items() <= spread.items()
+    assert spread["labelSelector"]["matchLabels"].items() <= metadata["labels"].items()
+
+
+@pytest.mark.parametrize("job", ["definitions", "secrets"])
+def test_the_pods_of_a_job_are_placed_and_labelled_as_the_operators_are(job):
+    template = make.chart.pods(make.chart.objects(EVERYTHING))[job]
+    assert PODS["podLabels"].keys() <= template["metadata"]["labels"].keys()
+    assert template["metadata"]["labels"]["app.kubernetes.io/component"] == job
+    assert template["spec"]["nodeSelector"] == EVERYTHING["operator"]["nodeSelector"]
+    assert template["metadata"]["annotations"] == PODS["podAnnotations"]
+
+
+def test_each_component_has_an_account_of_its_own_with_its_identity_in_a_cloud():
+    found = make.chart.objects(EVERYTHING)
+    told = accounts(found)
+    for component in (*COMPONENTS, "engine"):
+        role = told[f"agentworld-{component}"]["eks.amazonaws.com/role-arn"]
+        assert role.endswith(f":role/{component}")
+    for component, template in make.chart.pods(found).items():
+        assert template["spec"]["serviceAccountName"] == f"agentworld-{component}"
+    others = ("definitions", "engine", "secrets")
+    assert told.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *others)}
+
+
+def test_an_account_that_exists_has_the_rights_and_the_access_of_the_one_that_is_not_made():
+    named = {"serviceAccount": {"create": False, "name": "ours"}}
+    found = make.chart.objects(
+        {"operator": named, "service": named, "console": {**named, "enabled": True}}
+    )
+    assert accounts(found).keys() == {
+        f"agentworld-{name}" for name in ("database", "mlflow", "secrets")
+    }
+    for component in ("console", "operator", "service"):
+        assert make.chart.pods(found)[component]["spec"]["serviceAccountName"] == "ours"
+        bindings = [
+            each
+            for each in found
+            if each["kind"].endswith("RoleBinding")
+            and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
+        ]
+        assert bindings
+        assert {each["subjects"][0]["name"] for each in bindings} == {"ours"}
+    access = make.chart.only(found, "ConfigMap", "agentworld-access")["data"]["access.yaml"]
+    assert "worlds/ours" in access
+
+
+def test_an_account_that_is_not_made_is_named():
+    with pytest.raises(
+        HelmRenderError, match=re.escape("mlflow.serviceAccount.create is false; name")
+    ):
+        make.chart.files({"mlflow": {"serviceAccount": {"create": False}}})
+
+
+def engine_pods(values):
+    [container] = make.chart.pods(make.chart.objects(values))["operator"]["spec"]["containers"]
+    told = {each["name"]: each.get("value") for each in container["env"]}
+    return EnginePods.model_validate(json.loads(told.get("AGENTWORLD_ENGINE_PODS", "{}")))
+
+
+def test_the_operator_is_told_who_engines_are_and_nothing_where_nobody_says():
+    assert engine_pods({}) == EnginePods()
+    assert engine_pods(EVERYTHING) == EnginePods(
+        service_account="agentworld-engine",
+        labels=PODS["podLabels"],
+        annotations=PODS["podAnnotations"],
+        priority_class="high",
+    )
+    existing = {"engines": {"serviceAccount": {"name": "readers"}}}
+    assert engine_pods(existing).service_account == "readers"
+    assert "readers" not in accounts(make.chart.objects(existing))
+
+
+def test_with_identities_in_a_cloud_no_pod_is_given_a_static_key():
+    """Buckets are asked as the account; a database's address still holds its password."""
+    values = {**EXTERNAL, "stores": {**EXTERNAL["stores"], "existingSecret": ""}}
+    found = make.chart.objects(values)
+    for template in make.chart.pods(found).values():
+        for container in template["spec"]["containers"]:
+            assert "envFrom" not in container
+            assert not [each for each in container.get("env", ()) if "AWS" in each["name"]]

@@ -1,0 +1,23 @@
+"""Kueue's webhooks for Deployments, as far as they keep a queue: there is no Kueue in the tests.
+
+Copied in behaviour, not in words, from `ValidateUpdate` and `Default` in
+`pkg/controller/jobs/deployment/deployment_webhook.go` of kubernetes-sigs/kueue, commit 00caa31.
+"""
+
+from typing import Any
+
+from agentworld.errors import ClusterError
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+Object = dict[str, Any]
+
+
+def check_update(old: Object, new: Object) -> None:
+    """Raises what an API server answers where the webhook denies an update."""
+    before, after = (each["metadata"].get("labels", {}).get(QUEUE, "") for each in (old, new))
+    is_fixed = old.get("status", {}).get("readyReplicas", 0) > 0 or after == ""
+    if is_fixed and before != after:
+        field = f'metadata.labels[{QUEUE}]: Invalid value: "{after}": field is immutable'
+        denial = f'admission webhook "vdeployment.kb.io" denied the request: {field}'
+        raise ClusterError(denial, status=403)
