@@ -156,16 +156,6 @@ def test_nothing_deprecated_is_used_and_no_device_is_asked_for(found):
         assert "resourceClaims" not in template["spec"]
 
 
-def test_pods_tolerate_the_taints_that_values_name():
-    taints = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-    components = ("operator", "service", "mlflow", "console")
-    values = {component: {"tolerations": taints} for component in components}
-    values["console"] |= {"enabled": True}
-    pods = make.chart.pods(make.chart.objects(values))
-    for component in components:
-        assert pods[component]["spec"]["tolerations"] == taints
-
-
 def test_every_binding_is_of_a_role_and_an_account_of_the_chart(found):
     there = {(each["kind"], each["metadata"]["name"]) for each in found}
     bindings = [each for each in found if each["kind"].endswith("RoleBinding")]
