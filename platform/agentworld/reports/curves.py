@@ -88,14 +88,14 @@ def _plot(title: str, names: Sequence[str], figures: Figures) -> CurvePlot | Non
     curves = [
         Curve(
             name.removeprefix(_BY_DOMAIN),
-            _drawn(thinned(points), (first, last), (low, high)),
+            _polyline(thinned(points), (first, last), (low, high)),
             number % NUM_KINDS,
-            in_words(points[-1][1]),
+            _to_text(points[-1][1]),
         )
         for number, (name, points) in enumerate(series.items())
     ]
     label = "; ".join(_sentence(name, points) for name, points in series.items())
-    return CurvePlot(title, curves, in_words(low), in_words(high), first, last, f"{title}: {label}")
+    return CurvePlot(title, curves, _to_text(low), _to_text(high), first, last, f"{title}: {label}")
 
 
 def _finite(name: str, figures: Figures) -> Points:
@@ -120,7 +120,7 @@ def _value(point: tuple[int, float]) -> float:
     return point[1]
 
 
-def _drawn(points: Points, steps: tuple[int, int], values: tuple[float, float]) -> str:
+def _polyline(points: Points, steps: tuple[int, int], values: tuple[float, float]) -> str:
     """The highest value has the smallest y. A single point is a line of no length."""
     places = [
         (WIDTH * _share(step, *steps), HEIGHT * (1 - _share(value, *values)))
@@ -140,10 +140,10 @@ def _share(value: float, low: float, high: float) -> float:
 
 def _sentence(name: str, points: Points) -> str:
     (first_step, first), (last_step, last) = points[0], points[-1]
-    return f"{name} {in_words(first)} at step {first_step}, {in_words(last)} at step {last_step}"
+    return f"{name} {_to_text(first)} at step {first_step}, {_to_text(last)} at step {last_step}"
 
 
-def in_words(value: float) -> str:
+def _to_text(value: float) -> str:
     """Three or four digits."""
     if abs(value) >= 1_000:
         return f"{value:,.0f}"

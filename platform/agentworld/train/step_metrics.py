@@ -22,9 +22,9 @@ from agentworld.train.flops import Flops
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}
 
 
-def figures_of(logs: Mapping[str, float | None], names: Mapping[str, str]) -> dict[str, float]:
+def figures_of(logs: Mapping[str, float | None], more_names: dict[str, str]) -> dict[str, float]:
     """What a trainer logged, under our names; a trainer logs null for a mean of nothing."""
-    figures = {name: logs.get(key) for key, name in (_NAMES | names).items()}
+    figures = {name: logs.get(key) for key, name in (_NAMES | more_names).items()}
     return {name: float(value) for name, value in figures.items() if value is not None}
 
 

@@ -85,7 +85,8 @@ def _works(sources: Sources) -> Iterator[_Work]:
 def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
     models = (*checkpoint.parents, *((checkpoint.reward_model,) if checkpoint.reward_model else ()))
     data = (_Asset(checkpoint.data, _DATA),) if checkpoint.data else ()
-    read = (*(_Asset(model, _MODEL) for model in models), *data)
+    corpora = (_Asset(corpus.content, _DATA) for corpus in checkpoint.corpora.values())
+    read = (*(_Asset(model, _MODEL) for model in models), *data, *corpora)
     return _Work(
         checkpoint.stage, version.at.isoformat(), _Asset(checkpoint.artifact, _MODEL), read, {}
     )
