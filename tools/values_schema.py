@@ -29,6 +29,7 @@ _QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "nu
 _PART = {"type": "object", "additionalProperties": False}
 _REFERENCE = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
 _VARIABLE = {"type": "object", "required": ["name"]}
+_INTERVAL = {"pattern": r"^([0-9]+(ms|s|m|h|d))+$"}
 _PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 
 # By a value's last name, wherever it stands.
@@ -67,12 +68,15 @@ _CALLED: Schema = {
     "images.pullSecrets": {"items": _REFERENCE},
     "images.registry": {"pattern": r"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"},
     "mlflow.artifactsUrl": _STORE,
-    "monitoring.serviceMonitor.interval": {"pattern": r"^([0-9]+(ms|s|m|h|d))+$"},
+    "monitoring.podMonitor.interval": _INTERVAL,
+    "monitoring.serviceMonitor.interval": _INTERVAL,
     "networkPolicies.apiServer.cidr": {"pattern": r"^([0-9a-fA-F.:]+/[0-9]+)?$"},
     "networkPolicies.apiServer.ports": {"items": _PORT, "minItems": 1},
     "networkPolicies.cilium.webhookEntities": {"items": _TEXT, "minItems": 1},
     "networkPolicies.clients": _OBJECTS,
     "networkPolicies.egress": _OBJECTS,
+    "networkPolicies.engineScrapers": _OBJECTS,
+    "networkPolicies.scrapers": _OBJECTS,
     "networkPolicies.webhookClients": _OBJECTS,
     "operator.leaseSeconds": {"type": "number", "exclusiveMinimum": 3},
     "operator.replicas": {"minimum": 1},

@@ -24,6 +24,7 @@ from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
+from agentworld_operator.metrics import OperatorMetrics, serve_metrics
 from agentworld_operator.operator import Operator, Reconcilers
 from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.service import Service
@@ -44,12 +45,17 @@ async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
     leadership = Leadership(cluster, OPERATOR, settings.identity, times=times, clock=time.monotonic)
-    has_webhook = webhook.port is not None
+    metrics = OperatorMetrics()
     admission = Admission(cluster, service)
-    async with serve(admission.decide, webhook) if has_webhook else nullcontext():
+    has_webhook = webhook.port is not None
+    async with (
+        serve_metrics(metrics, settings.metrics_port),
+        serve(admission.decide, webhook) if has_webhook else nullcontext(),
+    ):
         try:
             await leadership.acquire()
             operator = _build_operator(settings, webhook, cluster, service)
+            metrics.lead(operator.queues)
             await _run_as_leader(
                 leadership, operator.run(partial(login, client_configuration), settings)
             )

@@ -23,6 +23,7 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.periodic import every, retry
 from agentworld_operator.settings import OperatorSettings
 from agentworld_operator.watches import Stopped, Watches
+from agentworld_operator.work_queue import WorkQueue
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +57,15 @@ class Operator:
         self._simulators = Controller(cluster, cache, reconcilers.simulators)
         self._aliases = Controller(cluster, cache, reconcilers.aliases)
         self._schedules = Controller(cluster, cache, reconcilers.schedules)
+
+    @property
+    def queues(self) -> dict[str, WorkQueue]:
+        """By the kind of the resources that wait in it."""
+        return {
+            "Simulator": self._simulators.queue,
+            "SimulatorAlias": self._aliases.queue,
+            "TrainingSchedule": self._schedules.queue,
+        }
 
     async def run(self, login: Callable[..., Any], settings: OperatorSettings) -> None:
         """Works until it is cancelled; what a watch lost, the next list finds.

@@ -31,6 +31,8 @@ class OperatorSettings(BaseSettings):
     """The cluster's configuration; unset takes the cluster that the process runs in."""
     lease_seconds: float = Field(15.0, gt=3)
     """How long another replica waits for one that does not answer."""
+    metrics_port: int | None = None
+    """The port that `GET /metrics` is answered on; unset answers none."""
     look_seconds: float = Field(60.0, gt=0)
     """How often the operator lists all objects, beside watching them."""
     ask_seconds: float = Field(5.0, gt=0)

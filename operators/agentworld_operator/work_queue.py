@@ -3,10 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Literal, get_args
 
 from agentworld.errors import AgentworldError
 
 _log = logging.getLogger(__name__)
+
+RoundResult = Literal["ok", "failed", "bug"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
@@ -26,6 +29,13 @@ class WorkQueue:
         self._added_while_busy: set[str] = set()
         self._failures: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.results: dict[RoundResult, int] = dict.fromkeys(get_args(RoundResult), 0)
+        """How often work ended so."""
+
+    @property
+    def depth(self) -> int:
+        """Names that wait for a worker."""
+        return len(self._queued) + len(self._added_while_busy)
 
     def add(self, name: str) -> None:
         """Has a name worked on soon. Names that are added twice before are worked on once."""
@@ -63,9 +73,12 @@ class WorkQueue:
             pause = await self._work(name)
         except AgentworldError as error:
             _log.warning("%s: %s", name, error)
+            self.results["failed"] += 1
         except Exception:  # noqa: BLE001 - a mistake of ours with one object keeps no other waiting
             _log.exception("%s: our mistake", name)
+            self.results["bug"] += 1
         else:
+            self.results["ok"] += 1
             self._failures.pop(name, None)
             return pause
         failed = self._failures[name] = self._failures.get(name, 0) + 1

@@ -14,6 +14,9 @@ from make.chart import ROOT
 TEXT = (ROOT / "docs/guides/kubernetes.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.M | re.S)
 YAMLS = [yaml.safe_load(text) for language, text in BLOCKS if language == "yaml"]
+OF_METRICS = re.findall(
+    r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/metrics.md").read_text(), re.M | re.S
+)
 OBJECTS = [each for each in YAMLS if "apiVersion" in each]
 OF_SIMULATORS = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/guides/simulators.md").read_text(), re.M | re.S
@@ -36,7 +39,10 @@ def test_the_name_of_the_guide_means_its_simulator():
     assert alias["metadata"]["namespace"] == simulator["metadata"]["namespace"]
 
 
-@pytest.mark.parametrize("values", [each for each in YAMLS if "apiVersion" not in each])
+@pytest.mark.parametrize(
+    "values",
+    [*(each for each in YAMLS if "apiVersion" not in each), *map(yaml.safe_load, OF_METRICS)],
+)
 def test_values_of_the_guide_are_values_of_the_chart(values):
     assert make.chart.objects(values)
     if placement := values.get("pipelines", {}).get("placement"):

@@ -134,8 +134,9 @@ def listening(found):
                 yield from ((component, named[p["targetPort"]]) for p in service["spec"]["ports"])
 
 
-def test_what_a_service_offers_is_let_in_and_nothing_else_is(found):
-    offered = {("engine", ENGINE_PORT), *listening(found)}
+def test_what_a_service_offers_or_prometheus_scrapes_is_let_in_and_nothing_else_is(found):
+    scraped = {("operator", 9090)} if of(found, "PodMonitor") else set()
+    offered = {("engine", ENGINE_PORT), *listening(found), *scraped}
     let_in = set()
     for policy in of(found, "NetworkPolicy"):
         for component, told in labels(found).items():
@@ -268,3 +269,31 @@ def test_what_a_team_allows_goes_to_who_keeps_things_there():
 def test_nobody_is_let_in_for_a_console_that_is_not_there():
     for each in of(make.chart.objects({}), "NetworkPolicy"):
         assert "console" not in str(each)
+
+
+def test_metrics_of_operator_and_engines_are_for_whom_a_team_names():
+    prometheus = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
+    named = policies(EVERYTHING)
+    assert {"from": [prometheus], "ports": tcp(9090)} in named["operator"]["ingress"]
+    [rule] = named["engine"]["ingress"]
+    assert rule["from"][1:] == [prometheus]
+    unnamed = policies({})
+    assert tcp(9090) not in [each["ports"] for each in unnamed["operator"]["ingress"]]
+    [rule] = unnamed["engine"]["ingress"]
+    assert len(rule["from"]) == 1
+
+
+def test_a_pod_monitor_finds_the_port_of_the_pods_that_it_selects():
+    found = make.chart.objects(EVERYTHING)
+    for monitor in of(found, "PodMonitor"):
+        chosen = [
+            name
+            for name, told in labels(found).items()
+            if selects(monitor["spec"]["selector"], told)
+        ]
+        assert [f"agentworld-{name}" for name in chosen] == [monitor["metadata"]["name"]]
+    spec = make.chart.only(found, "PodMonitor", "agentworld-operator")["spec"]
+    [container] = make.chart.pods(found)["operator"]["spec"]["containers"]
+    assert spec["podMetricsEndpoints"][0]["port"] in [port["name"] for port in container["ports"]]
+    only = make.chart.objects({"monitoring": {"podMonitor": {"enabled": True}}})
+    assert [each["metadata"]["name"] for each in of(only, "PodMonitor")] == ["agentworld-operator"]

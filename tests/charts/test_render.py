@@ -46,6 +46,8 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
         ("ConfigMap", "agentworld-placement"),
         ("ServiceAccount", "agentworld-engine"),
         ("PodDisruptionBudget", "agentworld-service"),
+        ("PodMonitor", "agentworld-engine"),
+        ("PodMonitor", "agentworld-operator"),
         ("PrometheusRule", "agentworld"),
         ("ServiceMonitor", "agentworld-service"),
     }
@@ -134,8 +136,11 @@ def test_a_listener_is_where_its_probes_and_its_service_ask():
             asked = [probe for each in probes for probe in each.values() if isinstance(probe, dict)]
             assert {each["port"] for each in asked if "port" in each} <= named
     told = environment(EVERYTHING, "operator")
-    webhook = make.chart.pods(found)["operator"]["spec"]["containers"][0]["ports"]
-    assert webhook == [{"name": "webhook", "containerPort": int(told["AGENTWORLD_WEBHOOK_PORT"])}]
+    ports = make.chart.pods(found)["operator"]["spec"]["containers"][0]["ports"]
+    assert ports == [
+        {"name": name, "containerPort": int(told[f"AGENTWORLD_{name.upper()}_PORT"])}
+        for name in ("webhook", "metrics")
+    ]
 
 
 def test_a_console_reads_what_others_write_and_holds_no_key_that_signs_or_opens():
@@ -244,4 +249,4 @@ def test_prometheus_takes_the_alerts(tmp_path):
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(told["spec"]))
     command = [prometheus.program("promtool"), "check", "rules", tmp_path / "rules.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "5 rules found" in done.stdout, done.stderr
+    assert "8 rules found" in done.stdout, done.stderr

@@ -50,6 +50,7 @@ def account(role: str) -> Values:
     return {"serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": role_arn}}}
 
 
+_PROMETHEUS = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
 _TENANT = {
     "keys": {"trainer": {"sha256": "0" * 64, "roles": ["agent"]}},
     "service_accounts": {"team-a/trainer": ["agent"]},
@@ -106,10 +107,13 @@ EVERYTHING: Values = {
         "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
         "apiServer": {"cidr": "192.0.2.1/32", "ports": [6443]},
         "webhookClients": [{"namespaceSelector": {"matchLabels": {"proxy": "yes"}}}],
+        "scrapers": [_PROMETHEUS],
+        "engineScrapers": [_PROMETHEUS],
         "egress": [{"to": [{"ipBlock": {"cidr": "198.51.100.0/24"}}], "ports": [{"port": 443}]}],
     },
     "monitoring": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "podMonitor": {"enabled": True, "engines": True, "labels": {"release": "prometheus"}},
         "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
         "existingSecret": "metrics",
         "dashboard": {"enabled": True},

@@ -55,16 +55,17 @@ class Controller(Generic[Status]):
         self._cluster = cluster
         self._cache = cache
         self._reconciler = reconciler
-        self._queue = WorkQueue(self._work, workers=_WORKERS)
+        self.queue = WorkQueue(self._work, workers=_WORKERS)
+        """The resources that wait for a round, and what came of the others."""
 
     async def run(self) -> None:
         """Works until it is cancelled."""
-        await self._queue.run()
+        await self.queue.run()
 
     def add(self, names: Iterable[str]) -> None:
         """Has these reconciled soon."""
         for name in names:
-            self._queue.add(name)
+            self.queue.add(name)
 
     def on_change(self, kind: str, resource: Object) -> None:
         """An object of any kind came, changed or went."""

@@ -1,11 +1,14 @@
 """An operator, a process of its own, before a real API server."""
 
+import re
 import time
 
+import httpx
 import pytest
 
 from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.names import DIGEST_LABEL, engine_name
+from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
 from make.simulator import pinned_manifest, simulator
 from waiting import wait_for, wait_until_unchanged
@@ -35,7 +38,8 @@ def make_ready(namespace):
 
 
 def test_a_simulator_gets_its_digest_its_engine_and_its_conditions(namespace, start):
-    start()
+    port = free_port()
+    start(metrics_port=port)
     namespace.create(simulator())
     wait_for(lambda: namespace.conditions("one").get("EngineReady") == ("False", "Starting"))
     status = namespace.get("Simulator", "one")["status"]
@@ -43,6 +47,10 @@ def test_a_simulator_gets_its_digest_its_engine_and_its_conditions(namespace, st
     assert [namespace.get(kind, ENGINE)["kind"] for kind in CHILDREN] == [*CHILDREN]
     make_ready(namespace)
     wait_for(lambda: namespace.conditions("one")["EngineReady"] == ("True", "Serving"))
+    counted = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    assert "agentworld_operator_leader 1.0" in counted
+    rounds = re.search(r'reconciles_total{kind="Simulator",result="ok"} (\d+)', counted)
+    assert int(rounds[1]) >= 2
 
 
 def test_it_leaves_no_finalizer_and_writes_nothing_on_the_simulator_but_its_status(

@@ -25,7 +25,8 @@ CHART = Path(__file__).parents[4] / "charts/agentworld"
 DASHBOARD = json.loads((CHART / "dashboards/grafana.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 GROUPS = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
-ALERTS = [rule["expr"] for group in GROUPS for rule in group["rules"]]
+[RULES] = [group["rules"] for group in GROUPS if group["name"] == "agentworld"]
+ALERTS = [rule["expr"] for rule in RULES]
 SIMULATOR = records.digest("simulator")
 OF_THE_SERVER = {"instance", "job"}
 """Labels that Prometheus adds to what it scrapes."""

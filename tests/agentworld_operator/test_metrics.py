@@ -1,0 +1,79 @@
+"""What an operator tells Prometheus, and the alerts over it."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import yaml
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from agentworld.errors import ClusterError
+from agentworld_operator.metrics import OperatorMetrics
+from agentworld_operator.work_queue import WorkQueue
+from fakes.virtual_time import run
+
+CHART = Path(__file__).parents[2] / "charts/agentworld"
+
+
+def told(text):
+    found = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    return {(sample.name, *sample.labels.values()): sample.value for sample in found}
+
+
+def scraped(metrics):
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    return generate_latest(registry).decode()
+
+
+ROUNDS, DEPTH = "agentworld_operator_reconciles_total", "agentworld_operator_queue_depth"
+
+
+def test_a_replica_that_waits_for_its_turn_says_so_and_nothing_else():
+    assert told(scraped(OperatorMetrics())) == {("agentworld_operator_leader",): 0}
+
+
+def test_rounds_are_counted_by_their_end_and_what_waits_is_seen():
+    endings = {"good": None, "refused": ClusterError("no"), "broken": ValueError("ours")}
+
+    async def begin():
+        async def work(name):
+            if endings[name]:
+                raise endings[name]
+
+        queue = WorkQueue(work, workers=1)
+        metrics = OperatorMetrics()
+        metrics.lead({"Simulator": queue})
+        for name in endings:
+            queue.add(name)
+        before = told(scraped(metrics))
+        running = asyncio.create_task(queue.run())
+        while sum(queue.results.values()) < len(endings):
+            await asyncio.sleep(0)
+        running.cancel()
+        return before, told(scraped(metrics))
+
+    before, after = run(begin())
+    assert before[DEPTH, "Simulator"] == 3
+    assert before[ROUNDS, "Simulator", "ok"] == 0
+    assert after == {
+        ("agentworld_operator_leader",): 1,
+        (DEPTH, "Simulator"): 0,
+        (ROUNDS, "Simulator", "ok"): 1,
+        (ROUNDS, "Simulator", "failed"): 1,
+        (ROUNDS, "Simulator", "bug"): 1,
+    }
+
+
+def test_the_alerts_ask_for_what_an_operator_tells():
+    async def nothing(_name):
+        return None
+
+    metrics = OperatorMetrics()
+    metrics.lead({"Simulator": WorkQueue(nothing, workers=1)})
+    names = {name for name, *_ in told(scraped(metrics))}
+    groups = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
+    [rules] = [group["rules"] for group in groups if group["name"] == "agentworld-operator"]
+    asked = [re.findall(r"agentworld_\w+", rule["expr"]) for rule in rules]
+    assert {name for each in asked for name in each} == names
