@@ -93,13 +93,13 @@ class Follower:
 
     def _is_wanted(self, job: Object) -> bool:
         """By what was asked for, as the API server adds to it what it likes."""
-        wanted, found = (
-            self._built["metadata"]["annotations"],
-            job["metadata"].get("annotations", {}),
-        )
-        if found.get(BUILT) != wanted[BUILT]:
+        built_annotations = self._built["metadata"]["annotations"]
+        annotations = job["metadata"].get("annotations", {})
+        if annotations.get(BUILT) != built_annotations[BUILT]:
             return False
-        return found.get(RESOURCES) == wanted.get(RESOURCES) or self._resize(job)
+        if annotations.get(RESOURCES) == built_annotations.get(RESOURCES):
+            return True
+        return self._resize(job)
 
     def _resize(self, job: Object) -> bool:
         """Gives a suspended Job the resources that are wanted now, as Kubernetes takes it from 1.36

@@ -70,8 +70,8 @@ def with_resources(job: Object, resources: Object) -> Object:
 def resources_in(job: Object) -> Object:
     """What a Job gives to its container of a step."""
     containers = job["spec"]["template"]["spec"]["containers"]
-    (resources,) = [each["resources"] for each in containers if each["name"] == STEP]
-    return dict(resources)
+    (container,) = [container for container in containers if container["name"] == STEP]
+    return dict(container["resources"])
 
 
 def deadline_seconds(place: Place) -> int:
