@@ -1,4 +1,4 @@
-"""A training's figures by step: in its step's folder, on its page, and in MLflow."""
+"""A training's figures by step: in its step's folder, on its page, in MLflow, and in events."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentworld.lineage.metric_log import MetricLog, Point
+from agentworld.operations.lineage_events import lineage_events
 from agentworld.operations.registry import RegistrySettings, open_registry
 from agentworld.operations.stage_page import stage_page
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
+from agentworld.records.base import Digest
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.storage.step_figures import StepFigures
 
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def training_run(store: Path, folder: Path) -> Iterator[OnMetrics]:
-    """A callback that writes figures to a step's folder and its page, and to its run in MLflow
-    where MLFLOW_TRACKING_URI is set.
+def training_run(store: Path, folder: Path, inputs: Mapping[str, Digest]) -> Iterator[OnMetrics]:
+    """A callback that writes figures to a step's folder and its page; to its run in MLflow where
+    MLFLOW_TRACKING_URI is set; and to events where OPENLINEAGE_URL is set.
 
     It does nothing in all processes but the first.
     """
@@ -30,7 +32,11 @@ def training_run(store: Path, folder: Path) -> Iterator[OnMetrics]:
         yield ignore_metrics
         return
     with ExitStack() as stack:
-        takers = [StepFigures(folder).add, stack.enter_context(stage_page(store, folder))]
+        takers = [
+            StepFigures(folder).add,
+            stack.enter_context(stage_page(store, folder)),
+            stack.enter_context(lineage_events(folder, inputs)),
+        ]
         if from_environment(RegistrySettings).mlflow_tracking_uri:
             run = _Run(store, f"{folder.parent.name}/{folder.name}")
             takers.append(stack.enter_context(MetricLog(run)).add)

@@ -25,7 +25,7 @@ def plan(task: Task) -> Plan:
     def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
             from agentworld.train import world_rl
-        with training_run(task.store, out) as on_metrics:
+        with training_run(task, out, inputs) as on_metrics:
             checkpoint = world_rl.run(recipe, data, parent(), out, on_progress, on_metrics)
         check_unchanged(checkpoint, inputs)
         return checkpoint.artifact

@@ -105,23 +105,23 @@ def _pick(
 
     One pass keeps no more than these, and encodes few others: a heap has the last of them first.
     """
-    target = recipe.corpora[name].weight * num_episode_tokens
+    budget = recipe.corpora[name].weight * num_episode_tokens
     rng = random.Random(f"{recipe.seed} {name}")
     heap: list[tuple[float, int, list[Row]]] = []
     num_tokens = 0
     for number, document in enumerate(corpus.read()):
         place = -rng.random()
-        if heap and num_tokens >= target and place < heap[0][0]:
+        if heap and num_tokens >= budget and place < heap[0][0]:
             continue
         heapq.heappush(heap, (place, number, rows := encoder.rows_of(document)))
         num_tokens += _num_tokens(rows)
-        while heap and num_tokens - _num_tokens(heap[0][2]) >= target:
+        while heap and num_tokens - _num_tokens(heap[0][2]) >= budget:
             num_tokens -= _num_tokens(heapq.heappop(heap)[2])
-    if num_tokens < target:
+    if num_tokens < budget:
         most = math.floor(10_000 * num_tokens / num_episode_tokens) / 10_000
         raise InputError(
             f"the corpus {name} has {num_tokens:,} tokens, and its weight"
-            f" {recipe.corpora[name].weight:g} asks for {math.ceil(target):,}; set"
+            f" {recipe.corpora[name].weight:g} asks for {math.ceil(budget):,}; set"
             f" {recipe.stage}.corpora.{name}.weight to at most {most:g}, or add text"
         )
     in_order = sorted((number, rows) for _, number, rows in heap if rows)

@@ -34,7 +34,7 @@ def report(store: Path, done: int, total: int) -> None:
 
 
 def test_a_page_is_there_at_once_and_says_when_a_stage_ended(folder: Path) -> None:
-    with training_run(folder.parents[2], folder) as on_metrics:
+    with training_run(folder.parents[2], folder, {}) as on_metrics:
         assert "Running." in page_in(folder)
         on_metrics(20, {"reward": 2.5})
     assert "Finished." in page_in(folder)
@@ -43,7 +43,7 @@ def test_a_page_is_there_at_once_and_says_when_a_stage_ended(folder: Path) -> No
 
 def test_a_page_of_a_stage_that_failed_says_why(folder: Path) -> None:
     def train() -> None:
-        with training_run(folder.parents[2], folder) as on_metrics:
+        with training_run(folder.parents[2], folder, {}) as on_metrics:
             on_metrics(20, {"loss": 2.5})
             raise InputError("the training rl diverged")
 
@@ -56,7 +56,7 @@ def test_a_page_of_a_stage_that_failed_says_why(folder: Path) -> None:
 def test_a_page_is_written_while_a_stage_runs_but_not_at_every_step(
     folder: Path, clock: list[float]
 ) -> None:
-    with training_run(folder.parents[2], folder) as on_metrics:
+    with training_run(folder.parents[2], folder, {}) as on_metrics:
         on_metrics(1, {"loss": 9.0})
         assert "no figures yet" in page_in(folder)
         clock[0] += 3
@@ -74,7 +74,7 @@ def test_the_time_that_is_left_counts_from_where_a_training_resumed(
 ) -> None:
     store = folder.parents[2]
     report(store, 600, 1_000)
-    with training_run(store, folder) as on_metrics:
+    with training_run(store, folder, {}) as on_metrics:
         assert "Running: 60% done." in page_in(folder)
         clock[0] += 300
         report(store, 700, 1_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from agentworld.recipes.train import CorpusRecipe, NextTokenRecipe
 from agentworld.records.corpus import Corpus, Document
 from agentworld.runner.folders import checkpoint_of
 from agentworld.steps.run import run_by_name
+from agentworld.storage.receipts import read_receipt
 from make import records
 from make.training import training
 
@@ -154,7 +156,10 @@ def test_corpora_are_cpts_alone_and_recipes_without_them_keep_their_digests() ->
         cpt({"law": 0.0})
 
 
-def test_a_step_trains_on_a_corpus_and_its_checkpoint_has_the_share(tmp_path: Path) -> None:
+def test_a_step_trains_on_a_corpus_and_its_checkpoint_and_its_events_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", f"file://{tmp_path}/events.jsonl")
     texts = tmp_path / "texts"
     texts.mkdir()
     (texts / "a.txt").write_text("A text of the law. " * 200)
@@ -164,3 +169,8 @@ def test_a_step_trains_on_a_corpus_and_its_checkpoint_has_the_share(tmp_path: Pa
     use = checkpoint_of(folder).corpora["law"]
     assert use.num_documents == 1
     assert 0 < use.share < use.target_share < 1
+    lines = (tmp_path / "events.jsonl").read_text().splitlines()
+    started, completed = map(json.loads, lines)
+    read = {each["name"] for each in started["inputs"]}
+    assert read == {use.content, read_receipt(Path(given.data)).output}
+    assert [each["name"] for each in completed["outputs"]] == [checkpoint_of(folder).artifact]
