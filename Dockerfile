@@ -75,10 +75,11 @@ FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
       org.opencontainers.image.description="The steps of agentworld's pipelines, and its console"
 USER 0:0
-# Live shells need bubblewrap and mount, and torch.compile needs a compiler on CPUs and GPUs alike; a
-# base that has them stays as it is.
-RUN { command -v bwrap && command -v mount && command -v g++; } >/dev/null \
-    || { apt-get -q update && apt-get -qy install --no-install-recommends bubblewrap mount g++ \
+# Live environments need bubblewrap and mount, and terminals less and vi; torch.compile needs a
+# compiler on CPUs and GPUs alike. A base that has them stays as it is.
+RUN for program in bwrap mount less vi g++; do command -v "$program" || exit 1; done >/dev/null \
+    || { apt-get -q update \
+        && apt-get -qy install --no-install-recommends bubblewrap mount less vim-tiny g++ \
         && rm -rf /var/lib/apt/lists/*; }
 USER 65532:65532
 COPY --from=train-packages /opt/agentworld /opt/agentworld

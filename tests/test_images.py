@@ -1,6 +1,7 @@
 """The control image: small, without rights, and a command for another image says what it lacks.
 
-And what a build that was killed left is removed by the next one.
+The image of steps has what live environments start. What a build that was killed left is removed by
+the next one.
 """
 
 import fcntl
@@ -49,6 +50,15 @@ def run(image: images.Image, *words: str, entrypoint: str = "") -> subprocess.Co
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+# Tells which programs of live environments are missing.
+MISSING = """
+import json
+from agentworld.domains.live import live_domain, live_domain_names
+programs = {each for name in live_domain_names() for each in live_domain(name).programs}
+print(json.dumps(sorted(each.name for each in programs if not each.find())))
+"""
+
+
 def test_its_user_has_a_number_and_no_rights(control):
     assert control.inspect()["Config"]["User"] == "65532:65532"
 
@@ -69,6 +79,11 @@ def test_its_command_line_answers_and_says_what_a_command_for_another_image_lack
     )
     assert lacking, done.stderr
     assert lacking[1] in {"psutil", "pyarrow"}
+
+
+def test_the_image_of_steps_has_every_program_of_the_live_environments():
+    done = run(images.built("train"), "-c", MISSING, entrypoint="python")
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
 
 
 BUSYBOX = Path("/bin/busybox").resolve()

@@ -30,6 +30,7 @@ from agentworld.audit.questions.cost import Prices
 from agentworld.client.credential import ClientSettings
 from agentworld.http.errors import MEANINGS
 from agentworld.operations import installed, registry
+from agentworld.operations.lineage_events import LineageSettings
 from agentworld.pinning import verifier
 from agentworld.recipes import Recipe
 from agentworld.recipes.ranks import Ranks
@@ -45,6 +46,7 @@ from agentworld_cli.main import app
 _STEP = (
     remote.WorkingCopySettings,
     registry.RegistrySettings,
+    LineageSettings,
     installed.ContainerSettings,
     ClientSettings,
     Stores,

@@ -80,6 +80,7 @@ _CALLED: Schema = {
     "networkPolicies.webhookClients": _OBJECTS,
     "operator.leaseSeconds": {"type": "number", "exclusiveMinimum": 3},
     "operator.replicas": {"minimum": 1},
+    "operator.webhook.issuer.name": _NAME,
     "pipelines.namespace": _NAME,
     "pipelines.placement": {"additionalProperties": True},  # the operator says what is wrong in it
     "pipelines.url": {"pattern": "^(https?://.+)?$"},

@@ -9,7 +9,6 @@ import base64
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -21,7 +20,9 @@ from agentworld.cluster.names import OPERATOR
 from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.signing.keys import SIGNER, new_signer
-from agentworld_operator.authority import Files, apply_decision
+
+Files = Mapping[str, bytes]
+"""The entries of a Secret."""
 
 _CONFLICT = 409
 _USER = "agentworld"
@@ -40,10 +41,6 @@ class SecretSettings(BaseSettings):
     """Labels of all Secrets, as a JSON object."""
     keys_secret: str | None = None
     """The Secret with the keys that sign the runs' logs and make the runs' tokens."""
-    webhook_secret: str | None = None
-    """The Secret with the webhook's certificates, which the operator renews."""
-    webhook_names: tuple[str, ...] = ()
-    """The webhook's host names, as a JSON list."""
     database_secret: str | None = None
     """The Secret with the password of the chart's PostgreSQL."""
     database_host: str = ""
@@ -55,11 +52,6 @@ class SecretSettings(BaseSettings):
 def keys() -> Files:
     """What a simulator service mounts as its keys."""
     return {SIGNER: new_signer(), RUN_TOKENS: new_secret()}
-
-
-def certificates(names: Sequence[str], now: datetime) -> Files:
-    """What the webhook begins with."""
-    return apply_decision({}, "make both", names, now)
 
 
 def database(host: str, databases: Sequence[str]) -> Files:
@@ -75,10 +67,8 @@ def database(host: str, databases: Sequence[str]) -> Files:
 
 def make_all(settings: SecretSettings, cluster: Cluster) -> list[str]:
     """Creates what is not there, and says of each Secret what became of it."""
-    now = datetime.now(UTC)
     factories: list[tuple[str | None, Callable[[], Files]]] = [
         (settings.keys_secret, keys),
-        (settings.webhook_secret, lambda: certificates(settings.webhook_names, now)),
         (settings.database_secret, lambda: database(settings.database_host, settings.databases)),
     ]
     return [_make(cluster, name, files(), settings.labels) for name, files in factories if name]

@@ -5,9 +5,8 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from collections.abc import Coroutine
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,6 @@ from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.storage.folder import read_file
 from agentworld_operator.admission import Admission
 from agentworld_operator.cache import Cache
-from agentworld_operator.certificates import CertificateRenewal, CertificateTarget
 from agentworld_operator.connection import login
 from agentworld_operator.controllers.alias import AliasReconciler
 from agentworld_operator.controllers.schedule import ScheduleReconciler
@@ -31,7 +29,7 @@ from agentworld_operator.operator import Operator, Reconcilers
 from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.service import Service
 from agentworld_operator.settings import OperatorSettings, WebhookSettings
-from agentworld_operator.webhook import ServingCertificate, serve
+from agentworld_operator.webhook import serve
 from agentworld_pipelines.settings import ServerSettings
 
 
@@ -48,18 +46,19 @@ async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
     leadership = Leadership(cluster, OPERATOR, settings.identity, times=times, clock=time.monotonic)
     metrics = OperatorMetrics()
+    admission = Admission(cluster, service)
+    has_webhook = webhook.port is not None
     async with (
         serve_metrics(metrics, settings.metrics_port),
-        _serve_webhook(cluster, service, webhook),
+        serve(admission.decide, webhook) if has_webhook else nullcontext(),
     ):
         try:
             await leadership.acquire()
             operator = _build_operator(settings, webhook, cluster, service)
             metrics.lead(operator.queues)
-            coroutines = [operator.run(partial(login, client_configuration), settings)]
-            if webhook.port is not None:
-                coroutines.append(_renew_certificates(cluster, webhook))
-            await _run_as_leader(leadership, coroutines)
+            await _run_as_leader(
+                leadership, operator.run(partial(login, client_configuration), settings)
+            )
         finally:
             await leadership.release()
 
@@ -71,41 +70,18 @@ def _cancel_on_sigterm() -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
-@asynccontextmanager
-async def _serve_webhook(
-    cluster: Cluster, service: Service, webhook: WebhookSettings
-) -> AsyncIterator[None]:
-    if webhook.port is None:
-        yield
-        return
-    decide = Admission(cluster, service).decide
-    certificate = ServingCertificate(webhook.folder, webhook.client_ca)
-    async with serve(decide, certificate, webhook.host, webhook.port):
-        yield
-
-
-async def _renew_certificates(cluster: Cluster, webhook: WebhookSettings) -> None:
-    target = CertificateTarget(webhook.secret, webhook.configuration, webhook.names)
-    now = partial(datetime.now, UTC)
-    await CertificateRenewal(cluster, target, now).run(webhook.certify_seconds)
-
-
-async def _run_as_leader(
-    leadership: Leadership, coroutines: Iterable[Coroutine[Any, Any, None]]
-) -> None:
-    """Until a work ends, or another one leads."""
-    tasks = [asyncio.create_task(work) for work in coroutines]
-    renewal = asyncio.create_task(leadership.keep())
+async def _run_as_leader(leadership: Leadership, work: Coroutine[Any, Any, None]) -> None:
+    """Until the work ends, or another one leads."""
+    work_task, renewal_task = asyncio.create_task(work), asyncio.create_task(leadership.keep())
     try:
-        done, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)
-        if done == {renewal}:
+        done, _ = await asyncio.wait((work_task, renewal_task), return_when=asyncio.FIRST_COMPLETED)
+        if done == {renewal_task}:
             raise ClusterError("another replica leads; this one begins anew")
-        for task in done:
-            task.result()
+        await work_task
     finally:
-        for task in (*tasks, renewal):
-            task.cancel()
-        await asyncio.gather(*tasks, renewal, return_exceptions=True)
+        work_task.cancel()
+        renewal_task.cancel()
+        await asyncio.gather(work_task, renewal_task, return_exceptions=True)
 
 
 def _build_operator(

@@ -60,13 +60,7 @@ class WebhookSettings(BaseSettings):
     """The certificate authority of the API server's client certificate; the webhook then refuses
     every other caller. Unset, everybody who reaches the port can have a move recorded.
     """
-    secret: str = "agentworld-webhook"
-    """The Secret that the leader keeps the certificates in."""
-    configuration: str = "agentworld"
-    """The ValidatingWebhookConfiguration that names the webhook."""
-    names: tuple[str, ...] = ()
-    """The host names by which the API server calls the webhook, as a JSON list."""
-    certify_seconds: float = Field(300.0, gt=0)
-    """How often the operator checks whether to renew the certificates."""
+    reload_seconds: float = Field(60.0, gt=0)
+    """How often the webhook checks whether the files of its certificate have changed."""
     settle_seconds: float = Field(30.0, gt=0)
     """How long a move of an alias may take from the ledger to the cluster."""

@@ -5,26 +5,17 @@ it by its name. So nothing here owns the job, and nobody but a person ends one t
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from agentworld import errors
 from agentworld.cluster.api_resources import Object
-from agentworld.cluster.client import EXISTS, NOT_FOUND, ApiServer, Cluster, configuration
-from agentworld.cluster.names import BUILT, PIPELINES
-from agentworld.cluster.retry import ask_until
+from agentworld.cluster.client import ApiServer, Cluster, configuration
+from agentworld.cluster.names import PIPELINES
 from agentworld.domains.base import domain_names
-from agentworld.errors import (
-    ClusterError,
-    EnvironmentUnavailable,
-    InputError,
-    PipelineError,
-    StoreError,
-    UnknownPath,
-)
+from agentworld.errors import EnvironmentUnavailable, InputError, PipelineError, StoreError
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
 from agentworld.runner.code import code_digest
@@ -33,26 +24,22 @@ from agentworld.runner.remote import fetch, on_store
 from agentworld.steps.run import folder_for
 from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.storage.working_copy import address_of
+from agentworld_pipelines.follower import Finished, Follower
 from agentworld_pipelines.job_parts import name_of
 from agentworld_pipelines.job_reporter import JobReporter, Pods, ProgressReporter
-from agentworld_pipelines.job_status import JobStatus, job_status
+from agentworld_pipelines.job_status import JobStatus
 from agentworld_pipelines.output import write_line
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.settings import ClusterSettings, namespace_of
-from agentworld_pipelines.step_job import pod_of_job, step_job
+from agentworld_pipelines.step_job import pod_of_job, stage_job, step_job
 from agentworld_pipelines.train_job import pods_of, train_job
-
-Finished = Callable[[], str | None]
-"""The step's folder; null where the step is not finished, as far as can be seen."""
-
-_Answer = TypeVar("_Answer")
 
 _RETRY_HINT = "begin the step again, and it resumes from what is kept"
 
 
 @on_store
 def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
-    """The folder of a stage that several nodes trained, now or before.
+    """The folder of a stage that nodes of its own trained, now or before.
 
     Raises InputError, PipelineError where the training failed, and ClusterError.
     """
@@ -64,9 +51,9 @@ def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str
     place = Place.model_validate_json(nodes)
     assert place.nodes is not None
     addresses = [address_of(address) for address in (recipe, store, *inputs)]
-    built = train_job(stage, addresses, folder, place)
-    pods = pods_of(built["metadata"]["name"])
-    task = _Task(stage, Path(store), built, pods)
+    build, find_pods = (train_job, pods_of) if place.nodes.count > 1 else (stage_job, pod_of_job)
+    built = build(stage, addresses, folder, place)
+    task = _Task(stage, Path(store), built, find_pods(built["metadata"]["name"]))
     return _done(
         task,
         from_environment(ClusterSettings),
@@ -130,110 +117,6 @@ def _done(task: _Task, settings: ClusterSettings, finished: Finished) -> str:
     if status is not None and status.state == "failed":
         raise _failure(task, status, reporter.problem)
     return _wait_until_finished(task, finished, is_removed=status is None, settings=settings)
-
-
-class Follower:
-    """Makes one job be there, and sees it to its end."""
-
-    def __init__(self, cluster: Cluster, built: Object, settings: ClusterSettings) -> None:
-        self._cluster = cluster
-        self._kind = built["kind"]
-        self._name = built["metadata"]["name"]
-        self._built = built
-        self._settings = settings
-        self._is_known = False
-        """Whether the API server has answered for this kind."""
-
-    def begin(self, on_create: Callable[[], None], finished: Finished) -> str | None:
-        """The uid of the job that does the step, told before a new one is made; null where one
-        has just done it.
-
-        One that ended without the step's receipt, or that was built otherwise, is replaced.
-        """
-        awaited_uid = ""
-        while True:
-            job = self._ask(self._find)
-            if job is None:
-                created_job = self._ask(lambda: self._make(on_create))
-                if created_job is not None:
-                    write_line(f"{self._name} is made")
-                    return str(created_job["metadata"]["uid"])
-                continue  # somebody was faster
-            uid = str(job["metadata"]["uid"])
-            is_terminating = "deletionTimestamp" in job["metadata"]
-            status = job_status(job)
-            if not is_terminating and self._is_as_built(job) and not status.has_ended:
-                write_line(f"{self._name} is there already")
-                return uid
-            if status.state == "complete" and finished():
-                return None
-            if awaited_uid != uid:
-                write_line(
-                    f"{self._name} is there and cannot be used again; waiting until it is gone"
-                )
-                awaited_uid = uid
-            if not is_terminating:
-                self._ask(partial(self._remove, uid))
-            time.sleep(self._settings.look_seconds)
-
-    def follow(self, uid: str, report: Callable[[Object], None]) -> JobStatus | None:
-        """How it ended; null where it was taken away before that was seen."""
-        while True:
-            job = self._ask(self._find, granted=True)
-            if job is None or job["metadata"]["uid"] != uid:
-                return None
-            report(job)
-            status = job_status(job)
-            if status.has_ended:
-                return status
-            time.sleep(self._settings.look_seconds)
-
-    def _find(self) -> Object | None:
-        return self._cluster.get(self._kind, self._name)
-
-    def _make(self, on_create: Callable[[], None]) -> Object | None:
-        on_create()
-        try:
-            return self._cluster.create(self._built)
-        except ClusterError as error:
-            if error.status == EXISTS:
-                return None
-            raise
-
-    def _is_as_built(self, job: Object) -> bool:
-        """By what was asked for, as the API server adds to it what it likes."""
-        digest = job["metadata"].get("annotations", {}).get(BUILT)
-        return bool(digest == self._built["metadata"]["annotations"][BUILT])
-
-    def _remove(self, uid: str) -> None:
-        """With its pods first: two jobs would write into one folder."""
-        options = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
-        try:
-            self._cluster.delete(self._kind, self._name, options)
-        except ClusterError as error:
-            if error.status not in (NOT_FOUND, EXISTS):
-                raise
-
-    def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
-        try:
-            answer = ask_until(
-                ask,
-                until=time.monotonic() + self._settings.patience_seconds,
-                every_seconds=self._settings.look_seconds,
-                report=write_line,
-                kind_is_known=self._is_known,
-                granted=granted,
-            )
-        except UnknownPath as error:
-            if self._kind != "TrainJob":
-                raise
-            raise ClusterError(
-                f"this cluster knows no TrainJob ({error}); install Kubeflow's Trainer, or take "
-                "the stage's `nodes` out of the placement",
-                status=error.status,
-            ) from error
-        self._is_known = True
-        return answer
 
 
 def _failure(task: _Task, status: JobStatus, problem: str) -> PipelineError:

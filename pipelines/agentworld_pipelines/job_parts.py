@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentworld.cluster.api_resources import Object
-from agentworld.cluster.names import BUILT, GROUP, part_labels
+from agentworld.cluster.names import BUILT, GROUP, RESOURCES, part_labels
 from agentworld.records.base import digest_json
 from agentworld.storage.address import redact
 from agentworld_pipelines.compute import container_resources
@@ -15,6 +15,9 @@ from agentworld_pipelines.placement import (
     Place,
 )
 from agentworld_pipelines.retries import WEEK_SECONDS
+
+STEP = "step"
+"""The container of a Job in which its step is done."""
 
 _NAME_DIGITS = 16
 
@@ -45,9 +48,30 @@ def metadata_of(name: str, component: str, command: Sequence[str], place: Place)
 
 def with_digest(job: Object) -> Object:
     """With the digest of what it was built with, and that without the server's own fields."""
-    built = {BUILT: digest_json([job["metadata"], job["spec"]])}
-    annotations = {**job["metadata"]["annotations"], **built}
-    return {**job, "metadata": {**job["metadata"], "annotations": annotations}}
+    return _annotated(job, {BUILT: digest_json([job["metadata"], job["spec"]])})
+
+
+def with_resources(job: Object, resources: Object) -> Object:
+    """A Job whose container of a step has these.
+
+    They are no part of what it was built with, for they may change while it is suspended. Kueue
+    may change them too, so that they are known by what was asked for.
+    """
+    template = job["spec"]["template"]
+    containers = [
+        {**container, "resources": resources} if container["name"] == STEP else container
+        for container in template["spec"]["containers"]
+    ]
+    pod = {**template["spec"], "containers": containers}
+    spec = {**job["spec"], "template": {**template, "spec": pod}}
+    return _annotated({**job, "spec": spec}, {RESOURCES: digest_json(resources)})
+
+
+def resources_in(job: Object) -> Object:
+    """What a Job gives to its container of a step."""
+    containers = job["spec"]["template"]["spec"]["containers"]
+    (container,) = [container for container in containers if container["name"] == STEP]
+    return dict(container["resources"])
 
 
 def deadline_seconds(place: Place) -> int:
@@ -87,10 +111,7 @@ def volumes_of(place: Place) -> list[tuple[Object, str]]:
 
 
 def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Object) -> Object:
-    """A pod on the nodes of a place, whose one container has these volumes mounted.
-
-    A container of which nothing but its name is told is left out.
-    """
+    """A pod on the nodes of a place, whose one container has these volumes mounted."""
     mounts = [{"name": volume["name"], "mountPath": path} for volume, path in volumes]
     whole = {**container, **({"volumeMounts": mounts} if mounts else {})}
     spec = {
@@ -100,6 +121,11 @@ def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Objec
         ],
         "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
         "volumes": [volume for volume, _ in volumes],
-        "containers": [whole] if len(whole) > 1 else [],
+        "containers": [whole],
     }
     return {field: value for field, value in spec.items() if value}
+
+
+def _annotated(job: Object, own: Object) -> Object:
+    annotations = {**job["metadata"]["annotations"], **own}
+    return {**job, "metadata": {**job["metadata"], "annotations": annotations}}

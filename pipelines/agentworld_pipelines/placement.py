@@ -60,13 +60,23 @@ _FOLLOWS_AT_MOST = CpuMemory(cpu="1", memory="1Gi")
 
 
 class Nodes(Record):
-    """Several nodes that train one stage together, each with all that its place says."""
+    """Nodes that train one stage together, each with all that its place says."""
 
-    count: int = Field(gt=1)
+    count: int = Field(gt=0)
+    """One is a Job, more are a TrainJob of Kubeflow's Trainer."""
     processes_per_node: int | None = Field(None, gt=0)
     """Null starts one for each device, or one where there is none."""
     runtime: ObjectName = "torch-distributed"
     """A ClusterTrainingRuntime of Kubeflow's Trainer; torchrun starts the processes."""
+
+    @model_validator(mode="after")
+    def _has_a_runtime_if_several(self) -> Self:
+        if self.count == 1 and "runtime" in self.model_fields_set:
+            raise ValueError(
+                f"one node has no runtime, and this one gives {self.runtime}; leave it out, or give"
+                " more nodes"
+            )
+        return self
 
 
 class Place(Record):
@@ -75,7 +85,7 @@ class Place(Record):
     image: Image | None = None
     """Null takes the placement's."""
     nodes: Nodes | None = None
-    """Null runs the step in its own pod; cpt, sft and rl alone can have several nodes."""
+    """Null runs the step in its own pod; cpt, sft and rl alone can have nodes of their own."""
     node_selector: dict[LabelKey, LabelValue] = {}
     """Labels that a node has."""
     tolerations: Tolerations = ()
@@ -107,13 +117,13 @@ class Place(Record):
 
     @property
     def processes_per_node(self) -> int:
-        """How many processes each of several nodes starts."""
+        """How many processes each node starts."""
         count = self.nodes.processes_per_node if self.nodes else None
         return count or (self.accelerator.count if self.accelerator else 1)
 
     @property
     def own_pod(self) -> "Place":
-        """Where the step's own pod runs, which only follows where there are several nodes."""
+        """Where the step's own pod runs, which only follows where others train."""
         if self.nodes is None:
             return self
         field_names = (
@@ -166,7 +176,7 @@ class Placement(Record):
             if place.nodes and name not in names_of("training"):
                 steps = ", ".join(names_of("training"))
                 raise ValueError(
-                    f"{name} has several nodes, which only {steps} can; take them away"
+                    f"{name} has nodes of its own, which only {steps} can; take them away"
                 )
             if place.nodes and (reserved := set(_RESERVED).intersection(place.variables)):
                 raise ValueError(f"{name} gives {min(reserved)}, which Trainer tells; leave it out")

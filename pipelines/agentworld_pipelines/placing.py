@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from kfp import dsl, kubernetes
 
+from agentworld.cluster.pod_security import USER
 from agentworld.steps.table import names_of
 from agentworld_pipelines.components import COMPONENTS, IMAGE
 from agentworld_pipelines.placement import (
@@ -23,9 +24,9 @@ Step = Callable[..., dsl.PipelineTask]
 def step_adder(placement: Placement | None) -> Step:
     """Adds a step to the pipeline that is being written, where the placement wants it.
 
-    It runs every time, and finds out by its receipt what is to do. A stage of several nodes takes
-    its place along, for what it follows has to run there; so does a step of live environments,
-    whose own pod may be refused them.
+    It runs every time, and finds out by its receipt what is to do. A stage with nodes of its own
+    takes its place along, for what it follows has to run there; so does a step of live
+    environments, whose own pod may be refused them.
     """
     effective_placement = placement or Placement()
 
@@ -44,6 +45,8 @@ def step_adder(placement: Placement | None) -> Step:
 
 
 def _place(task: dsl.PipelineTask, place: Place) -> None:
+    # The rest of the Pod Security Standard `restricted` is Kubeflow's, whatever a pipeline says.
+    kubernetes.set_security_context(task, USER, USER, run_as_non_root=True)
     _choose_nodes(task, place)
     _give(task, place)
     _mount(task, place)

@@ -1,5 +1,5 @@
-"""How a step is done for which its own pod may not be enough: a stage of several nodes by a
-TrainJob, and a step of live environments by a Job where this pod can have no sandbox.
+"""How a step is done for which its own pod may not be enough: a stage with nodes of its own by a
+Job or a TrainJob, and a step of live environments by a Job where this pod can have no sandbox.
 
 Nothing heavy is imported before it is known which; a step in this process needs no cluster.
 """
@@ -36,7 +36,7 @@ def decide(recipe: str, store: str, report: str) -> Verdict:
 def train(stage: str, recipe: str, store: str, *inputs: str, place: str = "") -> str:
     """The folder of the finished stage.
 
-    `place` is the place of several nodes as JSON; where it is empty the stage is trained here.
+    `place` is the place of nodes of its own as JSON; where it is empty the stage is trained here.
     """
     if place:
         from agentworld_pipelines.follow_job import train_on_nodes

@@ -1,25 +1,33 @@
-"""A step of live environments as a Job (batch/v1), built, not made.
+"""A step as a Job (batch/v1), built, not made: one of live environments, or a stage on one node.
 
-Its pod is the step's own but for two things: no account of the cluster, and no seccomp profile. Not
-`Unconfined` either, which the Pod Security Standard `baseline` refuses where it is said.
+Its pod is the step's own but for what a pod of Kubeflow cannot have. A live one has no seccomp
+profile; not `Unconfined` either, which the Pod Security Standard `baseline` refuses where it is
+said. A training one has torchrun as its first process, which hears of a preemption, and the time
+for a checkpoint. Neither has an account of the cluster.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from agentworld.cluster.api_resources import Object, type_fields
+from agentworld.cluster.pod_security import CONTAINER_SECURITY, pod_security
+from agentworld.storage.working_copy import address_of
 from agentworld_pipelines.job_parts import (
+    STEP,
     deadline_seconds,
     environment_of,
     metadata_of,
+    name_of,
     pod_of,
     resources_of,
     volumes_of,
     with_digest,
+    with_resources,
 )
 from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Place
+from agentworld_pipelines.torchrun import GRACE_SECONDS, launcher, program
 
-_STEP = "step"
 _TMP = "/tmp"
 _DAY_SECONDS = 24 * 3600
 _POD = "job-name"
@@ -28,46 +36,56 @@ _POD = "job-name"
 def step_job(
     name: str, step: str, arguments: Sequence[str], place: Place, *, seccomp_profile: str = ""
 ) -> Object:
-    """Does a step: its arguments are the recipe, the store and so on.
+    """Does a step of live environments: its arguments are the recipe, the store and so on.
 
     `seccomp_profile` names a file of the nodes' own, where a pod without one is given another.
     """
     command = [step, *arguments]
+    container = {
+        "command": ["python", "-m", "agentworld_pipelines.live_step"],
+        "args": command,
+        "securityContext": _profile(seccomp_profile),
+    }
+    pod = {"securityContext": pod_security(seccomp=False)}
+    return _job(metadata_of(name, "live-environments", command, place), pod, container, place)
+
+
+def stage_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) -> Object:
+    """Trains a stage on one node: its arguments are those of a TrainJob."""
+    name = name_of(stage, address_of(str(folder)))
+    command = [stage, *arguments]
+    container = {"command": launcher(place), "args": program(command)}
+    pod = {"securityContext": pod_security(), "terminationGracePeriodSeconds": GRACE_SECONDS}
+    return _job(metadata_of(name, "training", command, place), pod, container, place)
+
+
+def pod_of_job(name: str) -> Pods:
+    """It has one."""
+    return Pods(f"{_POD}={name}", {}, STEP)
+
+
+def _job(metadata: Object, pod: Object, container: Object, place: Place) -> Object:
     spec = {
         # Who begins the step again has seen why, and makes it anew.
         "backoffLimit": 0,
         "activeDeadlineSeconds": deadline_seconds(place),
         "ttlSecondsAfterFinished": _DAY_SECONDS,
-        "template": {"spec": _pod(command, place, seccomp_profile)},
+        "template": {"spec": {**pod, **_pod(container, place)}},
     }
-    return with_digest(
-        {
-            **type_fields("Job"),
-            "metadata": metadata_of(name, "live-environments", command, place),
-            "spec": spec,
-        }
-    )
+    job = with_digest({**type_fields("Job"), "metadata": metadata, "spec": spec})
+    return with_resources(job, resources_of(place))
 
 
-def pod_of_job(name: str) -> Pods:
-    """It has one."""
-    return Pods(f"{_POD}={name}", {}, _STEP)
-
-
-def _pod(command: Sequence[str], place: Place, seccomp_profile: str) -> Object:
-    container = {
-        "name": _STEP,
+def _pod(container: Object, place: Place) -> Object:
+    whole = {
+        **container,
+        "name": STEP,
         "image": place.image,
-        "command": ["python", "-m", "agentworld_pipelines.live_step"],
-        "args": list(command),
         "env": environment_of(place),
-        "resources": resources_of(place),
         "securityContext": {
-            "runAsNonRoot": True,
-            "allowPrivilegeEscalation": False,
+            **CONTAINER_SECURITY,
             "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-            **_profile(seccomp_profile),
+            **container.get("securityContext", {}),
         },
     }
     volumes = volumes_of(place)
@@ -76,7 +94,7 @@ def _pod(command: Sequence[str], place: Place, seccomp_profile: str) -> Object:
     return {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
-        **pod_of(place, volumes, container),
+        **pod_of(place, volumes, whole),
     }
 
 

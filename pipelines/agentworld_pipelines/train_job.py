@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentworld.cluster.api_resources import API_RESOURCES, Object, type_fields
 from agentworld.cluster.names import PIPELINES
+from agentworld.cluster.pod_security import CONTAINER_SECURITY, pod_security
 from agentworld.storage.working_copy import address_of
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
@@ -22,12 +23,10 @@ from agentworld_pipelines.job_parts import (
 )
 from agentworld_pipelines.job_reporter import Pods
 from agentworld_pipelines.placement import Nodes, Place
+from agentworld_pipelines.torchrun import GRACE_SECONDS, launcher, program
 
 NODE = "node"
 """A runtime's replicated job, and the container in it."""
-
-_SHUTDOWN_TIMEOUT = "--shutdown-timeout=300"
-"""In seconds, for a checkpoint, when `torchrun` is told to end; a pod's own may be shorter."""
 
 _JOB = "jobset.sigs.k8s.io/jobset-name"
 _REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -63,13 +62,10 @@ def pods_of(name: str) -> Pods:
 
 
 def _trainer(arguments: list[str], place: Place, nodes: Nodes) -> Object:
-    program = ["-m", "agentworld.steps.member", *arguments]
-    # By torchrun's own option, for a Trainer may count processes by what the node requests.
-    command = ["torchrun", f"--nproc-per-node={place.processes_per_node}", _SHUTDOWN_TIMEOUT]
     trainer = {
         "image": place.image,
-        "command": command,
-        "args": program,
+        "command": launcher(place),
+        "args": program(arguments),
         "numNodes": nodes.count,
         "numProcPerNode": place.processes_per_node,
         "resourcesPerNode": resources_of(place),
@@ -79,7 +75,13 @@ def _trainer(arguments: list[str], place: Place, nodes: Nodes) -> Object:
 
 
 def _patch(place: Place) -> Object:
-    """The pods of the replicated job that trains: on these nodes, with these mounts."""
-    pod = pod_of(place, volumes_of(place), {"name": NODE})
+    """The pods of the replicated job that trains: on these nodes, with these mounts, under
+    `restricted`, and with the time for a checkpoint.
+    """
+    pod = {
+        "securityContext": pod_security(),
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        **pod_of(place, volumes_of(place), {"name": NODE, "securityContext": CONTAINER_SECURITY}),
+    }
     job = {"name": NODE, "template": {"spec": {"template": {"spec": pod}}}}
     return {"template": {"spec": {"replicatedJobs": [job]}}}

@@ -22,7 +22,7 @@ from agentworld_cli.verification import by_how_much, check_names
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
     from agentworld.audit.checks.run import RunVerification
-    from agentworld.audit.questions.agent import DataLink, LiveLink
+    from agentworld.audit.questions.agent import DataLink, LiveLink, StageLink
     from agentworld.audit.questions.base_model import BaseLink
     from agentworld.audit.questions.simulator import AgentOrigin
 
@@ -63,8 +63,7 @@ def agent(
     simulator = run.add(f"simulator {chain.simulator}")
     name = _to_markup(chain.world_model)
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
-    for stage in reversed(chain.stages):
-        world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
+    world = _add_stages(world, chain.stages)
     _add_bases(world, chain.bases)
     if chain.data:
         world.add(f"data {chain.data}").add(_describe_data(chain.data_set))
@@ -232,6 +231,16 @@ def _describe_grade(edge: "EdgeAudit | None") -> str:
     if edge is None:
         return "edge unsigned: the store has no keys"
     return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"
+
+
+def _add_stages(world: Tree, stages: "Sequence[StageLink]") -> Tree:
+    """The first stage's tree."""
+    for stage in reversed(stages):
+        world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
+        for name, use in stage.corpora.items():
+            share = f"{use.share:.1%} of the tokens"
+            world.add(f"corpus {_to_markup(name)} {brief(use.content)}, {share}")
+    return world
 
 
 def _add_bases(world: Tree, bases: "Sequence[BaseLink]") -> None:

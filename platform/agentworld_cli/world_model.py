@@ -52,6 +52,9 @@ def show(
         parents = ", ".join(map(brief, stage.parents)) or "nothing"
         origin = f"from {parents}, data {brief(stage.data)}"
         console.print(f"  {stage.stage:<4} {brief(stage.artifact)}  {origin}", soft_wrap=True)
+        for corpus, use in stage.corpora.items():
+            line = f"       corpus {corpus} {brief(use.content)}, {use.share:.1%} of the tokens"
+            console.print(line, markup=False, soft_wrap=True)
     console.print(f"  report {brief(model.report)}", markup=False)
     for line in _figures(model.metrics, model.stages[-1].stage):
         console.print(f"    {line}", markup=False, soft_wrap=True)

@@ -108,6 +108,9 @@ def _add_stages(graph: Graph, world: WorldModel) -> str:
             data = stage.data
             read = graph.add(Node(data, "data", brief(data), page_path("datasets", data), 0))
             graph.add(node, after=read)
+        for corpus in stage.corpora.values():
+            read = graph.add(Node(corpus.content, "data", brief(corpus.content), "", 0))
+            graph.add(node, after=read)
         for parent in stage.parents:
             if parent not in by_artifact:  # what the first stage started from
                 base = graph.add(Node(f"base {parent}", "base", brief(parent), "", 0))

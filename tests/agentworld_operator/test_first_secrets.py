@@ -4,30 +4,20 @@ import base64
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import make_url
 
 from agentworld.access.secret import RUN_TOKENS
 from agentworld.signing.keys import SIGNER
-from agentworld_operator.authority import read_certificates
-from agentworld_operator.first_secrets import certificates, database, keys
-from agentworld_operator.policy.certificates import decide
+from agentworld_operator.first_secrets import database, keys
 from make.operator import kubeconfig
-
-NAMES = ("agentworld-webhook.team-a.svc",)
 
 
 def test_keys_are_drawn_anew_each_time():
     first, second = keys(), keys()
     assert {*first} == {SIGNER, RUN_TOKENS}
     assert all(first[name] != second[name] for name in first)
-
-
-def test_the_first_certificate_is_one_that_the_leader_keeps():
-    now = datetime(2026, 11, 22, tzinfo=UTC)
-    assert decide(read_certificates(certificates(NAMES, now)), NAMES, now) == "keep"
 
 
 def test_each_database_has_an_address_with_the_same_password():

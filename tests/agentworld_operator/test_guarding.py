@@ -1,7 +1,5 @@
 """The webhook of an operator, a process of its own, before a real API server and a real service."""
 
-import threading
-
 import httpx
 import pytest
 
@@ -12,7 +10,6 @@ from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore
 from agentworld_operator.policy.alias import BYPASS_ACTOR
 from make import records
-from make.guarded import configuration
 from make.simulator import alias, pinned_manifest, schedule, simulator
 from waiting import wait_for
 
@@ -123,7 +120,7 @@ def test_without_a_service_no_name_moves_and_what_nobody_names_may_go(guarded):
 
 def test_what_passed_the_webhook_by_is_recorded_as_found(guarded):
     namespace = guarded.namespace
-    namespace.create(configuration(guarded.name, guarded.port))  # of no namespace that there is
+    namespace.create(guarded.configuration)  # of no namespace that there is
     guarded.run()
     guarded.use("one")
     namespace.create(alias())
@@ -137,38 +134,15 @@ def test_what_passed_the_webhook_by_is_recorded_as_found(guarded):
     assert guarded.history()[-1]["set_by"] == BYPASS_ACTOR
 
 
-def test_a_certificate_is_renewed_while_requests_go_on(running):
-    namespace, asked, failed, over = running.namespace, [], [], threading.Event()
+def test_a_new_certificate_is_served_by_every_replica_without_a_restart(running):
     port = free_port()
     second = running.run("second", port=port)
-    wait_for(lambda: "new certificate" in second.said)
+    wait_for(lambda: running.ask(port))
     before = running.ask()
     assert running.ask(port) == before  # who does not lead answers too
-
-    def ask():
-        while not over.is_set():
-            refused = running.refused(alias("nobody"))
-            asked.append(refused)
-            if "there is no Simulator nobody" not in refused:
-                failed.append(refused)
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        namespace.patch("Secret", "agentworld-webhook", {"data": {"tls.crt": ""}})
-
-        def is_new():
-            secret = namespace.get("Secret", "agentworld-webhook")["data"]
-            if secret["tls.crt"]:
-                running.mount()
-            return secret["tls.crt"] and running.ask() != before
-
-        wait_for(is_new)
-        wait_for(lambda: running.ask(port) == running.ask())
-        told = len(asked)
-        wait_for(lambda: len(asked) > told + 3)
-    finally:
-        over.set()
-        thread.join()
-    assert failed == []
+    running.renew_certificate()
+    for each in (running.port, port):
+        wait_for(lambda each=each: running.ask(each) not in (b"", before))
+    assert running.ask(port) == running.ask()
+    assert "there is no Simulator nobody" in running.refused(alias("nobody"))
     assert not second.leads()

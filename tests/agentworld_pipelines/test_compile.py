@@ -26,9 +26,10 @@ def test_kubeflow_shows_a_pipeline_under_its_name(name):
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_without_a_placement_kubernetes_is_told_nothing(name):
+def test_without_a_placement_kubernetes_is_told_the_user_and_nothing_else(name):
     compiled = make.pipelines.compiled(name)
-    assert compiled.platform == {}
+    for step in compiled.containers:
+        assert compiled.pod(step).keys() == {"securityContext"}
     assert {container["image"] for container in compiled.containers.values()} == {IMAGE}
 
 

@@ -10,11 +10,12 @@ from agentworld.cluster.names import PIPELINES
 from agentworld.errors import ClusterError, UnknownPath
 from agentworld.runner.progress import ProgressFile
 from agentworld.steps.run import folder_for
-from agentworld_pipelines.follow_job import Follower
+from agentworld_pipelines.follower import Follower
 from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.settings import ClusterSettings
 from agentworld_pipelines.train_job import train_job
 from fakes import trainer as trainers
+from fakes.batch_jobs import Jobs
 from fakes.trainer import Kubelet, Trainer
 from machines.control_plane import ControlPlane, is_ready
 from machines.step_process import StepProcess
@@ -106,6 +107,18 @@ def test_a_stage_is_followed_from_its_queue_to_its_end(trainer, start):
     (shown,) = [text for text in blocks(guide, "text") if "is waiting" in text]
     assert {*pages.forms(shown)} <= {*pages.forms(step.said)}
     assert trainer.jobs() != []  # its pods hold the logs
+
+
+def test_a_stage_on_one_node_is_followed_as_a_job(control_plane, kubelet, account, start):
+    jobs = Jobs(control_plane, kubelet, account[0])
+    step = start(Place(image="mirror.example/agentworld:7", nodes=Nodes(count=1)))
+    pod = jobs.run()
+    jobs.kubelet.say(pod, "the first words")
+    step.says("the first words")
+    step.finish()
+    jobs.complete(pod)
+    assert step.ends() == 0
+    assert step.said.endswith(f"made {step.folder}\n")
 
 
 def test_a_log_that_cannot_be_read_ends_nothing(trainer, start):

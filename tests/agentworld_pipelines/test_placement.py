@@ -61,12 +61,13 @@ def test_a_step_without_an_image_of_its_own_takes_the_placements(tmp_path):
 
 
 WRONG = {
-    "steps: {rl: {nodes: {count: 1}}}": "at steps.rl.nodes.count",
+    "steps: {rl: {nodes: {count: 0}}}": "at steps.rl.nodes.count",
+    "steps: {rl: {nodes: {count: 1, runtime: a}}}": "one node has no runtime, and this one gives a",
     "steps: {rl: {nodes: {count: 2, processes_per_node: 0}}}": "nodes.processes_per_node",
     "steps: {rl: {nodes: {count: 2, launcher: mpi}}}": "at steps.rl.nodes.launcher",
     "steps: {rl: {image: two words}}": "at steps.rl.image",
-    "steps: {evaluate: {nodes: {count: 2}}}": "evaluate has several nodes, which only cpt, sft, rl",
-    "default: {nodes: {count: 2}}": "default has several nodes, which only cpt, sft, rl can",
+    "steps: {evaluate: {nodes: {count: 2}}}": "evaluate has nodes of its own, which only cpt",
+    "default: {nodes: {count: 2}}": "default has nodes of its own, which only cpt",
     "default: {environment: {PET_NNODES: 2}}\nsteps: {rl: {nodes: {count: 2}}}": "rl gives PET_",
     "default: {node_selektor: {a: b}}": "at default.node_selektor",
     "steps: {cpt: {quue: a}}": "at steps.cpt.quue: there is no such field; did you mean queue?",

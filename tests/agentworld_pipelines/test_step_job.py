@@ -1,14 +1,18 @@
 """The Job of a step with live shells: all that its place says, in a pod that can have a sandbox."""
 
+from pathlib import Path
+
 import pytest
 
-from agentworld_pipelines.job_parts import BUILT
-from agentworld_pipelines.placement import Place
-from agentworld_pipelines.step_job import pod_of_job, step_job
+from agentworld.cluster.names import BUILT, RESOURCES
+from agentworld_pipelines.job_parts import name_of
+from agentworld_pipelines.placement import Nodes, Place
+from agentworld_pipelines.step_job import pod_of_job, stage_job, step_job
 from machines.kubernetes_types import check
 from make.places import PLACE
 
 ARGUMENTS = ["demo", "/stores/demo"]
+FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
 WHOLE = PLACE.model_copy(update={"nodes": None})
 BARE = Place(image="x")
 
@@ -33,7 +37,8 @@ def test_it_is_queued_and_tells_what_it_does():
     assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
     assert metadata["labels"]["kueue.x-k8s.io/priority-class"] == "nightly"
     assert metadata["labels"]["app.kubernetes.io/component"] == "live-environments"
-    told = {key: value for key, value in metadata["annotations"].items() if key != BUILT}
+    digests = (BUILT, RESOURCES)
+    told = {key: value for key, value in metadata["annotations"].items() if key not in digests}
     assert told == {
         "agentworld.dev/step": "collect",
         "agentworld.dev/recipe": "demo",
@@ -79,7 +84,6 @@ def test_its_container_is_the_step_with_what_its_place_gives():
         ],
     }
     assert security == {
-        "runAsNonRoot": True,
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
@@ -88,6 +92,7 @@ def test_its_container_is_the_step_with_what_its_place_gives():
 
 def test_its_pod_is_where_its_place_says_without_an_account_of_the_cluster():
     told = pod()
+    assert told["securityContext"]["runAsNonRoot"]
     assert told["automountServiceAccountToken"] is False
     assert told["nodeSelector"] == {"pool": "h100"}
     assert [each["operator"] for each in told["tolerations"]] == ["Exists", "Equal"]
@@ -125,3 +130,18 @@ def test_whatever_is_built_otherwise_says_so_under_the_same_name():
 
 def test_its_pod_is_found_by_the_label_that_kubernetes_gives_it():
     assert pod_of_job("a-name").selector == "job-name=a-name"
+
+
+def test_a_stage_on_one_node_is_a_job_of_torchrun_with_what_its_place_gives():
+    place = PLACE.model_copy(update={"nodes": Nodes(count=1)})
+    job = stage_job("sft", [*ARGUMENTS, "/stores/demo/data"], FOLDER, place)
+    check(job)
+    assert job["metadata"]["name"] == name_of("sft", str(FOLDER))
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
+    assert job["metadata"]["labels"]["app.kubernetes.io/component"] == "training"
+    (container,), (live,) = job["spec"]["template"]["spec"]["containers"], pod()["containers"]
+    assert container["command"] == ["torchrun", "--nproc-per-node=8", "--shutdown-timeout=300"]
+    member = ["-m", "agentworld.steps.member", "sft", *ARGUMENTS, "/stores/demo/data"]
+    assert container["args"] == member
+    for field in ("image", "env", "resources", "volumeMounts", "securityContext"):
+        assert container[field] == live[field]

@@ -94,6 +94,15 @@ def test_every_node_starts_a_process_for_each_device():
 def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
     assert patches(built()) == {
         "node": {
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65532,
+                "runAsGroup": 65532,
+                "fsGroup": 65532,
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "terminationGracePeriodSeconds": 330,
             "nodeSelector": {"pool": "h100"},
             "tolerations": [
                 {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
@@ -118,6 +127,10 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
             "containers": [
                 {
                     "name": "node",
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
                     "volumeMounts": [
                         {"name": "volume-0", "mountPath": "/stores"},
                         {"name": "volume-1", "mountPath": "/models"},

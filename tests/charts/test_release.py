@@ -23,7 +23,7 @@ from waiting import wait_for
 pytestmark = [pytest.mark.waits, pytest.mark.ordered]
 
 GUIDE = make.chart.ROOT / "docs/guides/kubernetes.md"
-SECRETS = ("agentworld-database", "agentworld-keys", "agentworld-webhook")
+KEPT_SECRETS = ("agentworld-database", "agentworld-keys")
 
 
 def made_by(release):
@@ -44,10 +44,6 @@ def shared(new_release):
     release.install()
     used(release)
     return release
-
-
-def webhook(release):
-    return "ValidatingWebhookConfiguration", f"agentworld-{release.namespace.namespace}"
 
 
 def used(release):
@@ -77,7 +73,7 @@ def world(release):
 
 def kept_secrets(release):
     """As they are, whole."""
-    found = [release.namespace.get("Secret", name) for name in SECRETS]
+    found = [release.namespace.get("Secret", name) for name in KEPT_SECRETS]
     assert all(found)
     return found
 
@@ -125,13 +121,13 @@ def test_an_upgrade_changes_what_is_ours_alone_and_a_rollback_brings_back_what_w
     release.install(previous=True)
     assert image(release).endswith("control:0.0.9")
     before, secrets, fewer = used(release), kept_secrets(release), rules(release)
-    told_whom = believes(release, secrets[-1]["data"]["ca.crt"])
+    certified = believed(release)
     release.upgrade()
     assert image(release).endswith("control:0.1.0")
     assert len(rules(release)) == len(fewer) + 1
     assert world(release) == before
     assert kept_secrets(release) == secrets
-    assert bundles(release) == told_whom
+    assert believed(release) == certified
     assert release.history() == [("0.0.9", "superseded"), ("0.1.0", "deployed")]
     release.roll_back()
     assert (image(release), rules(release)) == ("ghcr.io/agentworld/control:0.0.9", fewer)
@@ -140,19 +136,13 @@ def test_an_upgrade_changes_what_is_ours_alone_and_a_rollback_brings_back_what_w
     assert release.history()[-1] == ("0.0.9", "deployed")
 
 
-def believes(release, bundle):
-    """Writes to the webhooks whom the API server is to believe, as the operator does."""
-    found = release.namespace.get(*webhook(release))
-    for each in found["webhooks"]:
-        each["clientConfig"]["caBundle"] = bundle
-    release.namespace.replace(found)
-    assert bundles(release) == [bundle, bundle]
-    return bundles(release)
-
-
-def bundles(release):
-    found = release.namespace.get(*webhook(release))
-    return [each["clientConfig"].get("caBundle") for each in found["webhooks"]]
+def believed(release):
+    """The webhook's certificate with its authority, which the API server is told to believe."""
+    files = release.namespace.get("Secret", "agentworld-webhook")["data"]
+    name = f"agentworld-{release.namespace.namespace}"
+    for each in release.namespace.get("ValidatingWebhookConfiguration", name)["webhooks"]:
+        assert each["clientConfig"]["caBundle"] == files["ca.crt"]
+    return files
 
 
 def test_values_that_are_wrong_change_nothing(shared):

@@ -1,9 +1,11 @@
 """What the chart makes of values, whole: as it was, and as Kubernetes takes it."""
 
 import subprocess
+from base64 import b64decode
 
 import pytest
 import yaml
+from cryptography import x509
 from helm_python.errors import HelmRenderError
 
 import make.chart
@@ -34,9 +36,12 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
         {(each["kind"], each["metadata"]["name"]) for each in objects}
         for objects in (found, make.chart.objects(EVERYTHING))
     )
+    # Where no issuer is named, Helm makes the webhook's certificate itself.
+    there.remove(("Secret", "agentworld-webhook"))
     assert there < everything
     more = everything - there - {(kind, name) for kind, name in everything if "definitions" in name}
     assert {each for each in more if each[1] not in _OF_A_CONSOLE} == {
+        ("Certificate", "agentworld-webhook"),
         ("ConfigMap", "agentworld-dashboard"),
         ("ConfigMap", "agentworld-placement"),
         ("ServiceAccount", "agentworld-engine"),
@@ -62,7 +67,7 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
 @pytest.mark.parametrize("name", ["default", "everything"])
 def test_every_object_is_valid_in_every_supported_kubernetes(name):
     for each in make.chart.objects(VALUES[name]):
-        if not each["apiVersion"].startswith("monitoring.coreos.com/"):
+        if not each["apiVersion"].startswith(("monitoring.coreos.com/", "cert-manager.io/")):
             check_schema(each)
 
 
@@ -92,22 +97,29 @@ def environment(values, component):
     return {each["name"]: each.get("value", "from elsewhere") for each in container["env"]}
 
 
-@pytest.mark.parametrize("values", [{}, EVERYTHING, EXTERNAL], ids=["default", "all", "external"])
+_READ = {
+    "operator": (OperatorSettings, WebhookSettings, ServerSettings),
+    "service": (ServiceSettings,),
+    "secrets": (SecretSettings,),
+    "console": (ConsoleSettings, Stores, RegistrySettings),
+}
+
+
 @pytest.mark.parametrize(
-    ("component", "kinds"),
+    ("values", "component"),
     [
-        ("operator", (OperatorSettings, WebhookSettings, ServerSettings)),
-        ("service", (ServiceSettings,)),
-        ("secrets", (SecretSettings,)),
-        ("console", (ConsoleSettings, Stores, RegistrySettings)),
+        pytest.param(values, component, id=f"{component}-{name}")
+        for name, values in {"default": {}, "all": EVERYTHING, "external": EXTERNAL}.items()
+        for component in _READ
+        if (component, name) != ("secrets", "external")  # there is none
     ],
 )
-def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, kinds, monkeypatch):
+def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, monkeypatch):
     told = environment({**CONSOLE, **values}, component)
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     read = set()
-    for kind in kinds:
+    for kind in _READ[component]:
         made, prefix = kind(), kind.model_config["env_prefix"]
         assert made.model_fields_set or kind is ServerSettings  # of what a team may have
         read |= {f"{prefix}{field}".upper() for field in kind.model_fields}
@@ -121,7 +133,8 @@ def test_a_listener_is_where_its_probes_and_its_service_ask():
         for container in template["spec"]["containers"]:
             named = {port["name"] for port in container.get("ports", ())}
             probes = [each for key, each in container.items() if key.endswith("Probe")]
-            assert {each["httpGet"]["port"] for each in probes if "httpGet" in each} <= named
+            asked = [probe for each in probes for probe in each.values() if isinstance(probe, dict)]
+            assert {each["port"] for each in asked if "port" in each} <= named
     told = environment(EVERYTHING, "operator")
     ports = make.chart.pods(found)["operator"]["spec"]["containers"][0]["ports"]
     assert ports == [
@@ -183,8 +196,20 @@ def test_nothing_is_made_of_what_a_team_keeps_itself():
     found = make.chart.objects(EXTERNAL)
     kinds = {each["kind"] for each in found}
     assert kinds & {"StatefulSet", "PersistentVolumeClaim"} == set()
-    told = environment(EXTERNAL, "secrets")
-    assert {name for name in told if name.endswith("_SECRET")} == {"AGENTWORLD_WEBHOOK_SECRET"}
+    assert "secrets" not in make.chart.pods(found)
+
+
+def test_helm_certifies_the_webhook_by_its_host_where_no_issuer_is_named():
+    found = make.chart.objects()
+    files = make.chart.only(found, "Secret", "agentworld-webhook")["data"]
+    authority, serving = (
+        x509.load_pem_x509_certificate(b64decode(files[name])) for name in ("ca.crt", "tls.crt")
+    )
+    serving.verify_directly_issued_by(authority)
+    names = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["agentworld-webhook.worlds.svc"]
+    for each in make.chart.only(found, "ValidatingWebhookConfiguration")["webhooks"]:
+        assert each["clientConfig"]["caBundle"] == files["ca.crt"]
 
 
 def test_the_notes_tell_where_to_ask_and_what_is_still_missing():

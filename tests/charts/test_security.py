@@ -34,7 +34,7 @@ def images(found):
 
 
 def test_every_pod_meets_the_restricted_standard_on_a_root_that_is_read_only(found):
-    assert {"operator", "service", "secrets"} <= make.chart.pods(found).keys()
+    assert {"operator", "service"} <= make.chart.pods(found).keys()
     for template in make.chart.pods(found).values():
         spec = template["spec"]
         assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC", "hostUsers"}
@@ -115,10 +115,8 @@ def test_nobody_reads_a_secret_that_is_not_named_and_only_the_job_makes_any(foun
         for each, rule in rules(found)
         if "secrets" in rule["resources"]
     }
-    assert allowed == {
-        ("agentworld-operator", "get", "update", "agentworld-webhook"),
-        ("agentworld-secrets", "create", "any"),
-    }
+    makes_any = "secrets" in make.chart.pods(found)
+    assert allowed == ({("agentworld-secrets", "create", "any")} if makes_any else set())
 
 
 def test_nobody_gives_rights_or_becomes_somebody_else(found):
@@ -128,7 +126,7 @@ def test_nobody_gives_rights_or_becomes_somebody_else(found):
         assert not [each for each in rule["resources"] if each.endswith(("/exec", "/token"))]
 
 
-def test_of_the_cluster_it_reads_two_things_and_changes_our_definitions_where_it_is_asked_to(found):
+def test_of_the_cluster_it_asks_who_comes_and_changes_our_definitions_where_it_is_asked_to(found):
     told = {
         component: [
             (rule["resources"], rule.get("resourceNames"), rule["verbs"])
@@ -138,15 +136,24 @@ def test_of_the_cluster_it_reads_two_things_and_changes_our_definitions_where_it
         for component in make.chart.pods(found)
     }
     asks = [(["tokenreviews"], None, ["create"])]
-    own = (["validatingwebhookconfigurations"], ["agentworld-worlds"], ["get", "update"])
     names = [f"{kind.plural}.agentworld.dev" for kind in KINDS]
     ours = [(["customresourcedefinitions"], names, ["get", "patch"])]
     assert told.pop("console", asks) == asks
     assert told.pop("definitions", ours) == ours
-    assert {name: each for name, each in told.items() if each} == {
-        "operator": [own],
-        "service": asks,
-    }
+    assert {name: each for name, each in told.items() if each} == {"service": asks}
+
+
+def test_nothing_deprecated_is_used_and_no_device_is_asked_for(found):
+    """`v1.Endpoints` and `externalIPs` are deprecated; devices are for engines and steps, which ask
+    by extended resources, and so by DRA where a cluster maps these.
+    """
+    assert not {each["kind"] for each in found} & {"Endpoints", "ResourceClaim", "DeviceClass"}
+    for _, rule in rules(found):
+        assert not {*rule["resources"]} & {"endpoints", "resourceclaims", "services/proxy"}
+    for each in found:
+        assert each["kind"] != "Service" or "externalIPs" not in each["spec"]
+    for template in make.chart.pods(found).values():
+        assert "resourceClaims" not in template["spec"]
 
 
 def test_every_binding_is_of_a_role_and_an_account_of_the_chart(found):

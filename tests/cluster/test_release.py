@@ -36,8 +36,8 @@ pytestmark = [pytest.mark.waits, pytest.mark.ordered]
 SECONDS = 300.0
 
 # What a server asks an account's rights for besides what it is asked: an apply that makes an
-# object, and one that has an owner. A certificate is renewed every sixty days, and a namespace is
-# looked at where a Simulator that is used is deleted; tests with these very rights show both.
+# object, and one that has an owner. A namespace is looked at where a Simulator that is used is
+# deleted; a test with these very rights shows it.
 NOT_HEARD = {
     "operator": {
         ("", "configmaps", "create"),
@@ -45,7 +45,6 @@ NOT_HEARD = {
         ("apps", "deployments", "create"),
         ("policy", "poddisruptionbudgets", "create"),
         ("agentworld.dev", "simulators/finalizers", "update"),
-        ("", "secrets", "update"),
         ("", "namespaces", "get"),
     },
     "service": set(),
@@ -288,7 +287,7 @@ def test_an_uninstall_leaves_what_is_secret_and_what_was_said(release):
     with release.helm() as helm:
         helm.uninstall(NAME, timeout=120, wait="watcher")
     kept = {each.metadata.name for each in release.core.list_namespaced_secret(NAMESPACE).items}
-    assert {f"{NAME}-{name}" for name in ("keys", "webhook", "database")} <= kept
+    assert {f"{NAME}-{name}" for name in ("keys", "database")} <= kept
     assert release.namespace.names("Simulator") == ["one", "two"]
 
 

@@ -18,12 +18,6 @@ Object = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
 _SECONDS = 0.3
-_RESTRICTED = {
-    "runAsNonRoot": True,
-    "readOnlyRootFilesystem": True,
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-}
 
 
 @contextmanager
@@ -86,12 +80,11 @@ def _pod(job: Object, index: int, master: str | None) -> Object:
     container |= {
         "imagePullPolicy": "Never",
         "env": [*container["env"], *told],
-        "securityContext": _RESTRICTED,
+        "securityContext": {**container["securityContext"], "readOnlyRootFilesystem": True},
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *container.get("volumeMounts", [])],
     }
     spec["volumes"] = [{"name": "tmp", "emptyDir": {}}, *spec.get("volumes", [])]
     spec["nodeSelector"] = {"kubernetes.io/hostname": f"node-{index + 1}"}
-    spec["securityContext"] = {"runAsUser": 65532}
     labels = {
         "jobset.sigs.k8s.io/jobset-name": name,
         "jobset.sigs.k8s.io/replicatedjob-name": replicated["name"],

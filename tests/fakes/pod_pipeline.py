@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from fakes import kfp_security
 from make.pipelines import Compiled
 from waiting import wait_for
 
@@ -23,20 +24,15 @@ Values = dict[str, Any]
 OUTPUTS = "/kfp/outputs"
 _EXECUTOR_OUTPUT = "executor_output.json"
 _TASK_SECONDS = 900.0
-# As Kubeflow's own compiler has it, and a root that nobody writes to.
-_SECURED = {
-    "runAsNonRoot": True,
-    "readOnlyRootFilesystem": True,
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 _SAYS = re.compile(r"inputs\.parameter_values\['([^']+)'\] == '([^']*)'")
 _KNOWN_OF_TASK = {
     *("cachingOptions", "componentRef", "dependentTasks", "inputs", "taskInfo"),
     *("triggerPolicy", "retryPolicy"),
 }
-_KNOWN_OF_POD = {"pvcMount", "secretAsEnv", "nodeSelector", "emptyDirMounts", "imagePullPolicy"}
+_KNOWN_OF_POD = {
+    *("pvcMount", "secretAsEnv", "nodeSelector", "emptyDirMounts", "imagePullPolicy"),
+    "securityContext",
+}
 _KNOWN_OF_CONTAINER = {"args", "command", "image", "env", "resources"}
 
 
@@ -200,7 +196,7 @@ class PodPipeline:
                 "serviceAccountName": self._job.account,
                 "terminationGracePeriodSeconds": 30,
                 "nodeSelector": told.get("nodeSelector", {}).get("labels", {}),
-                "securityContext": {"runAsUser": 65532, "fsGroup": 65532},
+                "securityContext": kfp_security.POD,
                 "containers": [
                     {
                         "name": "main",
@@ -210,7 +206,11 @@ class PodPipeline:
                         "args": arguments,
                         "env": list(_environment(container, told)),
                         "resources": _resources(container.get("resources", {})),
-                        "securityContext": _SECURED,
+                        # As Kubeflow's, and a root that nobody writes to.
+                        "securityContext": {
+                            **kfp_security.container_security(told),
+                            "readOnlyRootFilesystem": True,
+                        },
                         "volumeMounts": [
                             {"name": "tmp", "mountPath": "/tmp"},
                             {"name": "outputs", "mountPath": OUTPUTS},

@@ -24,7 +24,7 @@ FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agent
 _BASE_PACKAGES = "python3,python3-venv"
 _PACKAGES_OF = {
     "control": _BASE_PACKAGES,
-    "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev",
+    "train": f"{_BASE_PACKAGES},bubblewrap,less,vim-tiny,g++,python3-dev",
     "engine-cpu": f"{_BASE_PACKAGES},libnuma1",
 }
 _PACKAGES = (

@@ -65,7 +65,11 @@ EVERYTHING: Values = {
         "train": {"tag": "0.0.1"},
         "postgres": {"digest": _DIGEST},
     },
-    "operator": {**_PLACED, **account("operator")},
+    "operator": {
+        **_PLACED,
+        **account("operator"),
+        "webhook": {"issuer": {"name": "internal", "kind": "ClusterIssuer"}},
+    },
     "engines": {
         **PODS,
         "serviceAccount": {"create": True, **account("engine")["serviceAccount"]},

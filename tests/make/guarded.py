@@ -4,11 +4,13 @@ import base64
 import ssl
 
 import httpx
+import trustme
 
 import make.chart
 from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
+from make.certificates import mount, new_files
 from make.simulator import alias, simulator
 from waiting import wait_for
 
@@ -21,8 +23,9 @@ class Guarded:
         self.folder, self.port = folder / "mounted", free_port()
         self.folder.mkdir()
         self.name = namespace.namespace
-        self.configuration = f"agentworld-{self.name}"
         self.operators = {}
+        self.authority = trustme.CA()
+        self.renew_certificate()
 
     def run(self, name="first", port=None, **settings):
         """An operator's replica."""
@@ -31,9 +34,7 @@ class Guarded:
             "webhook_port": port or self.port,
             "webhook_host": "127.0.0.1",
             "webhook_folder": self.folder,
-            "webhook_configuration": self.configuration,
-            "webhook_names": '["127.0.0.1"]',
-            "webhook_certify_seconds": 0.3,
+            "webhook_reload_seconds": 0.2,
             "webhook_settle_seconds": 1,
         }
         self.operators[name] = self.start(name, **told | settings)
@@ -44,18 +45,24 @@ class Guarded:
         self.namespace.patch(
             "Namespace", self.name, {"metadata": {"labels": {"guarded": self.name}}}
         )
-        self.namespace.create(configuration(self.name, self.port))
-        wait_for(self.mount)
+        self.namespace.create(self.configuration)
         wait_for(lambda: "there is no Simulator nobody" in self.refused(alias("nobody")))
 
-    def mount(self):
-        """As a kubelet does; tells whether there was something to mount."""
-        found = self.namespace.get("Secret", "agentworld-webhook").get("data")
-        for name in ("tls.crt", "tls.key") if found else ():
-            content = base64.b64decode(found[name])
-            (self.folder / "draft").write_bytes(content)
-            (self.folder / "draft").rename(self.folder / name)
-        return found
+    def renew_certificate(self):
+        """Mounts another one."""
+        mount(new_files(self.authority), self.folder)
+
+    @property
+    def configuration(self):
+        """The chart's own, but for where it asks, whom it believes and whom it guards."""
+        found = make.chart.objects(namespace=self.name)
+        made = make.chart.only(found, "ValidatingWebhookConfiguration")
+        bundle = base64.b64encode(self.authority.cert_pem.bytes()).decode()
+        for webhook in made["webhooks"]:
+            url = f"https://127.0.0.1:{self.port}/admit"
+            webhook["clientConfig"] = {"url": url, "caBundle": bundle}
+            webhook["namespaceSelector"] = {"matchLabels": {"guarded": self.name}}
+        return made
 
     def refused(self, manifest):
         """What is said to who would create this."""
@@ -81,24 +88,16 @@ class Guarded:
         return httpx.get(f"{self.url}/aliases/{name}", trust_env=False).json()
 
     def ask(self, port=None):
-        """The certificate that is served, after a request that it answered."""
-        secret = self.namespace.get("Secret", "agentworld-webhook")["data"]
-        bundle = base64.b64decode(secret["ca.crt"]).decode()
-        context = ssl.create_default_context(cadata=bundle)
-        url = f"https://127.0.0.1:{port or self.port}"
-        with httpx.Client(verify=context, trust_env=False) as client:
-            assert client.get(f"{url}/ready").status_code == 200
-            with client.stream("POST", f"{url}/admit", content=b"nonsense") as answer:
+        """The certificate that is served, after a request that it answered; empty for no answer."""
+        context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
+        url = f"https://127.0.0.1:{port or self.port}/admit"
+        try:
+            with (
+                httpx.Client(verify=context, trust_env=False) as client,
+                client.stream("POST", url, content=b"nonsense") as answer,
+            ):
                 assert answer.status_code == 400
                 told = answer.extensions["network_stream"].get_extra_info("ssl_object")
                 return told.getpeercert(True)
-
-
-def configuration(namespace, port):
-    """The chart's own, but for where it asks and whom it guards."""
-    found = make.chart.objects(namespace=namespace)
-    made = make.chart.only(found, "ValidatingWebhookConfiguration")
-    for webhook in made["webhooks"]:
-        webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}/admit"}
-        webhook["namespaceSelector"] = {"matchLabels": {"guarded": namespace}}
-    return made
+        except httpx.TransportError:
+            return b""

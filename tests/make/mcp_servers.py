@@ -181,9 +181,13 @@ class PlainServer:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the server
-        self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
-        )
+        try:
+            self.process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
+            )
+        except OSError:
+            self._errors.close()
+            raise
         assert self.process.stdin
         assert self.process.stdout
         self.stdin, self.stdout = self.process.stdin, self.process.stdout

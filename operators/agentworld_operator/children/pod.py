@@ -7,6 +7,7 @@ system that nobody writes to, no token of the cluster.
 from typing import Any, NamedTuple
 
 from agentworld.cluster.names import ENGINE_PORT, engine_labels, engine_name
+from agentworld.cluster.pod_security import CONTAINER_SECURITY, pod_security
 from agentworld.cluster.records.base import Part
 from agentworld.cluster.records.serving import NodePool, Resources, Serving, Weights
 from agentworld.records.base import Digest
@@ -16,7 +17,6 @@ from agentworld_operator.policy.engine import VERIFIER
 Manifest = dict[str, Any]
 
 _PINNED, _VERIFIED, _WEIGHTS = "/pinned", "/verified", "/weights"
-_USER = 65532
 _PROBE_SECONDS = 5
 
 # The name that the engine answers to is what the verifier computed: a service that asks for the
@@ -81,14 +81,7 @@ def _pod_spec(source: PodSource) -> Manifest:
         "automountServiceAccountToken": False,
         # Else each Service nearby becomes VLLM_-like variables, which vLLM reads as settings.
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": pod_security(),
         "initContainers": [_verifier(source)],
         "containers": [_engine(source)],
         "volumes": _volumes(source),
@@ -199,8 +192,4 @@ def _variables(environment: dict[str, str]) -> list[Manifest]:
 
 
 def _security_context() -> Manifest:
-    return {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": True,
-    }
+    return {**CONTAINER_SECURITY, "readOnlyRootFilesystem": True}

@@ -74,10 +74,10 @@ class _Review(BaseModel):
     request: AdmissionRequest
 
 
-def read_review(body: bytes) -> AdmissionRequest:
+def read_review(review: object) -> AdmissionRequest:
     """Raises InputError for what is no review."""
     try:
-        request = _Review.model_validate_json(body).request
+        request = _Review.model_validate(review).request
     except ValidationError as error:
         raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
     subject = request.old if request.operation == "DELETE" else request.object

@@ -19,6 +19,8 @@ RELEASE = f"{GROUP}/release"
 """The annotation of a definition of ours that names the release that wrote it."""
 BUILT = f"{GROUP}/built"
 """The annotation with the digest of all that a job, or a part of an engine, was built with."""
+RESOURCES = f"{GROUP}/resources"
+"""The annotation of a Job with the digest of its resources, which may change while it waits."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """By which Kueue admits a pod, or what makes pods."""

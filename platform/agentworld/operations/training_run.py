@@ -1,41 +1,49 @@
-"""A training's figures by step: in its step's folder, and in the environment's MLflow."""
+"""A training's figures by step: in its step's folder, on its page, in MLflow, and in events."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentworld.lineage.metric_log import MetricLog, Point
+from agentworld.operations.lineage_events import lineage_events
 from agentworld.operations.registry import RegistrySettings, open_registry
+from agentworld.operations.stage_page import stage_page
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
+from agentworld.records.base import Digest
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.storage.step_figures import StepFigures
 
 if TYPE_CHECKING:
     from agentworld.lineage.mlflow import MlflowRegistry
+    from agentworld.lineage.system_metrics import SystemMetrics
 
 
 @contextmanager
-def training_run(store: Path, folder: Path) -> Iterator[OnMetrics]:
-    """A callback that writes figures to a step's folder, and to its run in MLflow where
-    MLFLOW_TRACKING_URI is set.
+def training_run(store: Path, folder: Path, inputs: Mapping[str, Digest]) -> Iterator[OnMetrics]:
+    """A callback that writes figures to a step's folder and its page; to its run in MLflow where
+    MLFLOW_TRACKING_URI is set; and to events where OPENLINEAGE_URL is set.
 
     It does nothing in all processes but the first.
     """
     if not from_environment(Ranks).is_first:
         yield ignore_metrics
         return
-    figures = StepFigures(folder)
-    if not from_environment(RegistrySettings).mlflow_tracking_uri:
-        yield figures.add
-        return
-    with MetricLog(_Run(store, f"{folder.parent.name}/{folder.name}")) as log:
+    with ExitStack() as stack:
+        takers = [
+            StepFigures(folder).add,
+            stack.enter_context(stage_page(store, folder)),
+            stack.enter_context(lineage_events(folder, inputs)),
+        ]
+        if from_environment(RegistrySettings).mlflow_tracking_uri:
+            run = _Run(store, f"{folder.parent.name}/{folder.name}")
+            takers.append(stack.enter_context(MetricLog(run)).add)
 
-        def add(step: int, figures_of_step: Mapping[str, float]) -> None:
-            figures.add(step, figures_of_step)
-            log.add(step, figures_of_step)
+        def add(step: int, figures: Mapping[str, float]) -> None:
+            for take in takers:
+                take(step, figures)
 
         yield add
 
@@ -48,10 +56,21 @@ class _Run:
         self._training = training
 
     def write(self, points: Sequence[Point]) -> None:
-        self._registry.log_training(self._training, points)
+        self._registry.log_training(self._training, [*points, *self._load(points[-1])])
 
     def end(self, *, failed: bool) -> None:
         self._registry.end_training(self._training, "FAILED" if failed else "FINISHED")
+
+    def _load(self, last: Point) -> list[Point]:
+        """Of the machine, since figures were written before, at the step of the last of these."""
+        load = self._system_metrics.measure().items()
+        return [last._replace(name=name, value=value) for name, value in load]
+
+    @cached_property
+    def _system_metrics(self) -> "SystemMetrics":
+        from agentworld.lineage.system_metrics import SystemMetrics
+
+        return SystemMetrics()
 
     @cached_property
     def _registry(self) -> "MlflowRegistry":

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from agentworld.recipes.endpoint import EndpointRecipe
-from agentworld.records.base import Record
+from agentworld.records.base import Digest, Record
 
 # Told only where it is said: recipes that say nothing of it keep their digests.
 _ZeroStage = Annotated[Literal[1, 2, 3] | None, Field(exclude_if=lambda stage: stage is None)]
@@ -71,6 +71,17 @@ class LoraRecipe(Record):
     """Adds the adapter to the weights at the end; false keeps it beside them in `adapter/`."""
 
 
+class CorpusRecipe(Record):
+    """Texts, or prompts with completions, that CPT learns beside episodes."""
+
+    address: str
+    """A file, a folder or an address of text files, JSON lines, JSON, CSV or Parquet."""
+    content: Digest | None = None
+    """The digest of its files, as an error or a checkpoint names it; null takes what is there."""
+    weight: float = Field(gt=0)
+    """Its tokens for each token of the episodes."""
+
+
 class NextTokenRecipe(Record):
     """Next-token loss: CPT and SFT of a world, imitation by an agent."""
 
@@ -110,6 +121,9 @@ class NextTokenRecipe(Record):
     thoughts of their own."""
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
+    corpora: dict[str, CorpusRecipe] = Field({}, exclude_if=not_)
+    """What CPT learns beside episodes, by name (Qwen-AgentWorld section 3.2: single-turn corpora of
+    law, medicine and other fields; it reports no weights)."""
     zero_stage: _ZeroStage = None
     """What several processes share out (DeepSpeed ZeRO): 1 the optimizer's state, 2 gradients too,
     3 weights too, null nothing. Not with Muon, which takes matrices whole.
@@ -143,6 +157,12 @@ class NextTokenRecipe(Record):
     def _can_be_validated(self) -> Self:
         if self.validate_every is not None and self.stage == "imitation":
             raise ValueError("imitation has no held-out samples; leave validate_every out")
+        return self
+
+    @model_validator(mode="after")
+    def _can_have_corpora(self) -> Self:
+        if self.corpora and self.stage != "cpt":
+            raise ValueError(f"{self.stage} learns episodes alone; move corpora to cpt")
         return self
 
     @model_validator(mode="after")

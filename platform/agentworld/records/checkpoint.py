@@ -1,6 +1,7 @@
 """What a training stage made: every file of a model, and where it came from."""
 
 from concurrent.futures import ThreadPoolExecutor
+from operator import not_
 from pathlib import Path
 from typing import Literal
 
@@ -8,6 +9,7 @@ from pydantic import Field
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, JsonObject, Record, digest_file
+from agentworld.records.corpus import CorpusUse
 from agentworld.records.progress import OnProgress, ProgressCounter, ignore_progress
 
 _MOST_AT_ONCE = 8
@@ -87,6 +89,8 @@ class Checkpoint(Record):
     """The data set that it was trained on."""
     traces: Digest | None = Field(None, exclude_if=lambda digest: digest is None)
     """What a teacher wrote in place of the observations of that data."""
+    corpora: dict[str, CorpusUse] = Field({}, exclude_if=not_)
+    """What was trained on beside that data, by the names of the recipe."""
     domains: tuple[str, ...] = ()
     """The kinds of world in that data, and in the data of its parents."""
     simulator: Digest | None = None

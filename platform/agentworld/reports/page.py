@@ -3,12 +3,14 @@
 Everything that a model or a recipe wrote is escaped by the template.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.audit.questions.agent import AgentChain
 from agentworld.domains.base import HISTORY, UNSEEN
+from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld.records.file import write_whole
 from agentworld.records.report import (
     AgentReport,
@@ -22,7 +24,7 @@ from agentworld.reports.groups import FEW, explain_baselines, kind_rows, metric_
 from agentworld.reports.summary import Summary
 from agentworld.reports.targets import figures_of, has_no_targets
 from agentworld.reports.templates import templates
-from agentworld.runner.folders import CHAIN, REPORT
+from agentworld.runner.folders import CHAIN, REPORT, STAGE_PAGE
 
 
 class Bar(NamedTuple):
@@ -57,6 +59,7 @@ def write_page(
         None if is_refused else AgentReport.read(folders["validate"] / REPORT),
         None if is_refused else AgentChain.read(folders["audit"] / CHAIN),
         after_gate,
+        _stage_pages(folders, path.parent),
     )
     write_whole(path, page.encode())
     return path
@@ -68,8 +71,12 @@ def render_page(
     agent: AgentReport | None,
     chain: AgentChain | None,
     after_gate: Sequence[str],
+    stage_pages: Mapping[str, str],
 ) -> str:
-    """The page as text; a job that its gate ended has neither agent nor chain."""
+    """The page as text; a job that its gate ended has neither agent nor chain.
+
+    `stage_pages` are relative addresses by stage.
+    """
     page = templates().get_template("page.html")
     return page.render(
         summary=summary,
@@ -89,7 +96,14 @@ def render_page(
         chain=chain,
         grade_meanings=GRADE_MEANINGS,
         after_gate=after_gate,
+        stage_pages=stage_pages,
     )
+
+
+def _stage_pages(folders: Mapping[str, Path], beside: Path) -> dict[str, str]:
+    """Of the stages that have one: a training of long ago has none."""
+    pages = {stage: folders[stage] / STAGE_PAGE for stage in WORLD_STAGES if stage in folders}
+    return {stage: os.path.relpath(page, beside) for stage, page in pages.items() if page.is_file()}
 
 
 def _world_plots(report: WorldModelReport) -> list[Plot]:

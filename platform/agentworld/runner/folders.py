@@ -24,6 +24,7 @@ PRACTICE = "practice.json"
 AGENT = "agent.json"
 ALIAS = "alias.json"
 TRAJECTORY = "trajectory"
+STAGE_PAGE = "training.html"
 
 
 class SelectedSimulator(Record):

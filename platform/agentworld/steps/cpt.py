@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from agentworld.data.corpora import open_corpora
+from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.runner.frozen_gc import frozen_gc
@@ -9,6 +11,7 @@ from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged
 from agentworld.steps.start import check_rates, start_of
 from agentworld.steps.training_run import training_run
+from agentworld.storage.address import redact
 from agentworld.storage.pools import read_dataset
 
 
@@ -16,16 +19,36 @@ def plan(task: Task) -> Plan:
     """Trains a new model, or one from the base that the recipe names."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
     check_rates("cpt", recipe.cpt, from_scratch=start.from_scratch)
+    corpora = open_corpora(recipe.cpt.corpora)
+    inputs = {f"corpus {name}": corpus.content for name, corpus in corpora.items()}
+    inputs.update(start.inputs)
+    stage = _without_secrets(recipe.cpt)
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
             from agentworld.train import next_token
         parent = start.parent() if start.parent else None
-        with training_run(task.store, out) as on_metrics:
+        with training_run(task, out, inputs) as on_metrics:
             checkpoint = next_token.run(
-                recipe.cpt, recipe.model, data, parent, out, on_progress, on_metrics
+                stage,
+                recipe.model,
+                data,
+                parent,
+                out,
+                on_progress,
+                on_metrics,
+                corpora=corpora,
             )
         check_unchanged(checkpoint, start.inputs)
         return checkpoint.artifact
 
-    return Plan(work, start.inputs, domains=read_dataset(data).domains)
+    return Plan(work, inputs, domains=read_dataset(data).domains)
+
+
+def _without_secrets(recipe: NextTokenRecipe) -> NextTokenRecipe:
+    """As a checkpoint has it: an address may hold a password or a signature."""
+    corpora = {
+        name: corpus.model_copy(update={"address": redact(corpus.address)})
+        for name, corpus in recipe.corpora.items()
+    }
+    return recipe.model_copy(update={"corpora": corpora})

@@ -9,6 +9,7 @@ from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged, content_of
 from agentworld.steps.start import check_rates, start_of
+from agentworld.steps.training_run import training_run
 from agentworld.storage.pools import read_dataset
 
 
@@ -24,7 +25,8 @@ def plan(task: Task) -> Plan:
     def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
             from agentworld.train import world_rl
-        checkpoint = world_rl.run(recipe, data, parent(), out, on_progress)
+        with training_run(task, out, inputs) as on_metrics:
+            checkpoint = world_rl.run(recipe, data, parent(), out, on_progress, on_metrics)
         check_unchanged(checkpoint, inputs)
         return checkpoint.artifact
 

@@ -25,7 +25,7 @@ def plan(task: Task) -> Plan:
         with frozen_gc():
             from agentworld.train import next_token
         parent = start.parent() if start.parent else None
-        with training_run(task.store, out) as on_metrics:
+        with training_run(task, out, start.inputs) as on_metrics:
             checkpoint = next_token.run(
                 recipe.sft, recipe.model, data, parent, out, on_progress, on_metrics, traces
             )

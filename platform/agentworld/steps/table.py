@@ -31,7 +31,12 @@ def _of_traces(recipe: "Recipe") -> "list[Record]":
 
 
 def _of_cpt(recipe: "Recipe") -> "list[Record]":
-    return [*_new_model(recipe), recipe.cpt]
+    """Corpora count by their content, as inputs, and by their weights."""
+    corpora = {
+        name: corpus.model_copy(update={"address": "", "content": None})
+        for name, corpus in recipe.cpt.corpora.items()
+    }
+    return [*_new_model(recipe), recipe.cpt.model_copy(update={"corpora": corpora})]
 
 
 def _of_sft(recipe: "Recipe") -> "list[Record]":

@@ -31,6 +31,9 @@ _BESIDE = re.compile(
     r"(?i)(licen[cs]e|notice|readme|sources)(\..*)?|.*\.(md|txt|lock|py|ya?ml|patch|diff|pred)"
 )
 """What lies beside recordings and is none."""
+_TEXT = re.compile(r"(?i).*\.txt")
+_ABOUT = re.compile(r"(?i)(licen[cs]e|notice|readme|sources)(\..*)?")
+"""Also beside a corpus of texts."""
 _PIECE_BYTES = 1 << 20
 _DIGITS_OF_NAME = 12
 _LOCAL = "file://"
@@ -153,8 +156,9 @@ class ReadProgress:
         self._on_progress(self._before[number] + part, total)
 
 
-def files_of(source: str) -> list[SourceFile]:
-    """The files of a source in the order of their names, hidden ones left out.
+def files_of(source: str, *, texts: bool = False) -> list[SourceFile]:
+    """The files of a source in the order of their names, hidden ones left out; in a folder files
+    that end in `.txt` are left out too, unless `texts` are asked for.
 
     Raises InputError where there are none.
     """
@@ -183,7 +187,7 @@ def files_of(source: str) -> list[SourceFile]:
         names = [redact(name) for name in names] if is_web else names
     whole = zip(addresses, names, (size or 0 for size in sizes.values()), strict=True)
     files = [SourceFile(*fields) for fields in whole]
-    recordings = [file for file in files if paths == [path] or _may_be_recording(file.path)]
+    recordings = [file for file in files if paths == [path] or _is_content(file.path, texts)]
     if not recordings:
         problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
         raise InputError(problem)
@@ -225,14 +229,18 @@ def _kind_of(address: str) -> str:
     return "" if is_file or start not in _LINES.names else start
 
 
-def _may_be_recording(name: str) -> bool:
-    parts = name.split("/")
-    return not any(part.startswith(".") for part in parts) and not _BESIDE.fullmatch(parts[-1])
+def _is_content(name: str, texts: bool) -> bool:
+    *folders, file = name.split("/")
+    if any(part.startswith(".") for part in (*folders, file)):
+        return False
+    if texts and _TEXT.fullmatch(file):
+        return not _ABOUT.fullmatch(file)
+    return not _BESIDE.fullmatch(file)
 
 
-def digest_of(source: str) -> Digest:
+def digest_of(source: str, *, texts: bool = False) -> Digest:
     """Of the content of all files of a source, by their names."""
-    return digest_json({file.name: _digest(file) for file in files_of(source)})
+    return digest_json({file.name: _digest(file) for file in files_of(source, texts=texts)})
 
 
 def _digest(file: SourceFile) -> Digest:

@@ -44,6 +44,7 @@ class BatchTokens(NamedTuple):
     """With the padding."""
     sum_of_squares: int
     """Of the rows' lengths."""
+    num_rows: int
 
 
 class TokenBatches(Sampler[list[int]]):
@@ -83,7 +84,8 @@ class TokenBatches(Sampler[list[int]]):
         num_tokens = sum(map(sum, batches))
         num_padded = sum(len(batch) * width(max(batch, default=0)) for batch in batches)
         sum_of_squares = sum(length**2 for batch in batches for length in batch)
-        return BatchTokens(num_tokens, num_tokens if self._packed else num_padded, sum_of_squares)
+        num_computed = num_tokens if self._packed else num_padded
+        return BatchTokens(num_tokens, num_computed, sum_of_squares, sum(map(len, batches)))
 
     def _one_epoch(self, rng: random.Random) -> list[list[int]]:
         order = rng.sample(range(len(self._lengths)), len(self._lengths))

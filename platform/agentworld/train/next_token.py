@@ -1,7 +1,7 @@
 """CPT and SFT of a world model: next-token loss on the observations of a data set's pool."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from agentworld.domains.base import TinyModel, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.corpus import Corpus
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.sample import Pool, Sample
@@ -16,6 +17,7 @@ from agentworld.records.traces import Trace
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.storage.traces import read_trace_set, read_traces
+from agentworld.train.corpora import Mixture, mix
 from agentworld.train.distributed import on_rank_zero, process_group, rank
 from agentworld.train.encode import (
     Conversation,
@@ -51,10 +53,12 @@ def run(
     on_progress: OnProgress,
     on_metrics: OnMetrics = ignore_metrics,
     traces: Path | None = None,
+    corpora: Mapping[str, Corpus] = {},
 ) -> Checkpoint:
     """Trains from `parent`, or a new model where there is none; writes `out/model`.
 
-    With a folder of traces the loss counts these alone, thoughts included.
+    With a folder of traces the loss counts these alone, thoughts included. Corpora are mixed with
+    the episodes by the weights of the recipe.
     """
     check_zero(recipe.zero_stage, out)
     if recipe.lora and parent is None:
@@ -72,11 +76,13 @@ def run(
     )
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-    rows: list[Row] = []
+    mixture = Mixture([])
     if rank() == 0:  # a trainer deals them to all
         samples = read_pool(data, dataset, pool)
         conversations = _conversations(recipe, samples, read_traces(traces) if traces else None)
-        rows = _rows(recipe, language_model, conversations)
+        episodes = _rows(recipe, language_model, conversations)
+        mixture = mix(language_model.tokenizer, recipe, episodes, corpora)
+    rows = mixture.rows
     held_out = _held_out(recipe, language_model, data)
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
@@ -100,6 +106,7 @@ def run(
         parent=parent,
         dataset=dataset,
         traces=read_trace_set(traces).digest if traces else None,
+        corpora=mixture.corpora,
         metrics=metrics,
     )
 

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -10,6 +11,7 @@ from pydantic import BaseModel
 from agentworld.errors import InputError
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, Stage
+from agentworld.records.corpus import CorpusUse
 from agentworld.records.dataset import DataSet
 from agentworld.train.distributed import on_rank_zero
 from agentworld.train.model import LanguageModel
@@ -29,6 +31,7 @@ def save_checkpoint(
     parent: Parent | None = None,
     dataset: DataSet | None = None,
     traces: Digest | None = None,
+    corpora: Mapping[str, CorpusUse] = {},
     simulator: str | None = None,
     reward_model: str | None = None,
     metrics: dict[str, float],
@@ -55,6 +58,7 @@ def save_checkpoint(
             from_scratch=parent is None or parent.from_scratch,
             data=dataset.digest if dataset else None,
             traces=traces,
+            corpora=dict(corpora),
             domains=_domains(parent, dataset),
             simulator=simulator,
             reward_model=_digest_of(Path(reward_model)) if reward_model else None,

@@ -22,6 +22,19 @@ from agentworld.train.flops import Flops
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}
 
 
+def figures_of(logs: Mapping[str, float | None], more_names: dict[str, str]) -> dict[str, float]:
+    """What a trainer logged, under our names; a trainer logs null for a mean of nothing."""
+    figures = {name: logs.get(key) for key, name in (_NAMES | more_names).items()}
+    return {name: float(value) for name, value in figures.items() if value is not None}
+
+
+def memory_gib() -> float:
+    """The most so far: of the GPU's tensors, or of this process where there is no GPU."""
+    if torch.cuda.is_available():
+        return float(torch.cuda.max_memory_allocated()) / GIB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB
+
+
 class StepMetrics(TrainerCallback):
     """Reports what the trainer logs, and the batches of the steps since it last did."""
 
@@ -49,7 +62,7 @@ class StepMetrics(TrainerCallback):
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,
-        logs: Mapping[str, float],
+        logs: Mapping[str, float | None],
         **_: object,
     ) -> None:
         """Every few steps; at the end the trainer logs a summary without a loss."""
@@ -59,10 +72,11 @@ class StepMetrics(TrainerCallback):
         (first, started), (last, ended) = self._last, now
         self._last = now
         tokens = self._batches.tokens(first * self._accumulation, last * self._accumulation)
-        figures = {name: float(logs[key]) for key, name in _NAMES.items() if key in logs}
+        figures = figures_of(logs, {})
+        figures["sample_tokens"] = tokens.num_tokens / max(1, tokens.num_rows)
         figures["padding_share"] = 1 - tokens.num_tokens / tokens.num_computed
         figures["tokens_per_second"] = tokens.num_tokens / (ended - started)
-        figures["memory_gib"] = _memory_gib()
+        figures["memory_gib"] = memory_gib()
         self._on_metrics(last, figures | self._mfu(tokens, ended - started))
 
     def _mfu(self, tokens: BatchTokens, seconds: float) -> dict[str, float]:
@@ -76,10 +90,3 @@ class StepMetrics(TrainerCallback):
             / peak
             / num_ranks()
         }
-
-
-def _memory_gib() -> float:
-    """The most so far: of the GPU's tensors, or of this process where there is no GPU."""
-    if torch.cuda.is_available():
-        return float(torch.cuda.max_memory_allocated()) / GIB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB

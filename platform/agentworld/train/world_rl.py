@@ -15,6 +15,7 @@ from agentworld.domains.base import domain_of
 from agentworld.recipes.train import WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.message import Message
+from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
@@ -25,6 +26,7 @@ from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
+from agentworld.train.rl_metrics import RlMetrics
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import TrainerProgress
 from agentworld.train.zero import check_zero
@@ -37,7 +39,12 @@ class _WorldRlTrainer(ZeroTrainer, GRPOTrainer):
 
 @process_group()
 def run(
-    recipe: WorldRlRecipe, data: Path, parent: Parent, out: Path, on_progress: OnProgress
+    recipe: WorldRlRecipe,
+    data: Path,
+    parent: Parent,
+    out: Path,
+    on_progress: OnProgress,
+    on_metrics: OnMetrics = ignore_metrics,
 ) -> Checkpoint:
     """Trains from `parent`; writes `out/model`. A missing verdict leaves a hole in its group."""
     check_zero(recipe.zero_stage, out)
@@ -57,7 +64,7 @@ def run(
             gradient_checkpointing=recipe.gradient_checkpointing,
         ),
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
-        callbacks=[TrainerProgress(on_progress)],
+        callbacks=[TrainerProgress(on_progress), RlMetrics(on_metrics)],
     )
     trainer.zero_stage = recipe.zero_stage
     train_to_end(trainer)

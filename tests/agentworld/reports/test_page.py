@@ -13,7 +13,7 @@ import make.job
 from agentworld.records.report import AgentScore
 from agentworld.reports.page import write_page
 from agentworld.reports.summary import summarise
-from agentworld.runner.folders import REPORT
+from agentworld.runner.folders import REPORT, STAGE_PAGE
 from agentworld.steps.table import AFTER_GATE
 from make import records
 
@@ -103,6 +103,18 @@ def test_baselines_are_explained_beside_their_bars(page):
     assert "baselines, which need no training: copy predicts the last observation again;" in page
 
 
+def test_the_report_leads_to_the_curves_of_stages_that_have_some(tmp_path, page):
+    assert "Curves" not in page
+    folders = make.job.finished_job(tmp_path)
+    for stage in ("cpt", "rl"):
+        (folders[stage] / STAGE_PAGE).touch()
+    links = re.findall('<a href="([^"]+)">([^<]+)</a>', written(tmp_path, folders))
+    assert [stage for _, stage in links] == ["cpt", "rl"]
+    assert [tmp_path / address for address, _ in links] == [
+        *(folders[stage] / STAGE_PAGE for stage in ("cpt", "rl"))
+    ]
+
+
 def test_text_that_a_model_made_stays_text(tmp_path):
     chain = make.job.chain(breaks=["<script>alert(1)</script>"])
     folders = make.job.finished_job(tmp_path, agent_chain=chain)
@@ -125,6 +137,7 @@ def test_the_page_of_a_job_that_its_gate_ended_says_why_and_what_was_skipped(tmp
 @pytest.fixture
 def grouped(tmp_path) -> str:
     folders = make.job.finished_job(tmp_path)
+    (folders["sft"] / STAGE_PAGE).touch()
     records.grouped_report().write(folders["evaluate"] / REPORT)
     return written(tmp_path, folders)
 

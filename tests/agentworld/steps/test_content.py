@@ -9,9 +9,11 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe
+from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.runner.task import Task
 from agentworld.steps.content import check_unchanged
+from agentworld.steps.cpt import _without_secrets
 from agentworld.steps.run import folder_for, run_by_name
 from agentworld.steps.table import names_of
 from make import records
@@ -109,6 +111,34 @@ def test_what_a_folder_holds_is_among_the_inputs_of_the_stage_that_reads_it(tmp_
     chosen = load_recipe(Path(recipe(tmp_path, **NAMED[stage](folder))))
     assert own_inputs(stage, chosen, tmp_path) == {name: ArtifactManifest.of(Path(folder)).digest}
     assert own_inputs("sft", chosen, tmp_path) == {}
+
+
+def test_a_corpus_counts_by_its_content_and_its_weight_and_not_by_its_place(tmp_path):
+    store, texts = tmp_path / "store", tmp_path / "texts"
+    data = records.prepared(store, "a")
+    texts.mkdir()
+    (texts / "a.txt").write_text("text")
+
+    def folder_of(place, **fields):
+        corpora = {"law": {"address": str(place), "weight": 0.5, **fields}}
+        own = recipe(tmp_path, cpt={"stage": "cpt", "learning_rate": 1e-3, "corpora": corpora})
+        return folder_for("cpt", own, str(store), data)
+
+    before = folder_of(texts)
+    shutil.move(texts, tmp_path / "there")
+    assert folder_of(tmp_path / "there") == before
+    assert folder_of(tmp_path / "there", weight=0.4) != before
+    (tmp_path / "there/a.txt").write_text("changed")
+    assert folder_of(tmp_path / "there") != before
+
+
+def test_a_checkpoint_has_no_secret_of_an_address():
+    address = "https://somewhere/x.jsonl?sig=abc"
+    recipe = NextTokenRecipe.model_validate(
+        {"stage": "cpt", "corpora": {"law": {"address": address, "weight": 1}}}
+    )
+    assert "abc" not in _without_secrets(recipe).model_dump_json()
+    assert "https://somewhere/x.jsonl" in _without_secrets(recipe).model_dump_json()
 
 
 def test_the_embedding_model_of_an_evaluation_counts_by_its_content(tmp_path):

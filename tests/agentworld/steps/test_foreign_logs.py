@@ -13,7 +13,7 @@ from agentworld.recipes import recipe_path
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.report import WorldModelReport
 from agentworld.records.run import RunOpening
-from agentworld.runner.folders import checkpoint_of
+from agentworld.runner.folders import STAGE_PAGE, checkpoint_of
 from agentworld.steps.run import run_by_name
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.storage.simulators import PinnedSimulator
@@ -79,8 +79,9 @@ def test_every_log_is_in_one_pool_and_keeps_its_bytes(job):
     assert all(observation.endswith("\n") for observation in observations)
 
 
-def test_the_checkpoints_and_the_simulator_say_their_domain(job):
+def test_the_checkpoints_their_pages_and_the_simulator_say_what_they_are_of(job):
     assert checkpoint_of(Path(job.rl)).domains == ("text",)
+    assert "Reward: reward" in (Path(job.rl) / STAGE_PAGE).read_text()
     assert job.simulator.manifest.domains.keys() == {"text"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,12 @@ pytestmark = pytest.mark.compute
 
 WORLD = WorldRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4)
 AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
+
+
+RL_FIGURES = {
+    *("loss", "learning_rate", "gradient_norm", "reward", "reward_std", "equal_groups", "entropy"),
+    *("answer_tokens", "cut_off_share", "tokens_per_second", "memory_gib"),
+}
 
 
 @pytest.fixture
@@ -120,12 +127,20 @@ def test_a_world_is_trained_on_one_turn_of_each_trajectory(
 
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
     records.dataset(rl=pool).write(tmp_path / "dataset.json")
-    made = world_rl.run(WORLD, tmp_path, Parent(parent), tmp_path / "out", ignore_progress)
+    seen: dict[int, Mapping[str, float]] = {}
+    out = tmp_path / "out"
+    made = world_rl.run(WORLD, tmp_path, Parent(parent), out, ignore_progress, seen.__setitem__)
     assert made == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
     assert made.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
     assert made.parents == (ArtifactManifest.of(parent).digest,)
     assert not made.from_scratch
     assert 0 <= made.metrics["last_reward"] <= 25
+    assert list(seen) == [*range(1, WORLD.num_steps + 1)]
+    assert seen[WORLD.num_steps]["reward"] == made.metrics["last_reward"]
+    for figures in seen.values():
+        assert figures.keys() == RL_FIGURES
+        assert 0 < figures["answer_tokens"] <= WORLD.max_tokens
+        assert figures["tokens_per_second"] > 0
 
 
 def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path: Path) -> None:

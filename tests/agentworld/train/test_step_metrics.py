@@ -23,7 +23,7 @@ pytestmark = pytest.mark.compute
 
 FIGURES = {
     *("loss", "learning_rate", "gradient_norm"),
-    *("padding_share", "tokens_per_second", "memory_gib"),
+    *("sample_tokens", "padding_share", "tokens_per_second", "memory_gib"),
 }
 
 
@@ -47,6 +47,8 @@ def test_every_few_steps_are_reported_with_the_batches_that_they_had(
         assert (figures["padding_share"] == 0) == packing
         assert figures["padding_share"] < 0.2
         assert figures["tokens_per_second"] > 0
+        lengths = [len(row.input_ids) for row in rows]
+        assert min(lengths) <= figures["sample_tokens"] <= max(lengths)
 
 
 def test_tokens_of_batches_are_counted_with_and_without_their_padding() -> None:
@@ -56,9 +58,9 @@ def test_tokens_of_batches_are_counted_with_and_without_their_padding() -> None:
     padded, packed = (
         TokenBatches([3, 8, 9], 64, 1.0, 0, packed=packed) for packed in (False, True)
     )
-    assert padded.tokens(0, 1) == (20, 48, squares)
-    assert packed.tokens(0, 1) == (20, 20, squares)
-    assert packed.tokens(1, 2) == (0, 0, 0)
+    assert padded.tokens(0, 1) == (20, 48, squares, 3)
+    assert packed.tokens(0, 1) == (20, 20, squares, 3)
+    assert packed.tokens(1, 2) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("adapted", [False, True])
@@ -93,6 +95,7 @@ def test_model_flops_of_a_known_card_are_reported_by_the_formula_of_the_benchmar
     assert seen["mfu"] == pytest.approx((20 * weights + attention) / 2 / 989e12)
     assert seen["tokens_per_second"] == 10
     assert seen["memory_gib"] == 3
+    assert seen["sample_tokens"] == pytest.approx(20 / 3)
 
 
 def test_a_training_has_one_run_in_mlflow_and_needs_none(
@@ -116,6 +119,8 @@ def test_a_training_has_one_run_in_mlflow_and_needs_none(
     (run,) = client.search_runs([experiment.experiment_id])
     assert run.info.run_name == f"sft/{step_folder.name}"
     assert run.info.status == "FINISHED"
-    assert run.data.metrics.keys() == FIGURES
+    of_machine = {name for name in run.data.metrics if name.startswith("system/")}
+    assert {"system/cpu_utilization_percentage", "system/network_receive_megabytes"} <= of_machine
+    assert run.data.metrics.keys() - of_machine == FIGURES
     steps = {metric.step for metric in client.get_metric_history(run.info.run_id, "loss")}
     assert steps == {*range(20, 20 * len(steps) + 1, 20)}

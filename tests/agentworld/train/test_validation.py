@@ -13,7 +13,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
 from agentworld.records.progress import ignore_progress
 from agentworld.records.sample import Sample
-from agentworld.runner.folders import checkpoint_of
+from agentworld.runner.folders import STAGE_PAGE, checkpoint_of
 from agentworld.steps.run import run_by_name
 from agentworld.storage.pools import read_dataset
 from agentworld.storage.step_figures import read_figures
@@ -138,6 +138,12 @@ def test_a_step_measures_each_domain_and_keeps_its_figures(tmp_path: Path) -> No
     for step in measured:
         assert {"validation_loss/shell", "validation_loss/text"} <= figures[step].keys()
     assert figures[last]["validation_loss"] < figures[0]["validation_loss"]
+    page = (folder / STAGE_PAGE).read_text()
+    assert "Finished." in page
+    assert (
+        f"Validation loss by domain: validation_loss/shell {figures[0]['validation_loss']:.3g}"
+        in page
+    )
     # The same samples in both domains, of which each counts as much.
     assert figures[last]["validation_loss/shell"] == figures[last]["validation_loss/text"]
 

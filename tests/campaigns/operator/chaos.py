@@ -11,20 +11,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import DIGEST_LABEL
 from agentworld.errors import ClusterError
 from campaigns.harness.processes import until
 from campaigns.operator.api_proxy import FATES
 from campaigns.operator.crew import Crew
 from campaigns.operator.place import LEASE_SECONDS
-from make.operator import Namespace
+from make.certificates import FILES
 
 _BETWEEN_SECONDS = 0.6
 _PATIENCE_SECONDS = 6.0
 _DAY = 86_400.0
 _JUMPS = (5.0, 3_600.0, 70 * _DAY, 4_000 * _DAY)
-"""Of the time of day: the longest are longer than a certificate's life, and an authority's."""
+"""Of the time of day: the longest are longer than a certificate of Helm's lives."""
 
 
 async def rage(crew: Crew, faults: Sequence[str], seed: str) -> None:
@@ -160,39 +159,17 @@ async def _expire_watch(crew: Crew, chance: random.Random) -> bool:
     return await expiring
 
 
-async def _delete_secret(crew: Crew, _chance: random.Random) -> bool:
-    with suppress(ClusterError):
-        await asyncio.to_thread(crew.place.namespace.delete, "Secret", "agentworld-webhook")
-        crew.count("certificates deleted", "agentworld-webhook")
-        await _upgrade(crew)
-        return True
-    return False
+async def _renew_certificate(crew: Crew, _chance: random.Random) -> None:
+    crew.count("certificate renewed", "webhook")
+    crew.renew_certificate()
 
 
-async def _upgrade(crew: Crew) -> None:
-    """As the chart's Job does: what is not there is made, and what is there stays."""
-    while not await asyncio.to_thread(_is_made, crew.place.namespace):
-        await asyncio.sleep(_BETWEEN_SECONDS)
-
-
-def _is_made(namespace: Namespace) -> bool:
-    with suppress(ClusterError):
-        if namespace.get("Secret", "agentworld-webhook") is None:
-            made = {**type_fields("Secret"), "metadata": {"name": "agentworld-webhook"}}
-            namespace.create(made)
-        return True
-    return False
-
-
-async def _spoil_secret(crew: Crew, chance: random.Random) -> bool:
-    which = chance.choice(("tls.crt", "tls.key", "ca.crt", "ca.key"))
-    spoiled = {"data": {which: chance.choice(("", "bm9uc2Vuc2U="))}}
-    with suppress(ClusterError):
-        namespace = crew.place.namespace
-        await asyncio.to_thread(namespace.patch, "Secret", "agentworld-webhook", spoiled)
-        crew.count("certificates spoiled", which)
-        return True
-    return False
+async def _spoil_certificate(crew: Crew, chance: random.Random) -> None:
+    which, name = chance.choice(FILES), chance.choice([*crew.operators])
+    crew.count("certificate spoiled", f"{which} of {name}")
+    (crew.place.mounted(name) / which).write_bytes(chance.choice((b"", b"nonsense")))
+    await asyncio.sleep(chance.uniform(0.2, 2.0))
+    crew.renew_certificate()
 
 
 async def _shut_webhook(crew: Crew, chance: random.Random) -> None:
@@ -241,8 +218,8 @@ FAULTS = {
     "pods killed": Fault(3, _kill_pods),
     "watches dropped": Fault(4, _cut_watches),
     "watch expired": Fault(4, _expire_watch),
-    "certificates deleted": Fault(1, _delete_secret),
-    "certificates spoiled": Fault(2, _spoil_secret),
+    "certificate renewed": Fault(1, _renew_certificate, alone=True),
+    "certificate spoiled": Fault(2, _spoil_certificate, alone=True),
     "webhook unreachable": Fault(2, _shut_webhook, alone=True),
     "request": Fault(17, _request),
 }

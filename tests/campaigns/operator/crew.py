@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 import httpx
+import trustme
 
 import make.access
 from agentworld.cluster.api_resources import API_RESOURCES
@@ -23,6 +24,7 @@ from campaigns.operator.usurping import OURS
 from machines import control_plane
 from machines.kubelet import Kubelet
 from machines.program import Program
+from make.certificates import mount, new_files
 from make.operator import MERGE
 
 OPERATORS = ("first", "second")
@@ -49,7 +51,14 @@ class Crew:
         self.operators = {
             name: self._operator(name, port) for name, port in zip(OPERATORS, own, strict=True)
         }
-        self._kubelet = Kubelet(place.namespace, [place.mounted(name) for name in OPERATORS])
+        self._authority = trustme.CA()
+        self._kubelet = Kubelet(place.namespace)
+
+    def renew_certificate(self) -> None:
+        """Mounts another certificate of the webhook, as a kubelet does."""
+        files = new_files(self._authority)
+        for name in OPERATORS:
+            mount(files, self.place.mounted(name))
 
     def count(self, kind: str, target: str) -> None:
         """Notes a fault that happens now."""
@@ -93,6 +102,9 @@ class Crew:
             watch_stalls(OURS, self.place.stalls, ended)
             for api in self.api.values():
                 await ending.enter_async_context(asynccontextmanager(api.run)())
+            for name in OPERATORS:
+                self.place.mounted(name).mkdir()
+            self.renew_certificate()
             await self.webhook.open()
             ending.push_async_callback(self.webhook.shut)
             for kept in self.kept:
@@ -114,12 +126,11 @@ class Crew:
     async def _guard(self) -> None:
         """The API server asks the webhook, and is answered."""
         namespace, place = self.place.namespace, self.place
-        for name in OPERATORS:
-            place.mounted(name).mkdir()
         label = {"metadata": {"labels": {"guarded": namespace.namespace}}}
         await self.service_answers()
         namespace.patch("Namespace", namespace.namespace, label)
-        namespace.create(place.configuration(self.webhook.port))
+        bundle = self._authority.cert_pem.bytes()
+        namespace.create(place.configuration(self.webhook.port, bundle))
         guarded = partial(asyncio.to_thread, self._guarded)
         await until(guarded, "the webhook does not come up")
 

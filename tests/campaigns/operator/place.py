@@ -1,5 +1,6 @@
 """Where everything of one campaign is, and how its processes are started."""
 
+import base64
 import os
 import sys
 from pathlib import Path
@@ -69,9 +70,7 @@ class Place(NamedTuple):
             "webhook_port": webhook_port,
             "webhook_host": LOOPBACK,
             "webhook_folder": self.mounted(name),
-            "webhook_configuration": self.configuration_name,
-            "webhook_names": f'["{LOOPBACK}"]',
-            "webhook_certify_seconds": 0.5,
+            "webhook_reload_seconds": 0.5,
             "webhook_settle_seconds": SETTLE_SECONDS,
         }
         own = {"CLOCKS": str(self.folder / f"clocks-{name}"), "STALLS": str(self.stalls)}
@@ -96,13 +95,19 @@ class Place(NamedTuple):
         }
         return [sys.executable, "-m", "agentworld.serving.main"], _environment(told)
 
-    def configuration(self, port: int) -> Object:
+    def configuration(self, port: int, bundle: bytes) -> Object:
         """Has the API server ask the webhook: nothing moves past an operator that is gone."""
         own = self.namespace.namespace
         webhooks = [
-            _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", own, port),
-            _webhook("delete.agentworld.dev", ["DELETE"], "Ignore", own, port),
+            _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", own),
+            _webhook("delete.agentworld.dev", ["DELETE"], "Ignore", own),
         ]
+        client = {
+            "url": f"https://{LOOPBACK}:{port}/admit",
+            "caBundle": base64.b64encode(bundle).decode(),
+        }
+        for webhook in webhooks:
+            webhook["clientConfig"] = client
         kind = type_fields("ValidatingWebhookConfiguration")
         return {**kind, "metadata": {"name": self.configuration_name}, "webhooks": webhooks}
 
@@ -117,7 +122,7 @@ def _environment(told: dict[str, object]) -> dict[str, str]:
     return own | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def _webhook(name: str, operations: list[str], policy: str, namespace: str, port: int) -> Object:
+def _webhook(name: str, operations: list[str], policy: str, namespace: str) -> Object:
     rule = {
         "apiGroups": ["agentworld.dev"],
         "apiVersions": ["v1alpha1"],
@@ -126,7 +131,6 @@ def _webhook(name: str, operations: list[str], policy: str, namespace: str, port
     }
     return {
         "name": name,
-        "clientConfig": {"url": f"https://{LOOPBACK}:{port}/admit"},
         "rules": [rule],
         "namespaceSelector": {"matchLabels": {"guarded": namespace}},
         "failurePolicy": policy,

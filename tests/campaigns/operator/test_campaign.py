@@ -13,8 +13,8 @@ WANTED = {
     "service killed",
     "pods killed",
     "watches dropped",
-    "certificates deleted",
-    "certificates spoiled",
+    "certificate renewed",
+    "certificate spoiled",
     "webhook unreachable",
 }
 

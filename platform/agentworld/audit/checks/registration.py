@@ -51,6 +51,8 @@ def _materials(entity: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
         yield f"{checkpoint.stage}.recipe", digest_json(checkpoint.recipe)
         if checkpoint.data:
             yield f"{checkpoint.stage}.data", checkpoint.data
+        for name, corpus in checkpoint.corpora.items():
+            yield f"{checkpoint.stage}.corpus.{name}", corpus.content
         if checkpoint.simulator:
             yield f"{checkpoint.stage}.simulator", checkpoint.simulator
         if checkpoint.reward_model:

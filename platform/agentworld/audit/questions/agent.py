@@ -7,7 +7,10 @@ the steps, the store. Links that should agree are compared, and what does not is
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
+from operator import not_
 from typing import Self
+
+from pydantic import Field
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
@@ -20,6 +23,7 @@ from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.corpus import CorpusUse
 from agentworld.records.dataset import DataSet
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
@@ -35,6 +39,8 @@ class StageLink(Record):
     parents: tuple[Digest, ...]
     recipe: Digest
     data: Digest | None
+    corpora: dict[str, CorpusUse] = Field({}, exclude_if=not_)
+    """What it learned beside that data."""
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> "StageLink":
@@ -45,6 +51,7 @@ class StageLink(Record):
             parents=checkpoint.parents,
             recipe=digest_json(checkpoint.recipe),
             data=checkpoint.data,
+            corpora=checkpoint.corpora,
         )
 
 

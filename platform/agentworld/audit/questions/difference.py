@@ -79,6 +79,8 @@ def _facts(ref: VersionRef, sources: Sources) -> _Facts:
 def _of_stage(name: str, checkpoint: Checkpoint) -> _Facts:
     yield f"{name}.artifact", checkpoint.artifact
     yield f"{name}.reward_model", checkpoint.reward_model
+    for corpus, use in checkpoint.corpora.items():
+        yield f"{name}.corpus.{corpus}", use.content
     yield from _leaves(f"{name}.recipe", checkpoint.model_dump(mode="json")["recipe"])
 
 

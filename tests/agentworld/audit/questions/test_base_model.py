@@ -8,25 +8,29 @@ import pytest
 
 import make.ledger
 from agentworld.audit.checks.registration import registration_of
+from agentworld.audit.export.cyclonedx.bill import bill_of_materials
 from agentworld.audit.export.openlineage import events
-from agentworld.audit.questions.agent import audit_agent
+from agentworld.audit.questions.agent import StageLink, audit_agent
 from agentworld.audit.questions.base_model import BaseLink
 from agentworld.audit.questions.difference import audit_diff
 from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.corpus import CorpusUse
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.signing.statement import Subject
 from agentworld_console.graph import Graph, _add_stages
 from make import records
 
-BASE, REWARD, STARTED = (records.digest(name) for name in ("base", "reward", "started"))
+BASE, REWARD, STARTED, LAW = map(records.digest, ("base", "reward", "started", "law"))
+USE = CorpusUse(content=LAW, num_documents=2, num_tokens=90, share=0.2, target_share=0.4)
 
 
 def world(name: str, base: str, address: str | None = None) -> WorldModel:
     data = records.digest("data")
-    cpt = records.checkpoint("cpt", data=data, parents=[base], base=address)
+    corpora = {"law": USE}
+    cpt = records.checkpoint("cpt", data=data, parents=[base], base=address, corpora=corpora)
     read = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
     rl = records.checkpoint("rl", artifact=records.digest(name), **read)
     return WorldModel(stages=(cpt, rl), report=records.digest("report"))
@@ -92,6 +96,16 @@ def test_a_version_that_is_its_own_base_breaks_the_chain(told):
     assert "the bases of world@1 lead back to world@1" in chain.breaks
 
 
+def test_a_corpus_is_in_the_chain_and_in_the_bill_of_materials(told):
+    agent = told.agent("w", BASE)
+    assert audit_agent(agent, told.sources).stages[0].corpora == {"law": USE}
+    bill = bill_of_materials(agent, told.sources)
+    (corpus,) = (part for part in bill["components"] if part["name"] == "corpus-law")
+    assert (corpus["type"], corpus["bom-ref"]) == ("data", LAW)
+    (users,) = (each["dependsOn"] for each in bill["dependencies"] if LAW in each["dependsOn"])
+    assert records.digest("data") in users
+
+
 def test_two_agents_of_worlds_with_different_bases_differ_in_that(told):
     agents = told.agent("w", BASE), told.agent("other", records.digest("newer base"))
     found = {each.what: each for each in audit_diff(*agents, told.sources).differences}
@@ -102,6 +116,7 @@ def test_what_is_signed_of_a_version_names_its_base_and_the_model_that_rewarded_
     materials = registration_of("world", world("w", BASE)).materials
     assert Subject.of("cpt.parent", BASE) in materials
     assert Subject.of("rl.reward_model", REWARD) in materials
+    assert Subject.of("cpt.corpus.law", LAW) in materials
 
 
 def test_openlineage_tells_them_as_what_the_stages_read(told):
@@ -110,7 +125,7 @@ def test_openlineage_tells_them_as_what_the_stages_read(told):
         event["job"]["name"]: {each["name"] for each in event["inputs"]}
         for event in map(json.loads, events(told.sources))
     }
-    assert BASE in read["cpt"]
+    assert {BASE, LAW} <= read["cpt"]
     assert REWARD in read["rl"]
 
 
@@ -119,8 +134,10 @@ def test_a_graph_begins_with_the_base():
     _add_stages(graph, world("w", BASE))
     first = f"cpt {records.digest('artifact of cpt')}"
     assert (f"base {BASE}", first) in graph.edges
+    assert (LAW, first) in graph.edges
 
 
 def test_a_checkpoint_that_was_recorded_before_keeps_its_digest():
     made = records.checkpoint("rl", data=records.digest("data"))
-    assert "reward_model" not in made.model_dump(mode="json")
+    assert not {"reward_model", "corpora"} & made.model_dump(mode="json").keys()
+    assert "corpora" not in StageLink.of(made).model_dump(mode="json")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from agentworld import __version__
-from agentworld.audit.export.cyclonedx.data import data_component
+from agentworld.audit.export.cyclonedx.data import corpus_component, data_component
 from agentworld.audit.export.cyclonedx.live import live_metrics, live_properties, report_of
 from agentworld.audit.export.cyclonedx.models import (
     add_bases,
@@ -49,6 +49,9 @@ def bill_of_materials(ref: VersionRef, sources: Sources) -> Part:
     inventory.add(model(f"starting-weights-{short(starting)}", starting))
     for digest in _data(chain, agent):
         inventory.add(data_component(digest, sources.store))
+    for stage in chain.stages:
+        for name, corpus in stage.corpora.items():
+            inventory.add(corpus_component(name, corpus))
     components = [component for component in inventory.components.values() if component is not root]
     services = [*inventory.services.values()]
     body: Part = {

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from agentworld.audit.export.cyclonedx.parts import Part, component, licences_of, short
 from agentworld.records.base import Digest, digest_json
+from agentworld.records.corpus import CorpusUse
 from agentworld.records.dataset import UNSTATED, DataSet
 from agentworld.storage.datasets import prepared_dataset
 
@@ -23,6 +24,18 @@ def data_component(digest: Digest, store: Path) -> Part:
         _COVERS,
         _properties(stored.dataset) if stored else None,
         licenses=licences_of(stored.dataset.licences.keys() - {UNSTATED}) if stored else None,
+        data=[{"type": "dataset"}],
+    )
+
+
+def corpus_component(name: str, corpus: CorpusUse) -> Part:
+    """A corpus that a stage learned beside its data set."""
+    return component(
+        "data",
+        f"corpus-{name}",
+        corpus.content,
+        "canonical JSON (RFC 8785) of the digest of each of the corpus' files, by their names",
+        {"documents": corpus.num_documents, "tokens": corpus.num_tokens, "share": corpus.share},
         data=[{"type": "dataset"}],
     )
 

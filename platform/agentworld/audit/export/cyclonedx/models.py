@@ -68,7 +68,10 @@ def add_stages(
     for stage in reversed(sources.registry.world_model(ref).stages):
         is_served = stage.artifact == manifest.artifact
         name = ref.name if is_served else f"{ref.name}/{stage.stage}"
-        data = [stage.data] if stage.data else []
+        data = [
+            *([stage.data] if stage.data else []),
+            *(corpus.content for corpus in stage.corpora.values()),
+        ]
         rewarded_by = [stage.reward_model] if stage.reward_model else []
         inventory.add(
             model(

@@ -1,0 +1,190 @@
+"""Events of a training while it runs, to a file or to a server."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from agentworld.engine.process import free_port
+from agentworld.errors import InputError, Preempted
+from agentworld.operations.lineage_events import lineage_events
+from make import records
+
+pytestmark = pytest.mark.waits
+
+DATA, PARENT, LAW, OTHER = map(records.digest, ("data", "parent", "law", "template"))
+INPUTS = {"data": DATA, "parent": PARENT, "corpus law": LAW, "chat_template": OTHER}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of a stage that is trained."""
+    folder = tmp_path / "steps" / "sft" / "0123abc"
+    folder.mkdir(parents=True)
+    records.checkpoint("sft").write(folder / "checkpoint.json")
+    return folder
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that events go to."""
+    monkeypatch.setenv("OPENLINEAGE_URL", f"file://{tmp_path}/events.jsonl")
+    return tmp_path / "events.jsonl"
+
+
+def events_in(log: Path) -> list[dict]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def tags_of(event: dict) -> dict[str, str]:
+    return {tag["key"]: tag["value"] for tag in event["run"]["facets"]["tags"]["tags"]}
+
+
+def end(folder: Path, error: BaseException) -> None:
+    with lineage_events(folder, INPUTS):
+        raise error
+
+
+def test_a_training_starts_runs_and_completes_as_one_run(
+    folder: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("agentworld.operations.lineage_events.time.monotonic", lambda: now[0])
+    with lineage_events(folder, INPUTS) as on_metrics:
+        on_metrics(20, {"loss": 3.0})
+        now[0] += 61
+        on_metrics(40, {"loss": 2.125, "validation_loss/shell": 3.0})
+        on_metrics(60, {"loss": 2.0})
+    started, running, completed = events_in(log)
+    assert [each["eventType"] for each in (started, running, completed)] == [
+        *("START", "RUNNING", "COMPLETE")
+    ]
+    assert len({each["run"]["runId"] for each in (started, running, completed)}) == 1
+    for event in (started, running, completed):
+        assert event["job"]["namespace"] == "agentworld"
+        assert event["job"]["name"] == "sft"
+        assert {
+            each["name"]: each["facets"]["datasetType"]["datasetType"] for each in event["inputs"]
+        } == {
+            DATA: "FILE",
+            PARENT: "MODEL",
+            LAW: "FILE",
+        }
+    assert started["eventTime"] <= running["eventTime"] <= completed["eventTime"]
+    assert started["outputs"] == running["outputs"] == []
+    assert [each["name"] for each in completed["outputs"]] == [records.checkpoint("sft").artifact]
+    training = {"training": "sft/0123abc"}
+    assert tags_of(started) == training
+    assert tags_of(running) == {
+        **training,
+        "step": "40",
+        "loss": "2.125",
+        "validation_loss/shell": "3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "message"),
+    [
+        (InputError("the training sft diverged"), "FAIL", "the training sft diverged"),
+        (ValueError("odd"), "FAIL", "ValueError: odd"),
+        (Preempted("preempted; run it again"), "ABORT", "preempted; run it again"),
+        (KeyboardInterrupt(), "ABORT", "KeyboardInterrupt"),
+    ],
+)
+def test_a_training_that_ends_otherwise_says_why_and_made_nothing(
+    folder: Path, log: Path, error: BaseException, state: str, message: str
+) -> None:
+    with pytest.raises(type(error)):
+        end(folder, error)
+    _, last = events_in(log)
+    assert last["eventType"] == state
+    assert last["run"]["facets"]["errorMessage"]["message"] == message
+    assert last["outputs"] == []
+
+
+def test_each_try_is_a_run_of_its_own(folder: Path, log: Path) -> None:
+    for _ in range(2):
+        with lineage_events(folder, INPUTS):
+            pass
+    first, _, second, _ = events_in(log)
+    assert first["run"]["runId"] != second["run"]["runId"]
+    assert tags_of(first) == tags_of(second)
+
+
+class _Server(ThreadingHTTPServer):
+    received: list[tuple[str, str, dict]]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.received.append((self.path, self.headers["Authorization"], body))
+        self.send_response(201)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.received = []
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_server_gets_events_with_the_key(
+    folder: Path, server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("OPENLINEAGE_API_KEY", "secret")
+    with lineage_events(folder, INPUTS):
+        pass
+    assert [(path, key, body["eventType"]) for path, key, body in server.received] == [
+        ("/api/v1/lineage", "Bearer secret", "START"),
+        ("/api/v1/lineage", "Bearer secret", "COMPLETE"),
+    ]
+
+
+def test_a_server_that_is_down_ends_no_training(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("agentworld.operations.lineage_events._SECONDS_TO_CLOSE", 0.01)
+    monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{free_port()}")
+    with lineage_events(folder, INPUTS) as on_metrics:
+        on_metrics(20, {"loss": 3.0})
+    assert "the last lineage events were not sent to http://127.0.0.1" in caplog.text
+
+
+def test_what_cannot_be_sent_is_logged_once_and_the_rest_is_tried(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", f"file://{tmp_path}/no/folder/x.jsonl")
+    with lineage_events(folder, INPUTS):
+        pass
+    assert caplog.text.count("a lineage event was not sent to file://") == 2
+
+
+@pytest.mark.parametrize("address", ["ftp://host/x", "file://relative", "host:80", "http://"])
+def test_an_address_of_no_known_kind_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", address)
+    with pytest.raises(InputError, match=f"OPENLINEAGE_URL is {address}; set it to http://HOST"):
+        end(folder, KeyError())
+
+
+def test_without_an_address_nothing_is_loaded_or_sent(folder: Path) -> None:
+    with lineage_events(folder, INPUTS) as on_metrics:
+        on_metrics(20, {"loss": 3.0})

@@ -1,0 +1,63 @@
+from math import inf, nan
+
+import pytest
+
+from agentworld.reports.curves import HEIGHT, WIDTH, CurvePlot, not_finite, plots_of, thinned
+
+
+def plot(title: str, figures: dict[int, dict[str, float]]) -> CurvePlot:
+    (one,) = (each for each in plots_of(figures) if each.title == title)
+    return one
+
+
+def places(points: str) -> list[tuple[float, ...]]:
+    return [tuple(map(float, point.split(","))) for point in points.split()]
+
+
+def test_a_curve_goes_from_the_first_step_to_the_last_and_higher_is_nearer_to_the_top() -> None:
+    (loss,) = plot("Loss", {0: {"loss": 4.0}, 5: {"loss": 3.0}, 20: {"loss": 2.0}}).curves
+    assert places(loss.points) == [(0, 0), (WIDTH / 4, HEIGHT / 2), (WIDTH, HEIGHT)]
+    assert loss.last == "2"
+
+
+def test_curves_of_a_plot_share_one_scale_and_can_be_told_apart() -> None:
+    both = plot("Loss", {0: {"validation_loss": 5.0}, 10: {"validation_loss": 3.0, "loss": 1.0}})
+    assert (both.low, both.high, both.first_step, both.last_step) == ("1", "5", 0, 10)
+    by_name = {curve.name: curve for curve in both.curves}
+    assert places(by_name["validation_loss"].points) == [(0, 0), (WIDTH, HEIGHT / 2)]
+    assert set(places(by_name["loss"].points)) == {(WIDTH, HEIGHT)}
+    assert by_name["loss"].kind != by_name["validation_loss"].kind
+    assert both.label == (
+        "Loss: loss 1 at step 10, 1 at step 10; validation_loss 5 at step 0, 3 at step 10"
+    )
+
+
+def test_each_domain_has_a_curve_and_a_figure_of_no_group_a_plot() -> None:
+    figures = {3: {"loss": 1.0, "validation_loss/shell": 2.0, "validation_loss/mcp": 3.0, "new": 4}}
+    assert [each.title for each in plots_of(figures)] == [
+        *("Loss", "Validation loss by domain", "new")
+    ]
+    domains = plot("Validation loss by domain", figures)
+    assert [curve.name for curve in domains.curves] == ["mcp", "shell"]
+    assert plots_of({}) == []
+
+
+def test_what_is_no_number_is_named_and_left_out_of_the_scale() -> None:
+    figures = {1: {"loss": 2.0}, 2: {"loss": nan}, 3: {"loss": 1.0, "gradient_norm": inf}}
+    assert not_finite(figures) == "loss is nan at step 2"
+    assert [each.title for each in plots_of(figures)] == ["Loss"]
+    (loss,) = plot("Loss", figures).curves
+    assert places(loss.points) == [(0, 0), (WIDTH, HEIGHT)]
+    assert not_finite({1: {"loss": 2.0}}) == ""
+
+
+@pytest.mark.parametrize("num", [10, 400, 401, 30_000])
+def test_many_points_become_few_and_no_peak_is_lost(num: int) -> None:
+    points = [(step, 1.0) for step in range(num)]
+    points[num // 2] = (num // 2, 9.0)
+    points[num // 3] = (num // 3, 0.5)
+    few = thinned(points)
+    assert len(few) <= 400
+    assert few == sorted(few)
+    assert {points[num // 2], points[num // 3]} <= set(few)
+    assert (few == points) == (num <= 400)

@@ -1,0 +1,176 @@
+"""Corpora beside episodes: how much of each is trained on, and which tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import ValidationError
+
+from agentworld.errors import InputError
+from agentworld.recipes.train import CorpusRecipe, NextTokenRecipe
+from agentworld.records.corpus import Corpus, Document
+from agentworld.runner.folders import checkpoint_of
+from agentworld.steps.run import run_by_name
+from agentworld.storage.receipts import read_receipt
+from make import records
+from make.training import training
+
+if TYPE_CHECKING:
+    from agentworld.records.sample import Sample
+    from agentworld.train.corpora import Mixture
+    from agentworld.train.encode import Row
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.compute
+
+
+def corpus(documents: Sequence[Document]) -> Corpus:
+    return Corpus(records.digest("corpus"), lambda: iter(documents))
+
+
+def cpt(weights: dict[str, float], **fields: object) -> NextTokenRecipe:
+    corpora = {name: CorpusRecipe(address=name, weight=weight) for name, weight in weights.items()}
+    return NextTokenRecipe.model_validate({"stage": "cpt", "corpora": corpora, **fields})
+
+
+def mixed(
+    language_model: LanguageModel,
+    samples: list[Sample],
+    recipe: NextTokenRecipe,
+    corpora: dict[str, Corpus],
+) -> tuple[Mixture, list[Row]]:
+    """The mixture, and the rows of its corpora."""
+    from agentworld.train.corpora import mix
+    from agentworld.train.encode import encode, whole_episode
+
+    episodes = list(encode(language_model.tokenizer, map(whole_episode, samples)))
+    mixture = mix(language_model.tokenizer, recipe, episodes, corpora)
+    assert mixture.rows[: len(episodes)] == episodes
+    return mixture, mixture.rows[len(episodes) :]
+
+
+def num_tokens(rows: list[Row]) -> int:
+    return sum(len(row.input_ids) for row in rows)
+
+
+def notes(num: int, word: str = "note") -> list[Document]:
+    return [Document(f"{word} {number} says {number * 7}") for number in range(num)]
+
+
+def test_each_corpus_has_the_tokens_of_its_weight_and_no_document_twice(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    recipe = cpt({"law": 0.5, "news": 0.25})
+    corpora = {"law": corpus(notes(2_000)), "news": corpus(notes(2_000, "news"))}
+    mixture, rows = mixed(language_model, samples, recipe, corpora)
+    of_episodes = num_tokens(mixture.rows) - num_tokens(rows)
+    longest = max(len(row.input_ids) for row in rows)
+    for name, weight in (("law", 0.5), ("news", 0.25)):
+        use = mixture.corpora[name]
+        assert 0 <= use.num_tokens - weight * of_episodes < longest
+        assert use.share == pytest.approx(weight / 1.75, rel=0.05)
+        assert use.target_share > use.share  # of an episode the observations alone
+    texts = [language_model.tokenizer.decode(row.input_ids) for row in rows]
+    assert (
+        len(set(texts)) == len(texts) == sum(use.num_documents for use in mixture.corpora.values())
+    )
+    numbers = [int(text.split()[1]) for text in texts if text.startswith("note")]
+    assert 800 < sum(numbers) / len(numbers) < 1_200  # of the whole corpus, and not its beginning
+
+
+def test_a_mixture_depends_on_the_seed_alone_and_a_smaller_weight_takes_some_of_the_same(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    corpora = {"law": corpus(notes(2_000))}
+
+    def texts(weight: float, seed: int) -> set[str]:
+        rows = mixed(language_model, samples, cpt({"law": weight}, seed=seed), corpora)[1]
+        return {language_model.tokenizer.decode(row.input_ids) for row in rows}
+
+    assert texts(0.5, 0) == texts(0.5, 0) != texts(0.5, 1)
+    assert texts(0.25, 0) < texts(0.5, 0)
+
+
+def test_few_documents_are_encoded_that_are_not_trained_on(
+    language_model: LanguageModel, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentworld.train import corpora
+
+    encoded: list[Document] = []
+    rows_of = corpora._Encoder.rows_of
+    monkeypatch.setattr(
+        corpora._Encoder, "rows_of", lambda self, one: encoded.append(one) or rows_of(self, one)
+    )
+    rows = mixed(language_model, samples, cpt({"law": 0.1}), {"law": corpus(notes(20_000))})[1]
+    assert len(rows) <= len(encoded) < 1_000
+
+
+def test_a_text_is_predicted_whole_with_its_end_and_a_long_one_in_pieces(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    text = "".join(chr(65 + number % 26) for number in range(400))
+    recipe = cpt({"law": 0.01}, sequence_tokens=150)
+    _, rows = mixed(
+        language_model, samples, recipe, {"law": corpus([Document(""), Document(text)])}
+    )
+    assert [len(row.input_ids) for row in rows[:-1]] == [150] * (len(rows) - 1)
+    assert len(rows) > 2
+    assert all(row.is_target.all() for row in rows)
+    tokens = [token for row in rows for token in row.input_ids]
+    assert language_model.tokenizer.decode(tokens) == text + "<|end|>"
+
+
+def test_of_a_prompt_with_a_completion_the_completion_is_predicted(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    pair = {"law": corpus([Document("Seven years.", "How long?")])}
+    _, (row,) = mixed(language_model, samples, cpt({"law": 0.001}), pair)
+    decode = language_model.tokenizer.decode
+    assert decode(row.input_ids) == "<|user|>How long?<|assistant|>Seven years.<|end|>"
+    assert decode(row.input_ids[row.is_target]) == "Seven years.<|end|>"
+
+
+def test_a_corpus_that_is_too_small_is_refused_with_the_weight_that_it_has_text_for(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    few = {"law": corpus(notes(3))}
+    with pytest.raises(
+        InputError, match=r"the corpus law has \d+ tokens, and its weight 0.5 asks"
+    ) as e:
+        mixed(language_model, samples, cpt({"law": 0.5}), few)
+    most = float(str(e.value).partition("at most ")[2].partition(",")[0])
+    assert (
+        mixed(language_model, samples, cpt({"law": most}), few)[0].corpora["law"].num_documents == 3
+    )
+
+
+def test_corpora_are_cpts_alone_and_recipes_without_them_keep_their_digests() -> None:
+    assert "corpora" not in NextTokenRecipe(stage="cpt").model_dump()
+    with pytest.raises(ValidationError, match="sft learns episodes alone; move corpora to cpt"):
+        cpt({"law": 1.0}, stage="sft")
+    with pytest.raises(ValidationError, match="greater than 0"):
+        cpt({"law": 0.0})
+
+
+def test_a_step_trains_on_a_corpus_and_its_checkpoint_and_its_events_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", f"file://{tmp_path}/events.jsonl")
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "a.txt").write_text("A text of the law. " * 200)
+    corpora = {"law": {"address": f"file://{texts}", "weight": 0.2}}
+    given = training(tmp_path / "store", cpt={"corpora": corpora, "epochs": 1})
+    folder = Path(run_by_name("cpt", *given))
+    use = checkpoint_of(folder).corpora["law"]
+    assert use.num_documents == 1
+    assert 0 < use.share < use.target_share < 1
+    lines = (tmp_path / "events.jsonl").read_text().splitlines()
+    started, completed = map(json.loads, lines)
+    read = {each["name"] for each in started["inputs"]}
+    assert read == {use.content, read_receipt(Path(given.data)).output}
+    assert [each["name"] for each in completed["outputs"]] == [checkpoint_of(folder).artifact]

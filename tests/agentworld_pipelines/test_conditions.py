@@ -1,0 +1,67 @@
+"""What a pipeline's conditions read: `kfp.local` runs it as code (GHSA-rhjm-6347-5x33)."""
+
+import re
+from typing import get_args
+
+import pytest
+from kfp.local import io
+from kfp.local.orchestrator.enhanced_dag_orchestrator import ConditionEvaluator
+
+import make.pipelines
+from agentworld.errors import InputError
+from agentworld.records.gate import GateVerdict
+from agentworld.runner.folders import VERDICT
+from agentworld.steps.run import folder_for
+from agentworld_pipelines.compile import PIPELINES
+from agentworld_pipelines.stages import decide
+from make import job, records
+
+pytestmark = pytest.mark.compute
+
+LITERALS = get_args(GateVerdict.model_fields["verdict"].annotation)
+CODE = "x' or True or 'x"
+_CONDITION = r"inputs\.parameter_values\['pipelinechannel--gate-Output'\] == '(.+)'"
+
+
+def conditions(name: str) -> list[str]:
+    policies = (
+        task.get("triggerPolicy", {}) for task in make.pipelines.compiled(name).tasks.values()
+    )
+    return [policy["condition"] for policy in policies if "condition" in policy]
+
+
+def local_runner_goes_on(verdict: str) -> bool:
+    outputs = io.IOStore()
+    outputs.put_task_output("gate", "Output", verdict)
+    (condition,) = conditions("world_model")
+    return bool(ConditionEvaluator.evaluate_condition(condition, outputs))
+
+
+def test_the_gates_verdict_is_the_only_output_that_a_condition_reads():
+    found = {name: conditions(name) for name in PIPELINES}
+    assert [name for name in found if found[name]] == ["world_model"]
+    for condition in found["world_model"]:
+        told = re.fullmatch(_CONDITION, condition)
+        assert told
+        assert told[1] in LITERALS
+
+
+def test_it_is_one_of_two_words_which_hold_no_code():
+    assert [local_runner_goes_on(word) for word in LITERALS] == [True, False]
+    assert all(re.fullmatch("[a-z]+", word) for word in LITERALS)
+
+
+def test_the_local_runner_of_this_kfp_would_run_another_one():
+    """If this fails, kfp is mended: take the sentence out of the guide `cluster.md`, and this."""
+    assert local_runner_goes_on(CODE)
+
+
+def test_another_one_is_refused_before_kubeflow_is_handed_it(tmp_path):
+    report = records.finished_step(tmp_path, "evaluate", records.digest("evaluate"))
+    folder = folder_for("gate", "smoke", str(tmp_path), str(report))
+    told = job.verdict().model_dump(mode="json")
+    records.receipt("gate", records.digest("gate")).write(folder / "receipt.json")
+    (folder / VERDICT).write_text(job.verdict().canonical.decode().replace("passed", CODE))
+    assert told["verdict"] == "passed"
+    with pytest.raises(InputError, match=r"verdict\.json is no GateVerdict: .*verdict"):
+        decide("smoke", str(tmp_path), str(report))

@@ -1,0 +1,90 @@
+"""Which Pod Security Standard the pods of each step meet."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import make.pipelines
+from agentworld.cluster.pod_security import USER
+from agentworld.steps.table import names_of
+from agentworld_pipelines.compile import PIPELINES
+from agentworld_pipelines.placement import Nodes
+from agentworld_pipelines.step_job import stage_job, step_job
+from agentworld_pipelines.train_job import train_job
+from fakes import kfp_security
+from fakes.job_set import job_set
+from machines.pod_standards import level_of
+from make.pipelines import PLACEMENT, ROOT
+from make.places import PLACE
+
+pytestmark = pytest.mark.compute
+
+FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
+ARGUMENTS = ["demo", "/stores/demo"]
+ALONE = PLACE.model_copy(update={"nodes": Nodes(count=1)})
+
+
+def live_pod(profile: str = "") -> dict:
+    job = step_job("a-name", "collect", ARGUMENTS, PLACE, seccomp_profile=profile)
+    return job["spec"]["template"]["spec"]
+
+
+def stage_pod() -> dict:
+    return stage_job("sft", ARGUMENTS, FOLDER, ALONE)["spec"]["template"]["spec"]
+
+
+def node_pod() -> dict:
+    (replicated,) = job_set(train_job("sft", ARGUMENTS, FOLDER, PLACE))["spec"]["replicatedJobs"]
+    return replicated["template"]["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("placement", [None, PLACEMENT], ids=["bare", "placed"])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_every_step_of_a_pipeline_runs_under_restricted_as_our_images_user(name, placement):
+    compiled = make.pipelines.compiled(name, placement)
+    assert compiled.containers
+    for step in compiled.containers:
+        told = compiled.pod(step)
+        assert level_of(kfp_security.pod(told)) == "restricted"
+        user = kfp_security.container_security(told)
+        assert (user["runAsUser"], user["runAsGroup"]) == (USER, USER)
+
+
+def test_what_kubeflow_does_without_a_users_own_context_is_less():
+    assert level_of(kfp_security.pod({})) == "baseline"
+
+
+def test_the_user_is_that_of_every_image():
+    users = re.findall(r"^USER (\S+)$", (ROOT / "Dockerfile").read_text(), re.M)
+    assert set(users) == {f"{USER}:{USER}", "0:0"}
+    assert users[-1] != "0:0"
+
+
+def test_the_guide_says_which_pods_meet_which_standard():
+    levels = {
+        "all steps, in Kubeflow's pods": level_of(
+            kfp_security.pod(make.pipelines.compiled("nightly").pod("measure"))
+        ),
+        "`cpt`, `sft`, `rl` with `nodes`, in a Job or a TrainJob": level_of(stage_pod()),
+        f"{', '.join(f'`{step}`' for step in names_of('live'))}, in a Job": level_of(live_pod()),
+        "the same with `AGENTWORLD_SECCOMP_PROFILE`": level_of(live_pod("profiles/shells.json")),
+    }
+    assert level_of(node_pod()) == level_of(stage_pod())
+    guide = (ROOT / "docs/guides/cluster.md").read_text()
+    rows = re.findall(r"^\| (.+?) \| `(restricted|baseline|privileged)` \|$", guide, re.M)
+    assert dict(rows) == levels
+
+
+@pytest.mark.parametrize("pod", [stage_pod, node_pod])
+def test_a_stage_has_the_time_for_a_checkpoint_and_may_write_to_its_volumes(pod):
+    told = pod()
+    (container,) = told["containers"]
+    (option,) = [each for each in container["command"] if each.startswith("--shutdown-timeout=")]
+    assert told["terminationGracePeriodSeconds"] > int(option.partition("=")[2])
+    assert told["securityContext"]["fsGroup"] == told["securityContext"]["runAsGroup"]
+    assert container["command"][0] == "torchrun"  # the first process, which hears the notice
+
+
+def test_a_live_step_has_nothing_to_save():
+    assert "terminationGracePeriodSeconds" not in live_pod()

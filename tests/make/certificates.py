@@ -1,0 +1,27 @@
+"""What the webhook's Secret holds, by an authority of the tests' own."""
+
+from pathlib import Path
+
+import trustme
+
+from agentworld.engine.process import LOOPBACK
+
+FILES = ("tls.crt", "tls.key")
+
+
+def new_files(authority: trustme.CA) -> dict[str, bytes]:
+    """A new serving certificate for a loopback address, with its key, and its authority's."""
+    made = authority.issue_cert(LOOPBACK)
+    (chain,) = made.cert_chain_pems
+    return {
+        "ca.crt": authority.cert_pem.bytes(),
+        "tls.crt": chain.bytes(),
+        "tls.key": made.private_key_pem.bytes(),
+    }
+
+
+def mount(files: dict[str, bytes], folder: Path) -> None:
+    """As a kubelet does: no file is there by half."""
+    for name in FILES:
+        (folder / "draft").write_bytes(files[name])
+        (folder / "draft").rename(folder / name)
