@@ -1,6 +1,7 @@
 """The definitions are upgraded by a Job, and never by an older release than the one there."""
 
 from copy import deepcopy
+from functools import cache
 
 import pytest
 
@@ -19,6 +20,21 @@ from make.operator import RIGHTS, kubeconfig
 KIND, NAME = "CustomResourceDefinition", "simulators.agentworld.dev"
 
 
+@cache
+def written():
+    """Of all kinds, from their records; once, for that takes half a second."""
+    return {kind.kind: crd(kind) for kind in KINDS}
+
+
+def definition(kind):
+    return written()[kind.kind]
+
+
+@pytest.fixture(autouse=True)
+def _written_once(monkeypatch):
+    monkeypatch.setattr(definitions, "crd", definition)
+
+
 class Definitions:
     """A cluster that has them, or not."""
 
@@ -28,21 +44,21 @@ class Definitions:
     def get(self, _kind, name):
         return self.there.get(name)
 
-    def apply(self, definition):
-        self.there[definition["metadata"]["name"]] = definition
+    def apply(self, built):
+        self.there[built["metadata"]["name"]] = built
 
 
 def written_by(release):
-    definition = deepcopy(crd(SIMULATOR))
-    definition["metadata"]["annotations"] = {RELEASE: release} if release else {}
-    return definition
+    other = deepcopy(definition(SIMULATOR))
+    other["metadata"]["annotations"] = {RELEASE: release} if release else {}
+    return other
 
 
 @pytest.mark.parametrize("release", ["", "0.0.9", __version__, "nobody's"])
 def test_what_no_newer_release_wrote_becomes_this_ones(release):
     cluster = Definitions(written_by(release))
     told = upgrade(cluster)
-    assert cluster.there == {f"{kind.plural}.agentworld.dev": crd(kind) for kind in KINDS}
+    assert cluster.there == {f"{kind.plural}.agentworld.dev": definition(kind) for kind in KINDS}
     assert told[0] == f"{NAME} is that of release {__version__}"
 
 
@@ -58,7 +74,7 @@ def test_an_older_release_takes_nothing_away_from_a_newer_one(release):
 def test_the_rights_of_the_job_are_enough_and_make_no_other_definition(
     kubernetes, namespace, monkeypatch
 ):
-    monkeypatch.setattr(definitions, "crd", lambda kind: without_cel(crd(kind)))
+    monkeypatch.setattr(definitions, "crd", lambda kind: without_cel(definition(kind)))
     values = {"definitions": {"upgrade": True}}
     for each in make.chart.objects(values, namespace=namespace.namespace):
         component = each["metadata"]["labels"]["app.kubernetes.io/component"]
@@ -69,7 +85,7 @@ def test_the_rights_of_the_job_are_enough_and_make_no_other_definition(
     before = cluster.get(KIND, NAME)["spec"]
     assert upgrade(cluster)[0] == f"{NAME} is that of release {__version__}"
     assert cluster.get(KIND, NAME)["spec"] == before
-    other = without_cel(crd(SIMULATOR))
+    other = without_cel(definition(SIMULATOR))
     other["metadata"]["name"] = "worlds.agentworld.dev"
     with pytest.raises(ClusterError, match="forbidden"):
         cluster.apply(other)
