@@ -32,7 +32,7 @@ class FieldDescription(Record):
     """One field of a file that a person writes."""
 
     name: str
-    """With its sections, as `cpt.learning_rate`; `gate[]` is an entry of a list, and `cpt.corpora.NAME`
+    """With its sections, as `cpt.learning_rate`; `gate[]` is an entry of a list, and `corpora.NAME`
     one of a mapping."""
     type: str
     required: bool
