@@ -32,7 +32,8 @@ class FieldDescription(Record):
     """One field of a file that a person writes."""
 
     name: str
-    """With its sections, as `cpt.learning_rate`; `gate[]` is an entry of a list."""
+    """With its sections, as `cpt.learning_rate`; `gate[]` is an entry of a list, and `corpora.NAME`
+    one of a mapping."""
     type: str
     required: bool
     default: Annotated[JsonValue, AfterValidator(read_canonical)] = None
@@ -117,6 +118,8 @@ def _describe(
         )
         if section:
             yield from _describe(section, f"{path}[].", None)
+        elif entry := _record_of(_value_type(field.annotation)):
+            yield from _describe(entry, f"{path}.NAME.", None)
 
 
 def all_field_words(kind: type[BaseModel]) -> dict[str, str]:
