@@ -20,12 +20,12 @@ from agentworld.storage.trajectories import read_collected
 
 pytestmark = pytest.mark.compute
 
-COLLECTED = "sha256:8ee06a87d1452d4ff4b02ade7eedffae7b4062415e6812461cae82ee6b945dcd"
+COLLECTED = "sha256:7d1bddeac5fed125f17e3a491bdc5bc67daebebab2f702893d0c9e7bd6bc45a1"
 POOLS = {
     "cpt": "sha256:14c2ecdd2283904d4c2aa17d962f95d12de4ce8946f92027c58db8e6442d7129",
     "sft": "sha256:84ac3b35756dce5e262065b91b9aad9340925a211c5dd30fa486416c35444ad4",
     "rl": "sha256:85bdf979a94708f7b06192d753c272e502c4d50f3f42d9038c089902e60bef28",
-    "held_out": "sha256:b99421c883ebc3a1e1f6262160f487eed2b8928f3463755bba6fa762586c3790",
+    "held_out": "sha256:c7dd5b4eeb023a66aa0b350c968b6d1f665c1a280b583e69abf3586688bc1d68",
 }
 TOKENIZER = "6c723eb964d487bde96a4e761d5ed1ce0e4441c8b6b6a861fac6dc0d05ba49a4"
 WARM_UP = "b67a90442e2b32ff1c8023902ac50ba59a598dbe2c86d0c468107b1e8879302f"

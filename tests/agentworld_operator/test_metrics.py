@@ -66,13 +66,15 @@ def test_rounds_are_counted_by_their_end_and_what_waits_is_seen():
     }
 
 
-def test_the_alerts_ask_for_what_an_operator_tells():
+def test_the_docs_and_the_alerts_know_what_an_operator_tells():
     async def nothing(_name):
         return None
 
     metrics = OperatorMetrics()
     metrics.lead({"Simulator": WorkQueue(nothing, workers=1)})
     names = {name for name, *_ in told(scraped(metrics))}
+    page = (CHART.parents[1] / "docs/reference/metrics.md").read_text()
+    assert set(re.findall(r"^\| `(agentworld_operator_\w+)`", page, re.M)) == names
     groups = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
     [rules] = [group["rules"] for group in groups if group["name"] == "agentworld-operator"]
     asked = [re.findall(r"agentworld_\w+", rule["expr"]) for rule in rules]

@@ -76,12 +76,10 @@ def run(
     )
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-    mixture = Mixture([])
-    if rank() == 0:  # a trainer deals them to all
-        samples = read_pool(data, dataset, pool)
-        conversations = _conversations(recipe, samples, read_traces(traces) if traces else None)
-        episodes = _rows(recipe, language_model, conversations)
-        mixture = mix(language_model.tokenizer, recipe, episodes, corpora)
+    # A trainer deals the first process's rows to all.
+    is_first = rank() == 0
+    samples = read_pool(data, dataset, pool)
+    mixture = _mix(recipe, language_model, samples, traces, corpora) if is_first else Mixture([])
     rows = mixture.rows
     held_out = _held_out(recipe, language_model, data)
     # A killed run that has a checkpoint of the episodes has learned to copy before.
@@ -147,6 +145,18 @@ def _rows(
     recipe: NextTokenRecipe, language_model: LanguageModel, conversations: Iterable[Conversation]
 ) -> list[Row]:
     return fit(encode(language_model.tokenizer, conversations), recipe.sequence_tokens)
+
+
+def _mix(
+    recipe: NextTokenRecipe,
+    language_model: LanguageModel,
+    samples: Iterable[Sample],
+    traces: Path | None,
+    corpora: Mapping[str, Corpus],
+) -> Mixture:
+    conversations = _conversations(recipe, samples, read_traces(traces) if traces else None)
+    episodes = _rows(recipe, language_model, conversations)
+    return mix(language_model.tokenizer, recipe, episodes, corpora)
 
 
 def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path) -> HeldOut | None:

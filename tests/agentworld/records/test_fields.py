@@ -35,9 +35,14 @@ def test_a_field_is_described_as_a_person_writes_it(name, type_, default, unit):
     assert not field.required
 
 
-def test_a_name_and_the_parts_of_a_list_without_default_are_required():
+def test_a_name_and_the_parts_of_an_entry_without_default_are_required():
     required = [name for name, field in FIELDS.items() if field.required]
-    assert required == ["name", "gate[].metric", "gate[].least"]
+    of_corpora = [
+        f"{stage}.corpora.NAME.{part}"
+        for stage in ("cpt", "sft", "agent.imitation")
+        for part in ("address", "weight")
+    ]
+    assert sorted(required) == sorted(["name", "gate[].metric", "gate[].least", *of_corpora])
 
 
 def test_every_field_says_what_it_means():

@@ -347,7 +347,7 @@ def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket)
     (undisturbed,) = Path(trained.store).glob("steps/cpt/*/checkpoint.json")
     whole = Checkpoint.read(undisturbed)
     made = checkpoint_of(fetch(folder))
-    assert made.metrics == pytest.approx(whole.metrics, abs=5e-4)  # what rounding adds up to
+    assert made.metrics == pytest.approx(whole.metrics, abs=1e-3)  # what rounding adds up to
     assert (folder / "model/model.safetensors").is_file()
 
 

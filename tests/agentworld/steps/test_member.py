@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.runner.folders import CHECKPOINT, checkpoint_of
+from agentworld.runner.folders import CHECKPOINT, STAGE_PAGE, checkpoint_of
 from agentworld.runner.progress import read_progress
 from agentworld.steps.member import main
 from agentworld.steps.run import run_by_name
@@ -53,7 +53,8 @@ def test_two_processes_make_the_record_that_one_makes(trained: Training, tmp_pat
     noise = {"artifact": alone.artifact, "metrics": alone.metrics}
     assert together.model_copy(update=noise) == alone
     assert read_receipt(folder).output == together.artifact
-    assert sorted(path.name for path in folder.iterdir()) == sorted([CHECKPOINT, "model", RECEIPT])
+    kept = [CHECKPOINT, "model", RECEIPT, STAGE_PAGE]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(kept)
 
 
 @pytest.mark.compute

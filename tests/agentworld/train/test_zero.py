@@ -15,7 +15,7 @@ from agentworld.errors import InputError
 from agentworld.recipes import load_recipe
 from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.runner.folders import checkpoint_of, model_of
+from agentworld.runner.folders import STAGE_PAGE, checkpoint_of, model_of
 from agentworld.steps.member import main
 from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import open_copy
@@ -91,7 +91,7 @@ def test_without_deepspeed_nothing_is_begun(
     monkeypatch.setitem(sys.modules, "deepspeed", None)
     with pytest.raises(InputError, match=r"not installed; install agentworld\[deepspeed\]"):
         run_by_name("cpt", *given)
-    assert list(folder_of("cpt", given).iterdir()) == []
+    assert [path.name for path in folder_of("cpt", given).iterdir()] == [STAGE_PAGE]
 
 
 def test_parts_on_several_machines_need_one_disk(

@@ -206,7 +206,11 @@ def test_a_step_is_counted_by_a_few_calls():
 def test_the_docs_tell_every_metric_with_its_type_and_its_labels():
     rows = [line.split(" | ") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
     words = re.compile(r"`(.+?)`")
-    documented = {words.findall(row[0])[0]: (row[1], set(words.findall(row[2]))) for row in rows}
+    documented = {
+        name: (kind, set(words.findall(labels)))
+        for name, kind, labels in ((words.findall(row[0])[0], *row[1:3]) for row in rows)
+        if not name.startswith("agentworld_operator_")
+    }
     shown = {}
     for family in families(new()):
         labels = [pair for each in family.samples for pair in each.labels.items()]
