@@ -1,11 +1,14 @@
 """Continual pre-training on every kind of turn."""
 
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
-from agentworld.data.corpora import open_corpora
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.base import Digest
+from agentworld.records.corpus import Corpus
 from agentworld.records.progress import OnProgress
+from agentworld.runner.code import module_digest
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged
@@ -14,14 +17,16 @@ from agentworld.steps.training_run import training_run
 from agentworld.storage.address import redact
 from agentworld.storage.pools import read_dataset
 
+_CORPORA = "agentworld.data.corpora"
+"""Loaded by its name, so that a change of what reads files trains nothing again without corpora."""
+
 
 def plan(task: Task) -> Plan:
     """Trains a new model, or one from the base that the recipe names."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
     check_rates("cpt", recipe.cpt, from_scratch=start.from_scratch)
-    corpora = open_corpora(recipe.cpt.corpora)
-    inputs = {f"corpus {name}": corpus.content for name, corpus in corpora.items()}
-    inputs.update(start.inputs)
+    corpora = _open_corpora(recipe.cpt)
+    inputs = {**start.inputs, **_inputs_of(corpora)}
     stage = _without_secrets(recipe.cpt)
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
@@ -43,6 +48,20 @@ def plan(task: Task) -> Plan:
         return checkpoint.artifact
 
     return Plan(work, inputs, domains=read_dataset(data).domains)
+
+
+def _open_corpora(recipe: NextTokenRecipe) -> dict[str, Corpus]:
+    """Raises InputError where one cannot be read."""
+    if not recipe.corpora:
+        return {}
+    corpora: dict[str, Corpus] = import_module(_CORPORA).open_corpora(recipe.corpora)
+    return corpora
+
+
+def _inputs_of(corpora: Mapping[str, Corpus]) -> dict[str, Digest]:
+    """The content of each, and the code that reads them."""
+    contents = {f"corpus {name}": corpus.content for name, corpus in corpora.items()}
+    return {"corpora": module_digest(_CORPORA), **contents} if contents else {}
 
 
 def _without_secrets(recipe: NextTokenRecipe) -> NextTokenRecipe:

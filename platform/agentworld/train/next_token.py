@@ -61,11 +61,7 @@ def run(
     the episodes by the weights of the recipe.
     """
     check_zero(recipe.zero_stage, out)
-    if recipe.lora and parent is None:
-        raise InputError(
-            f"{recipe.stage}.lora would freeze the random weights of a new model; name a base as"
-            f" model.base or a parent, or leave {recipe.stage}.lora out"
-        )
+    _check_adapter(recipe, parent)
     dataset = read_dataset(data)
     pool: Pool = "cpt" if recipe.stage == "cpt" else "sft"
     tiny_models = [domain_of(name).tiny for name in dataset.domains]
@@ -127,6 +123,14 @@ def warm_up_rows(
         for text in tiny_model.warm_up(model.num_warmup_texts, model.seed)
     ]
     return list(encode_texts(language_model.tokenizer, texts)) if texts else []
+
+
+def _check_adapter(recipe: NextTokenRecipe, parent: Parent | None) -> None:
+    if recipe.lora and parent is None:
+        raise InputError(
+            f"{recipe.stage}.lora would freeze the random weights of a new model; name a base as"
+            f" model.base or a parent, or leave {recipe.stage}.lora out"
+        )
 
 
 def _num_tokens(rows: list[Row]) -> int:

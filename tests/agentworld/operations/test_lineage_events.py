@@ -11,6 +11,7 @@ import pytest
 from agentworld.engine.process import free_port
 from agentworld.errors import InputError, Preempted
 from agentworld.operations.lineage_events import lineage_events
+from agentworld.records.metrics import ignore_metrics
 from make import records
 
 pytestmark = pytest.mark.waits
