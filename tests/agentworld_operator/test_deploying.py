@@ -134,7 +134,7 @@ class Step:
 def kubelet(namespace):
     """Lets every pod of an engine come to run, its weights verified, while the block runs."""
     loop = asyncio.new_event_loop()
-    task = loop.create_task(Kubelet(namespace, ()).run())
+    task = loop.create_task(Kubelet(namespace).run())
 
     def run():
         with pytest.raises(asyncio.CancelledError):

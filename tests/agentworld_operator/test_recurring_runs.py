@@ -63,7 +63,7 @@ def test_those_of_other_namespaces_and_of_people_are_not_seen_and_not_taken_away
 def test_steps_run_in_the_image_that_is_named(server):
     of(server, image="mirror.example/train:1").ensure("nightly", spec(), [])
     (version,) = server.versions.values()
-    executors = version.pipeline_spec["deploymentSpec"]["executors"].values()
+    executors = version.pipeline_spec["pipeline_spec"]["deploymentSpec"]["executors"].values()
     assert {each["container"]["image"] for each in executors} == {"mirror.example/train:1"}
 
 
