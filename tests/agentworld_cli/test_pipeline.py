@@ -55,7 +55,7 @@ def test_a_schedule_trains_the_stages_that_it_names(call, server):
     words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
     done(call(f"{words} --stages sft"))
     (version,) = server.versions.values()
-    trained = {"comp-cpt", "comp-sft", "comp-rl"} & version.pipeline_spec["components"].keys()
+    trained = {"comp-cpt", "comp-sft", "comp-rl"} & version.pipeline_spec["pipeline_spec"]["components"].keys()
     assert trained == {"comp-sft"}
 
 
@@ -129,7 +129,7 @@ def test_a_store_of_this_machine_is_refused_before_anything_is_asked(call, serve
     [
         ("my.yaml", "the recipe my.yaml is a file of this machine; name a shipped one, or the"),
         ("./a/my.yml", "the recipe ./a/my.yml is a file of this machine"),
-        ("dmeo", "there is no recipe 'dmeo'; give a YAML file or one of: demo, long"),
+        ("dmeo", "there is no recipe 'dmeo'; give a YAML file or one of: demo, live"),
     ],
 )
 def test_a_recipe_that_no_pod_has_is_refused_before_anything_is_asked(
