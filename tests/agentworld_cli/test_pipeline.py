@@ -55,7 +55,8 @@ def test_a_schedule_trains_the_stages_that_it_names(call, server):
     words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
     done(call(f"{words} --stages sft"))
     (version,) = server.versions.values()
-    trained = {"comp-cpt", "comp-sft", "comp-rl"} & version.pipeline_spec["pipeline_spec"]["components"].keys()
+    components = version.pipeline_spec["pipeline_spec"]["components"]
+    trained = {"comp-cpt", "comp-sft", "comp-rl"} & components.keys()
     assert trained == {"comp-sft"}
 
 
