@@ -36,7 +36,8 @@ def _open(name: str, recipe: CorpusRecipe) -> Corpus:
             f"the corpus {name} at {redact(recipe.address)} has the digest {digest}, and the recipe"
             f" names {recipe.content}; restore its files, or name the new digest"
         )
-    return Corpus(digest, partial(_documents, name, recipe.address, digest))
+    read = partial(_documents, name, recipe.address, digest)
+    return Corpus(digest, recipe.weight, read)
 
 
 def _documents(name: str, address: str, digest: Digest) -> Iterator[Document]:
@@ -44,8 +45,8 @@ def _documents(name: str, address: str, digest: Digest) -> Iterator[Document]:
         yield from _text(name, file) if file.suffix == _TEXT else _rows(name, file)
     if digest_of(address, texts=True) != digest:
         raise InputError(
-            f"the corpus {name} at {redact(address)} was changed while it was read; train again"
-            " when nobody writes there"
+            f"the corpus {name} at {redact(address)} was changed while it was read; start the step"
+            " again after its files are complete"
         )
 
 
@@ -55,7 +56,7 @@ def _text(name: str, file: SourceFile) -> Iterator[Document]:
             data = stream.read(MOST_ROW_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (*UNREADABLE, UnicodeDecodeError) as error:
-        raise _wrong(name, file, "", f"it is no text in UTF-8: {error}") from error
+        raise _wrong(name, file, "", f"it is not text in UTF-8: {error}") from error
     if len(data) > MOST_ROW_BYTES:
         raise _wrong(name, file, "", f"it is longer than {MOST_ROW_BYTES:,} bytes; split it")
     yield Document(text)

@@ -71,17 +71,6 @@ class LoraRecipe(Record):
     """Adds the adapter to the weights at the end; false keeps it beside them in `adapter/`."""
 
 
-class CorpusRecipe(Record):
-    """Texts, or prompts with completions, that CPT learns beside episodes."""
-
-    address: str
-    """A file, a folder or an address of text files, JSON lines, JSON, CSV or Parquet."""
-    content: Digest | None = None
-    """The digest of its files, as an error or a checkpoint names it; null takes what is there."""
-    weight: float = Field(gt=0)
-    """Its tokens for each token of the episodes."""
-
-
 class NextTokenRecipe(Record):
     """Next-token loss: CPT and SFT of a world, imitation by an agent."""
 
@@ -121,9 +110,6 @@ class NextTokenRecipe(Record):
     thoughts of their own."""
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
-    corpora: dict[str, CorpusRecipe] = Field({}, exclude_if=not_)
-    """What CPT learns beside episodes, by name (Qwen-AgentWorld section 3.2: single-turn corpora of
-    law, medicine and other fields; it reports no weights)."""
     zero_stage: _ZeroStage = None
     """What several processes share out (DeepSpeed ZeRO): 1 the optimizer's state, 2 gradients too,
     3 weights too, null nothing. Not with Muon, which takes matrices whole.
@@ -160,12 +146,6 @@ class NextTokenRecipe(Record):
         return self
 
     @model_validator(mode="after")
-    def _can_have_corpora(self) -> Self:
-        if self.corpora and self.stage != "cpt":
-            raise ValueError(f"{self.stage} learns episodes alone; move corpora to cpt")
-        return self
-
-    @model_validator(mode="after")
     def _can_be_shared(self) -> Self:
         if self.zero_stage is None:
             return self
@@ -177,6 +157,25 @@ class NextTokenRecipe(Record):
                 " muon_learning_rate to null, or leave zero_stage out"
             )
         return self
+
+
+class CorpusRecipe(Record):
+    """Texts, or prompts with completions, that CPT learns beside episodes."""
+
+    address: str
+    """A file, a folder or an address of text files, JSON lines, JSON, CSV or Parquet."""
+    content: Digest | None = None
+    """The digest that its files must have; a checkpoint shows it. Null accepts all files."""
+    weight: float = Field(gt=0)
+    """Its tokens for each token of the episodes."""
+
+
+class CptRecipe(NextTokenRecipe):
+    """Next-token loss on episodes, and on corpora beside them."""
+
+    corpora: dict[str, CorpusRecipe] = Field({}, exclude_if=not_)
+    """Texts beside episodes, by name (Qwen-AgentWorld section 3.2: single-turn corpora of law,
+    medicine and other fields; it reports no weights)."""
 
 
 class RewardRecipe(Record):

@@ -12,7 +12,13 @@ from agentworld.recipes.serve import (
     ValidateRecipe,
 )
 from agentworld.recipes.traces import TracesRecipe
-from agentworld.recipes.train import AgentRecipe, ModelRecipe, NextTokenRecipe, WorldRlRecipe
+from agentworld.recipes.train import (
+    AgentRecipe,
+    CptRecipe,
+    ModelRecipe,
+    NextTokenRecipe,
+    WorldRlRecipe,
+)
 from agentworld.records.base import Record
 from agentworld.records.gate import Gate
 
@@ -27,7 +33,7 @@ class Recipe(Record):
     traces: TracesRecipe | None = Field(None, exclude_if=lambda traces: traces is None)
     """What a teacher writes for SFT; null trains SFT on the recorded observations."""
     model: ModelRecipe = ModelRecipe()
-    cpt: NextTokenRecipe = NextTokenRecipe(stage="cpt")
+    cpt: CptRecipe = CptRecipe(stage="cpt")
     sft: NextTokenRecipe = NextTokenRecipe(stage="sft")
     rl: WorldRlRecipe = WorldRlRecipe()
     engine: EngineRecipe = EngineRecipe()

@@ -18,6 +18,8 @@ class Corpus(NamedTuple):
     """Documents in an order that never changes."""
 
     content: Digest
+    weight: float
+    """Its tokens for each token of the episodes."""
     read: Callable[[], Iterator[Document]]
     """Raises InputError where they cannot be read, or are others than those of its content."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
-from agentworld.recipes.train import NextTokenRecipe
+from agentworld.recipes.train import CptRecipe
 from agentworld.records.base import Digest
 from agentworld.records.corpus import Corpus
 from agentworld.records.progress import OnProgress
@@ -50,7 +50,7 @@ def plan(task: Task) -> Plan:
     return Plan(work, inputs, domains=read_dataset(data).domains)
 
 
-def _open_corpora(recipe: NextTokenRecipe) -> dict[str, Corpus]:
+def _open_corpora(recipe: CptRecipe) -> dict[str, Corpus]:
     """Raises InputError where one cannot be read."""
     if not recipe.corpora:
         return {}
@@ -64,7 +64,7 @@ def _inputs_of(corpora: Mapping[str, Corpus]) -> dict[str, Digest]:
     return {"corpora": module_digest(_CORPORA), **contents} if contents else {}
 
 
-def _without_secrets(recipe: NextTokenRecipe) -> NextTokenRecipe:
+def _without_secrets(recipe: CptRecipe) -> CptRecipe:
     """As a checkpoint has it: an address may hold a password or a signature."""
     corpora = {
         name: corpus.model_copy(update={"address": redact(corpus.address)})

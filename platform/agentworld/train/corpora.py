@@ -46,7 +46,8 @@ def mix(
     encoder = _Encoder(tokenizer, recipe.sequence_tokens or recipe.tokens_per_batch)
     num_tokens = _num_tokens(episodes)
     picked = {
-        name: _pick(name, recipe, corpus, encoder, num_tokens) for name, corpus in corpora.items()
+        name: _pick(name, recipe.seed, corpus, encoder, num_tokens)
+        for name, corpus in corpora.items()
     }
     rows = [*episodes, *(row for sample in picked.values() for row in sample.rows)]
     return Mixture(
@@ -95,18 +96,14 @@ class _Encoder:
 
 
 def _pick(
-    name: str,
-    recipe: NextTokenRecipe,
-    corpus: Corpus,
-    encoder: _Encoder,
-    num_episode_tokens: int,
+    name: str, seed: int, corpus: Corpus, encoder: _Encoder, num_episode_tokens: int
 ) -> _Picked:
     """Documents in a random order, as many as have the tokens that the weight asks for.
 
     One pass keeps no more than these, and encodes few others: a heap has the last of them first.
     """
-    budget = recipe.corpora[name].weight * num_episode_tokens
-    rng = random.Random(f"{recipe.seed} {name}")
+    budget = corpus.weight * num_episode_tokens
+    rng = random.Random(f"{seed} {name}")
     heap: list[tuple[float, int, list[Row]]] = []
     num_tokens = 0
     for number, document in enumerate(corpus.read()):
@@ -120,9 +117,9 @@ def _pick(
     if num_tokens < budget:
         most = math.floor(10_000 * num_tokens / num_episode_tokens) / 10_000
         raise InputError(
-            f"the corpus {name} has {num_tokens:,} tokens, and its weight"
-            f" {recipe.corpora[name].weight:g} asks for {math.ceil(budget):,}; set"
-            f" {recipe.stage}.corpora.{name}.weight to at most {most:g}, or add text"
+            f"the corpus {name} has {num_tokens:,} tokens, and its weight {corpus.weight:g} asks"
+            f" for {math.ceil(budget):,}; set cpt.corpora.{name}.weight to at most {most:g}, or add"
+            " text"
         )
     in_order = sorted((number, rows) for _, number, rows in heap if rows)
     return _Picked(len(in_order), [row for _, rows in in_order for row in rows])

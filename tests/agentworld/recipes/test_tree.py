@@ -45,10 +45,11 @@ def test_the_recipes_of_the_training_guide_are_some(tmp_path):
     for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL):
         (tmp_path / "my-world.yaml").write_text(block)
         recipes.append(load_recipe(tmp_path / "my-world.yaml"))
-    whole, validated, lora = recipes
+    whole, validated, mixed, lora = recipes
     assert (whole.model.base, whole.sft.reasoning) == ("/models/my-base", "recorded-state")
     assert whole.collect.record_state
     assert validated.sft.validate_every == 50
+    assert mixed.cpt.corpora.keys() == {"licences"}
     assert lora.sft.lora == LoraRecipe()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe
-from agentworld.recipes.train import NextTokenRecipe
+from agentworld.recipes.train import CptRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.runner.task import Task
 from agentworld.steps.content import check_unchanged
@@ -134,7 +134,7 @@ def test_a_corpus_counts_by_its_content_and_its_weight_and_not_by_its_place(tmp_
 
 def test_a_checkpoint_has_no_secret_of_an_address():
     address = "https://somewhere/x.jsonl?sig=abc"
-    recipe = NextTokenRecipe.model_validate(
+    recipe = CptRecipe.model_validate(
         {"stage": "cpt", "corpora": {"law": {"address": address, "weight": 1}}}
     )
     assert "abc" not in _without_secrets(recipe).model_dump_json()

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from agentworld.errors import InputError
-from agentworld.recipes.train import CorpusRecipe, NextTokenRecipe
+from agentworld.recipes.train import CorpusRecipe, CptRecipe, NextTokenRecipe
 from agentworld.records.corpus import Corpus, Document
 from agentworld.runner.folders import checkpoint_of
 from agentworld.steps.run import run_by_name
@@ -29,18 +29,19 @@ pytestmark = pytest.mark.compute
 
 
 def corpus(documents: Sequence[Document]) -> Corpus:
-    return Corpus(records.digest("corpus"), lambda: iter(documents))
+    """Its weight is that of the recipe."""
+    return Corpus(records.digest("corpus"), 1.0, lambda: iter(documents))
 
 
-def cpt(weights: dict[str, float], **fields: object) -> NextTokenRecipe:
+def cpt(weights: dict[str, float], **fields: object) -> CptRecipe:
     corpora = {name: CorpusRecipe(address=name, weight=weight) for name, weight in weights.items()}
-    return NextTokenRecipe.model_validate({"stage": "cpt", "corpora": corpora, **fields})
+    return CptRecipe.model_validate({"stage": "cpt", "corpora": corpora, **fields})
 
 
 def mixed(
     language_model: LanguageModel,
     samples: list[Sample],
-    recipe: NextTokenRecipe,
+    recipe: CptRecipe,
     corpora: dict[str, Corpus],
 ) -> tuple[Mixture, list[Row]]:
     """The mixture, and the rows of its corpora."""
@@ -48,7 +49,10 @@ def mixed(
     from agentworld.train.encode import encode, whole_episode
 
     episodes = list(encode(language_model.tokenizer, map(whole_episode, samples)))
-    mixture = mix(language_model.tokenizer, recipe, episodes, corpora)
+    weighted = {
+        name: given._replace(weight=recipe.corpora[name].weight) for name, given in corpora.items()
+    }
+    mixture = mix(language_model.tokenizer, recipe, episodes, weighted)
     assert mixture.rows[: len(episodes)] == episodes
     return mixture, mixture.rows[len(episodes) :]
 
@@ -149,9 +153,9 @@ def test_a_corpus_that_is_too_small_is_refused_with_the_weight_that_it_has_text_
 
 
 def test_corpora_are_cpts_alone_and_recipes_without_them_keep_their_digests() -> None:
-    assert "corpora" not in NextTokenRecipe(stage="cpt").model_dump()
-    with pytest.raises(ValidationError, match="sft learns episodes alone; move corpora to cpt"):
-        cpt({"law": 1.0}, stage="sft")
+    assert "corpora" not in CptRecipe(stage="cpt").model_dump()
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        NextTokenRecipe.model_validate({"stage": "sft", "corpora": {}})
     with pytest.raises(ValidationError, match="greater than 0"):
         cpt({"law": 0.0})
 
