@@ -30,7 +30,7 @@ class DefinitionSettings(BaseSettings):
 
 
 def upgrade(cluster: Cluster) -> list[str]:
-    """Applies each definition that no newer release wrote; says of each what became of it."""
+    """Applies the definitions that no newer release wrote; returns a line for each."""
     return [_upgrade(cluster, crd(kind)) for kind in KINDS]
 
 
@@ -44,7 +44,7 @@ def _upgrade(cluster: Cluster, definition: Object) -> str:
 
 
 def _release(definition: Object) -> Version:
-    """Of the newest release that wrote a definition; 0 if nobody said so."""
+    """The newest release that wrote a definition; 0 if the annotation is missing or no version."""
     annotations = definition["metadata"].get("annotations") or {}
     try:
         return Version(annotations.get(RELEASE, "0"))

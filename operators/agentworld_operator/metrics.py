@@ -1,4 +1,4 @@
-"""What an operator tells a Prometheus server: who leads, its rounds, and what waits for one."""
+"""The operator's metrics for Prometheus: leadership, rounds by result, and queue depth."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping

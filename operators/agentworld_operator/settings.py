@@ -61,6 +61,6 @@ class WebhookSettings(BaseSettings):
     every other caller. Unset, everybody who reaches the port can have a move recorded.
     """
     reload_seconds: float = Field(60.0, gt=0)
-    """How often the webhook checks whether the files of its certificate have changed."""
+    """How often the webhook checks its certificate's files for changes."""
     settle_seconds: float = Field(30.0, gt=0)
     """How long a move of an alias may take from the ledger to the cluster."""

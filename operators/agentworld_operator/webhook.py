@@ -1,7 +1,7 @@
-"""The webhook: kopf's server, our decision, and the time that it may take.
+"""Serves the admission webhook with kopf's server, and limits the time of a decision.
 
-Every replica serves it, whoever leads. kopf reads the files of the certificate again and again, and
-listens anew where they changed.
+Every replica serves it. kopf checks the files of the certificate every minute and restarts the
+server if they have changed.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ Decide = Callable[[AdmissionRequest], Awaitable[Denial | None]]
 async def serve(
     decide: Decide, settings: WebhookSettings, *, decide_seconds: float = 7.0
 ) -> AsyncIterator[None]:
-    """Answers while the block runs. Where it cannot listen, it says why and tries again.
+    """Answers requests while the block runs. If it cannot listen, it logs why and tries again.
 
-    `decide_seconds` is how long a decision may take, which is less than an API server waits.
+    A decision takes at most `decide_seconds`, which is less than the API server waits.
     """
 
     async def review(request: Any, **_: Any) -> Any:
@@ -49,7 +49,7 @@ async def serve(
         try:
             async for _ in _server(settings)(review):
                 _log.info("the webhook listens on %s:%s", settings.host, settings.port)
-        except OSError as error:  # which an error of TLS is too
+        except OSError as error:  # ssl.SSLError is one
             raise InputError(
                 f"the webhook cannot listen on {settings.host}:{settings.port} with the certificate"
                 f" in {settings.folder}: {error}"

@@ -39,7 +39,7 @@ _RETRY_HINT = "begin the step again, and it resumes from what is kept"
 
 @on_store
 def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
-    """The folder of a stage that nodes of its own trained, now or before.
+    """Trains a stage on nodes of its own, if that is not done yet; returns the stage's folder.
 
     Raises InputError, PipelineError where the training failed, and ClusterError.
     """

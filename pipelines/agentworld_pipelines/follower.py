@@ -1,4 +1,4 @@
-"""Makes one TrainJob or Job be there, once, and sees it to its end."""
+"""Creates a TrainJob or Job once, and follows it to its end."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Follower:
-    """Makes one job be there, and sees it to its end."""
+    """Creates one job, and follows it to its end."""
 
     def __init__(self, cluster: Cluster, built: Object, settings: ClusterSettings) -> None:
         self._cluster = cluster
@@ -92,7 +92,7 @@ class Follower:
             raise
 
     def _is_wanted(self, job: Object) -> bool:
-        """By what was asked for, as the API server adds to it what it likes."""
+        """Compares the digests of what was built: the API server adds fields of its own."""
         built_annotations = self._built["metadata"]["annotations"]
         annotations = job["metadata"].get("annotations", {})
         if annotations.get(BUILT) != built_annotations[BUILT]:

@@ -1,4 +1,4 @@
-"""A step as a Job (batch/v1), built, not made: one of live environments, or a stage on one node.
+"""Builds the Job (batch/v1) of a step with live environments, or of a stage on one node.
 
 Its pod is the step's own but for what a pod of Kubeflow cannot have. A live one has no seccomp
 profile; not `Unconfined` either, which the Pod Security Standard `baseline` refuses where it is

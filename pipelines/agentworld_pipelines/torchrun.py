@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from agentworld_pipelines.placement import Place
 
 _SHUTDOWN_SECONDS = 300
-"""How long `torchrun` waits for the processes' checkpoint after it is told to end."""
+"""How long `torchrun` waits after SIGTERM for the processes to write a checkpoint."""
 GRACE_SECONDS = _SHUTDOWN_SECONDS + 30
-"""A pod's terminationGracePeriodSeconds. The kubelet kills `torchrun` after it, so that `torchrun`
-has to be done before: it kills what is left and tells how each process ended."""
+"""A pod's terminationGracePeriodSeconds, after which the kubelet kills `torchrun`.
+
+The 30 s more let `torchrun` kill the remaining processes and report how each one ended.
+"""
 
 
 def launcher(place: Place) -> list[str]:
-    """On one node, or on each of several; a TrainJob tells the rest in variables."""
+    """The command on each node. A TrainJob sets the rest as environment variables."""
     # By torchrun's own option, for a Trainer may count processes by what the node requests.
     return [
         "torchrun",

@@ -25,10 +25,10 @@ def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest
 
 
 def _own(child: Manifest, source: PodSource, owner: Manifest) -> Manifest:
-    """With what all children have. Deleted with their owner, whoever deletes it.
+    """Adds the metadata of all children. Kubernetes deletes them with their owner.
 
-    The digest of what was built makes another object of one that lacks a field: what somebody adds
-    to a child is no difference, and what the operator itself put there before would stay.
+    The comparison ignores fields that others added, so it would also ignore a field that the
+    operator no longer sets. The digest of the built object makes that a difference.
     """
     owner_metadata = owner["metadata"]
     reference = {
@@ -83,8 +83,8 @@ def _deployment(source: PodSource, replicas: int) -> Manifest:
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
             },
             "progressDeadlineSeconds": source.serving.startup_seconds + 60,
-            # Kueue's integration of Deployments copies the queue to the pods; where only plain
-            # pods are integrated, nobody else would tell it.
+            # Kueue's integration of Deployments copies the queue to the pods. Its integration of
+            # pods reads the label of the pod itself.
             "template": pod_template(source, child_labels(source.digest) | queue),
         },
     }

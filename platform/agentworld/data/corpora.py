@@ -1,4 +1,4 @@
-"""The corpora of a recipe: texts, or prompts with completions, in the files of an address.
+"""Reads the corpora of a recipe: texts, or prompts with completions, in the files of an address.
 
 A row of JSON lines, JSON, CSV or Parquet has the field `text`, or `prompt` and `completion`. A file
 that ends in `.txt` is one text.

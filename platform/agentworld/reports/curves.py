@@ -9,7 +9,7 @@ HEIGHT = 100
 """Of a plot's own coordinates, which a page stretches."""
 _MOST_POINTS = 400
 NUM_KINDS = 8
-"""Of lines that can be told apart."""
+"""Colours and dashes that a reader can tell apart."""
 
 _BY_DOMAIN = "validation_loss/"
 _PLOTS = {

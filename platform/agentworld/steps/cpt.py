@@ -18,7 +18,7 @@ from agentworld.storage.address import redact
 from agentworld.storage.pools import read_dataset
 
 _CORPORA = "agentworld.data.corpora"
-"""Loaded by its name, so that a change of what reads files trains nothing again without corpora."""
+"""Loaded by name: the code that reads files then belongs to the step's key only with corpora."""
 
 
 def plan(task: Task) -> Plan:

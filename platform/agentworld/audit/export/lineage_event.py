@@ -1,4 +1,4 @@
-"""Events of OpenLineage: a training is a run of a job, what it read and made are data sets.
+"""OpenLineage events: a training is a run of a job; its inputs and outputs are data sets.
 
 A data set is named by its digest.
 """

@@ -34,7 +34,7 @@ def corpus_component(name: str, corpus: CorpusUse) -> Part:
         "data",
         f"corpus-{name}",
         corpus.content,
-        "canonical JSON (RFC 8785) of the digest of each of the corpus' files, by their names",
+        "canonical JSON (RFC 8785) of the digests of the corpus' files by name",
         {"documents": corpus.num_documents, "tokens": corpus.num_tokens, "share": corpus.share},
         data=[{"type": "dataset"}],
     )
