@@ -54,8 +54,8 @@ def run(image: images.Image, *words: str, entrypoint: str = "") -> subprocess.Co
 MISSING = """
 import json
 from agentworld.domains.live import live_domain, live_domain_names
-programs = {each for name in live_domain_names() for each in live_domain(name).programs}
-print(json.dumps(sorted(each.name for each in programs if not each.find())))
+programs = {program for name in live_domain_names() for program in live_domain(name).programs}
+print(json.dumps(sorted(program.name for program in programs if not program.find())))
 """
 
 

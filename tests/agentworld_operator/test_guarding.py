@@ -141,8 +141,8 @@ def test_a_new_certificate_is_served_by_every_replica_without_a_restart(running)
     before = running.ask()
     assert running.ask(port) == before  # who does not lead answers too
     running.renew_certificate()
-    for each in (running.port, port):
-        wait_for(lambda each=each: running.ask(each) not in (b"", before))
+    for replica in (running.port, port):
+        wait_for(lambda replica=replica: running.ask(replica) not in (b"", before))
     assert running.ask(port) == running.ask()
     assert "there is no Simulator nobody" in running.refused(alias("nobody"))
     assert not second.leads()

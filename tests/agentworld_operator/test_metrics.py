@@ -16,9 +16,10 @@ from fakes.virtual_time import run
 CHART = Path(__file__).parents[2] / "charts/agentworld"
 
 
-def told(text):
-    found = [each for family in text_string_to_metric_families(text) for each in family.samples]
-    return {(sample.name, *sample.labels.values()): sample.value for sample in found}
+def samples_in(text):
+    families = text_string_to_metric_families(text)
+    samples = [sample for family in families for sample in family.samples]
+    return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
 def scraped(metrics):
@@ -31,7 +32,7 @@ ROUNDS, DEPTH = "agentworld_operator_reconciles_total", "agentworld_operator_que
 
 
 def test_a_replica_that_waits_for_its_turn_says_so_and_nothing_else():
-    assert told(scraped(OperatorMetrics())) == {("agentworld_operator_leader",): 0}
+    assert samples_in(scraped(OperatorMetrics())) == {("agentworld_operator_leader",): 0}
 
 
 def test_rounds_are_counted_by_their_end_and_what_waits_is_seen():
@@ -47,12 +48,12 @@ def test_rounds_are_counted_by_their_end_and_what_waits_is_seen():
         metrics.lead({"Simulator": queue})
         for name in endings:
             queue.add(name)
-        before = told(scraped(metrics))
+        before = samples_in(scraped(metrics))
         running = asyncio.create_task(queue.run())
         for _ in range(100):  # many more turns than three names take
             await asyncio.sleep(0)
         running.cancel()
-        return before, told(scraped(metrics))
+        return before, samples_in(scraped(metrics))
 
     before, after = run(begin())
     assert before[DEPTH, "Simulator"] == 3
@@ -72,10 +73,10 @@ def test_the_docs_and_the_alerts_know_what_an_operator_tells():
 
     metrics = OperatorMetrics()
     metrics.lead({"Simulator": WorkQueue(nothing, workers=1)})
-    names = {name for name, *_ in told(scraped(metrics))}
+    names = {name for name, *_ in samples_in(scraped(metrics))}
     page = (CHART.parents[1] / "docs/reference/metrics.md").read_text()
     assert set(re.findall(r"^\| `(agentworld_operator_\w+)`", page, re.M)) == names
     groups = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
     [rules] = [group["rules"] for group in groups if group["name"] == "agentworld-operator"]
     asked = [re.findall(r"agentworld_\w+", rule["expr"]) for rule in rules]
-    assert {name for each in asked for name in each} == names
+    assert {name for names_of_rule in asked for name in names_of_rule} == names

@@ -38,16 +38,16 @@ async def let_in(_asked):
 @asynccontextmanager
 async def served(folder, decide=let_in, seconds=60.0, shown=None, **settings):
     """A client of a webhook with the certificate that the folder has."""
-    told = WebhookSettings(
+    webhook = WebhookSettings(
         port=free_port(), host=LOOPBACK, folder=folder, reload_seconds=0.02, **settings
     )
     context = ssl.create_default_context()
     AUTHORITY.configure_trust(context)
     if shown:
         shown.configure_cert(context)
-    url = f"https://{LOOPBACK}:{told.port}"
+    url = f"https://{LOOPBACK}:{webhook.port}"
     async with (
-        serve(decide, told, decide_seconds=seconds),
+        serve(decide, webhook, decide_seconds=seconds),
         httpx.AsyncClient(base_url=url, verify=context, trust_env=False, timeout=60) as client,
     ):
         yield client
@@ -62,7 +62,7 @@ async def answered(client, body=None):
             await asyncio.sleep(0.01)
 
 
-def told(folder, body=None, *args, **settings):
+def post_review(folder, body=None, *args, **settings):
     """The answer to one request."""
 
     async def ask():
@@ -77,9 +77,9 @@ def test_a_review_is_answered_with_the_decision(tmp_path):
     async def refuse(asked):
         return Denial(f"{asked.object_name} is not wanted", 409)
 
-    found = told(tmp_path, None, refuse).json()["response"]
-    assert (found["allowed"], found["status"]["message"]) == (False, "one is not wanted")
-    assert told(tmp_path).json()["response"] == {"uid": "7", "allowed": True}
+    response = post_review(tmp_path, None, refuse).json()["response"]
+    assert (response["allowed"], response["status"]["message"]) == (False, "one is not wanted")
+    assert post_review(tmp_path).json()["response"] == {"uid": "7", "allowed": True}
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,21 @@ def test_a_review_is_answered_with_the_decision(tmp_path):
     ids=["nonsense", "another", "deep"],
 )
 def test_what_is_no_review_is_turned_away(tmp_path, body, status):
-    assert told(tmp_path, body).status_code == status
+    assert post_review(tmp_path, body).status_code == status
 
 
 def test_a_decision_that_takes_too_long_lets_nothing_in(tmp_path):
     async def never(_asked):
         await asyncio.sleep(60)
 
-    assert told(tmp_path, None, never, 0.2).json()["response"]["status"]["code"] == 504
+    assert post_review(tmp_path, None, never, 0.2).json()["response"]["status"]["code"] == 504
 
 
 def test_a_mistake_of_ours_lets_nothing_in(tmp_path):
     async def wrong(_asked):
         raise ZeroDivisionError
 
-    assert told(tmp_path, None, wrong).json()["response"]["status"]["code"] == 500
+    assert post_review(tmp_path, None, wrong).json()["response"]["status"]["code"] == 500
 
 
 def test_where_the_api_server_shows_a_certificate_nobody_else_is_answered(tmp_path):
@@ -110,9 +110,9 @@ def test_where_the_api_server_shows_a_certificate_nobody_else_is_answered(tmp_pa
     clients.cert_pem.write_to_path(tmp_path / "clients.crt")
     shown = clients.issue_cert("kube-apiserver")
     known = {"client_ca": tmp_path / "clients.crt"}
-    assert told(tmp_path, shown=shown, **known).status_code == 200
+    assert post_review(tmp_path, shown=shown, **known).status_code == 200
     with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-        told(tmp_path, **known)
+        post_review(tmp_path, **known)
 
 
 def test_it_listens_once_it_has_a_certificate_and_serves_a_new_one(tmp_path, caplog):

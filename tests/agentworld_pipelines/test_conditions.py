@@ -38,12 +38,12 @@ def local_runner_goes_on(verdict: str) -> bool:
 
 
 def test_the_gates_verdict_is_the_only_output_that_a_condition_reads():
-    found = {name: conditions(name) for name in PIPELINES}
-    assert [name for name in found if found[name]] == ["world_model"]
-    for condition in found["world_model"]:
-        told = re.fullmatch(_CONDITION, condition)
-        assert told
-        assert told[1] in LITERALS
+    by_pipeline = {name: conditions(name) for name in PIPELINES}
+    assert [name for name in by_pipeline if by_pipeline[name]] == ["world_model"]
+    for condition in by_pipeline["world_model"]:
+        match = re.fullmatch(_CONDITION, condition)
+        assert match
+        assert match[1] in LITERALS
 
 
 def test_it_is_one_of_two_words_which_hold_no_code():
@@ -59,9 +59,9 @@ def test_the_local_runner_of_this_kfp_would_run_another_one():
 def test_another_one_is_refused_before_kubeflow_is_handed_it(tmp_path):
     report = records.finished_step(tmp_path, "evaluate", records.digest("evaluate"))
     folder = folder_for("gate", "smoke", str(tmp_path), str(report))
-    told = job.verdict().model_dump(mode="json")
+    verdict = job.verdict().model_dump(mode="json")
     records.receipt("gate", records.digest("gate")).write(folder / "receipt.json")
     (folder / VERDICT).write_text(job.verdict().canonical.decode().replace("passed", CODE))
-    assert told["verdict"] == "passed"
+    assert verdict["verdict"] == "passed"
     with pytest.raises(InputError, match=r"verdict\.json is no GateVerdict: .*verdict"):
         decide("smoke", str(tmp_path), str(report))

@@ -45,9 +45,9 @@ def test_every_step_of_a_pipeline_runs_under_restricted_as_our_images_user(name,
     compiled = make.pipelines.compiled(name, placement)
     assert compiled.containers
     for step in compiled.containers:
-        told = compiled.pod(step)
-        assert level_of(kfp_security.pod(told)) == "restricted"
-        user = kfp_security.container_security(told)
+        config = compiled.pod(step)
+        assert level_of(kfp_security.pod(config)) == "restricted"
+        user = kfp_security.container_security(config)
         assert (user["runAsUser"], user["runAsGroup"]) == (USER, USER)
 
 
@@ -78,11 +78,11 @@ def test_the_guide_says_which_pods_meet_which_standard():
 
 @pytest.mark.parametrize("pod", [stage_pod, node_pod])
 def test_a_stage_has_the_time_for_a_checkpoint_and_may_write_to_its_volumes(pod):
-    told = pod()
-    (container,) = told["containers"]
-    (option,) = [each for each in container["command"] if each.startswith("--shutdown-timeout=")]
-    assert told["terminationGracePeriodSeconds"] > int(option.partition("=")[2])
-    assert told["securityContext"]["fsGroup"] == told["securityContext"]["runAsGroup"]
+    spec = pod()
+    (container,) = spec["containers"]
+    (option,) = [word for word in container["command"] if word.startswith("--shutdown-timeout=")]
+    assert spec["terminationGracePeriodSeconds"] > int(option.partition("=")[2])
+    assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsGroup"]
     assert container["command"][0] == "torchrun"  # the first process, which hears the notice
 
 

@@ -14,18 +14,18 @@ COMPONENTS = ("console", "database", "mlflow", "operator", "service")
 CONSOLE = {"console": {"enabled": True}}
 
 
-def accounts(found):
+def accounts(objects):
     return {
-        each["metadata"]["name"]: each["metadata"].get("annotations", {})
-        for each in found
-        if each["kind"] == "ServiceAccount"
+        item["metadata"]["name"]: item["metadata"].get("annotations", {})
+        for item in objects
+        if item["kind"] == "ServiceAccount"
     }
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_each_component_has_what_a_team_gives_it_beside_its_own(component):
-    found = make.chart.objects(EVERYTHING)
-    template, values = make.chart.pods(found)[component], EVERYTHING[component]
+    objects = make.chart.objects(EVERYTHING)
+    template, values = make.chart.pods(objects)[component], EVERYTHING[component]
     metadata, spec = template["metadata"], template["spec"]
     assert metadata["labels"] == {
         **PODS["podLabels"],
@@ -54,36 +54,36 @@ def test_the_pods_of_a_job_are_placed_and_labelled_as_the_operators_are(job):
 
 
 def test_each_component_has_an_account_of_its_own_with_its_identity_in_a_cloud():
-    found = make.chart.objects(EVERYTHING)
-    told = accounts(found)
+    objects = make.chart.objects(EVERYTHING)
+    annotations = accounts(objects)
     for component in (*COMPONENTS, "engine"):
-        role = told[f"agentworld-{component}"]["eks.amazonaws.com/role-arn"]
+        role = annotations[f"agentworld-{component}"]["eks.amazonaws.com/role-arn"]
         assert role.endswith(f":role/{component}")
-    for component, template in make.chart.pods(found).items():
+    for component, template in make.chart.pods(objects).items():
         assert template["spec"]["serviceAccountName"] == f"agentworld-{component}"
     others = ("definitions", "engine", "secrets")
-    assert told.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *others)}
+    assert annotations.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *others)}
 
 
 def test_an_account_that_exists_has_the_rights_and_the_access_of_the_one_that_is_not_made():
     named = {"serviceAccount": {"create": False, "name": "ours"}}
-    found = make.chart.objects(
+    objects = make.chart.objects(
         {"operator": named, "service": named, "console": {**named, "enabled": True}}
     )
-    assert accounts(found).keys() == {
+    assert accounts(objects).keys() == {
         f"agentworld-{name}" for name in ("database", "mlflow", "secrets")
     }
     for component in ("console", "operator", "service"):
-        assert make.chart.pods(found)[component]["spec"]["serviceAccountName"] == "ours"
+        assert make.chart.pods(objects)[component]["spec"]["serviceAccountName"] == "ours"
         bindings = [
-            each
-            for each in found
-            if each["kind"].endswith("RoleBinding")
-            and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
+            item
+            for item in objects
+            if item["kind"].endswith("RoleBinding")
+            and item["metadata"]["labels"]["app.kubernetes.io/component"] == component
         ]
         assert bindings
-        assert {each["subjects"][0]["name"] for each in bindings} == {"ours"}
-    access = make.chart.only(found, "ConfigMap", "agentworld-access")["data"]["access.yaml"]
+        assert {item["subjects"][0]["name"] for item in bindings} == {"ours"}
+    access = make.chart.only(objects, "ConfigMap", "agentworld-access")["data"]["access.yaml"]
     assert "worlds/ours" in access
 
 
@@ -96,8 +96,8 @@ def test_an_account_that_is_not_made_is_named():
 
 def engine_pods(values):
     [container] = make.chart.pods(make.chart.objects(values))["operator"]["spec"]["containers"]
-    told = {each["name"]: each.get("value") for each in container["env"]}
-    return EnginePods.model_validate(json.loads(told.get("AGENTWORLD_ENGINE_PODS", "{}")))
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
+    return EnginePods.model_validate(json.loads(environment.get("AGENTWORLD_ENGINE_PODS", "{}")))
 
 
 def test_the_operator_is_told_who_engines_are_and_nothing_where_nobody_says():
@@ -116,8 +116,8 @@ def test_the_operator_is_told_who_engines_are_and_nothing_where_nobody_says():
 def test_with_identities_in_a_cloud_no_pod_is_given_a_static_key():
     """Buckets are asked as the account; a database's address still holds its password."""
     values = {**EXTERNAL, "stores": {**EXTERNAL["stores"], "existingSecret": ""}}
-    found = make.chart.objects(values)
-    for template in make.chart.pods(found).values():
+    objects = make.chart.objects(values)
+    for template in make.chart.pods(objects).values():
         for container in template["spec"]["containers"]:
             assert "envFrom" not in container
-            assert not [each for each in container.get("env", ()) if "AWS" in each["name"]]
+            assert not [item for item in container.get("env", ()) if "AWS" in item["name"]]

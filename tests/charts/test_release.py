@@ -140,8 +140,8 @@ def believed(release):
     """The webhook's certificate with its authority, which the API server is told to believe."""
     files = release.namespace.get("Secret", "agentworld-webhook")["data"]
     name = f"agentworld-{release.namespace.namespace}"
-    for each in release.namespace.get("ValidatingWebhookConfiguration", name)["webhooks"]:
-        assert each["clientConfig"]["caBundle"] == files["ca.crt"]
+    for webhook in release.namespace.get("ValidatingWebhookConfiguration", name)["webhooks"]:
+        assert webhook["clientConfig"]["caBundle"] == files["ca.crt"]
     return files
 
 

@@ -19,10 +19,12 @@ POD: Tree = {"seccompProfile": {"type": "RuntimeDefault"}}
 _NUMBERS = {"runAsUser", "runAsGroup"}
 
 
-def container_security(told: Tree) -> Tree:
+def container_security(config: Tree) -> Tree:
     """Of a step, by the part of the compiled pipeline that only Kubernetes is told."""
-    asked = told.get("securityContext", {})
-    user = {name: int(value) if name in _NUMBERS else value for name, value in asked.items()}
+    security_context = config.get("securityContext", {})
+    user = {
+        name: int(value) if name in _NUMBERS else value for name, value in security_context.items()
+    }
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -31,17 +33,17 @@ def container_security(told: Tree) -> Tree:
     }
 
 
-def pod(told: Tree) -> Tree:
+def pod(config: Tree) -> Tree:
     """As far as a Pod Security Standard looks at it."""
     claims = [
-        {"name": each["constant"], "persistentVolumeClaim": {"claimName": each["constant"]}}
-        for each in told.get("pvcMount", [])
+        {"name": mount["constant"], "persistentVolumeClaim": {"claimName": mount["constant"]}}
+        for mount in config.get("pvcMount", [])
     ]
     empty = [
-        {"name": each["volumeName"], "emptyDir": {}} for each in told.get("emptyDirMounts", [])
+        {"name": mount["volumeName"], "emptyDir": {}} for mount in config.get("emptyDirMounts", [])
     ]
     return {
         "securityContext": POD,
-        "containers": [{"name": "main", "securityContext": container_security(told)}],
+        "containers": [{"name": "main", "securityContext": container_security(config)}],
         "volumes": [*claims, *empty],
     }

@@ -11,12 +11,12 @@ FILES = ("tls.crt", "tls.key")
 
 def new_files(authority: trustme.CA) -> dict[str, bytes]:
     """A new serving certificate for a loopback address, with its key, and its authority's."""
-    made = authority.issue_cert(LOOPBACK)
-    (chain,) = made.cert_chain_pems
+    certificate = authority.issue_cert(LOOPBACK)
+    (chain,) = certificate.cert_chain_pems
     return {
         "ca.crt": authority.cert_pem.bytes(),
         "tls.crt": chain.bytes(),
-        "tls.key": made.private_key_pem.bytes(),
+        "tls.key": certificate.private_key_pem.bytes(),
     }
 
 

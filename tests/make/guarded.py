@@ -55,14 +55,14 @@ class Guarded:
     @property
     def configuration(self):
         """The chart's own, but for where it asks, whom it believes and whom it guards."""
-        found = make.chart.objects(namespace=self.name)
-        made = make.chart.only(found, "ValidatingWebhookConfiguration")
+        objects = make.chart.objects(namespace=self.name)
+        configuration = make.chart.only(objects, "ValidatingWebhookConfiguration")
         bundle = base64.b64encode(self.authority.cert_pem.bytes()).decode()
-        for webhook in made["webhooks"]:
+        for webhook in configuration["webhooks"]:
             url = f"https://127.0.0.1:{self.port}/admit"
             webhook["clientConfig"] = {"url": url, "caBundle": bundle}
             webhook["namespaceSelector"] = {"matchLabels": {"guarded": self.name}}
-        return made
+        return configuration
 
     def refused(self, manifest):
         """What is said to who would create this."""

@@ -60,15 +60,15 @@ def test_a_training_starts_runs_and_completes_as_one_run(
         on_metrics(40, {"loss": 2.125, "validation_loss/shell": 3.0})
         on_metrics(60, {"loss": 2.0})
     started, running, completed = events_in(log)
-    assert [each["eventType"] for each in (started, running, completed)] == [
+    assert [event["eventType"] for event in (started, running, completed)] == [
         *("START", "RUNNING", "COMPLETE")
     ]
-    assert len({each["run"]["runId"] for each in (started, running, completed)}) == 1
+    assert len({event["run"]["runId"] for event in (started, running, completed)}) == 1
     for event in (started, running, completed):
         assert event["job"]["namespace"] == "agentworld"
         assert event["job"]["name"] == "sft"
         assert {
-            each["name"]: each["facets"]["datasetType"]["datasetType"] for each in event["inputs"]
+            data["name"]: data["facets"]["datasetType"]["datasetType"] for data in event["inputs"]
         } == {
             DATA: "FILE",
             PARENT: "MODEL",
@@ -76,7 +76,7 @@ def test_a_training_starts_runs_and_completes_as_one_run(
         }
     assert started["eventTime"] <= running["eventTime"] <= completed["eventTime"]
     assert started["outputs"] == running["outputs"] == []
-    assert [each["name"] for each in completed["outputs"]] == [records.checkpoint("sft").artifact]
+    assert [data["name"] for data in completed["outputs"]] == [records.checkpoint("sft").artifact]
     training = {"training": "sft/0123abc"}
     assert tags_of(started) == training
     assert tags_of(running) == {

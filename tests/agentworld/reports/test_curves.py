@@ -6,7 +6,7 @@ from agentworld.reports.curves import HEIGHT, WIDTH, CurvePlot, not_finite, plot
 
 
 def plot(title: str, figures: dict[int, dict[str, float]]) -> CurvePlot:
-    (one,) = (each for each in plots_of(figures) if each.title == title)
+    (one,) = (plot for plot in plots_of(figures) if plot.title == title)
     return one
 
 
@@ -34,7 +34,7 @@ def test_curves_of_a_plot_share_one_scale_and_can_be_told_apart() -> None:
 
 def test_each_domain_has_a_curve_and_a_figure_of_no_group_a_plot() -> None:
     figures = {3: {"loss": 1.0, "validation_loss/shell": 2.0, "validation_loss/mcp": 3.0, "new": 4}}
-    assert [each.title for each in plots_of(figures)] == [
+    assert [plot.title for plot in plots_of(figures)] == [
         *("Loss", "Validation loss by domain", "new")
     ]
     domains = plot("Validation loss by domain", figures)
@@ -45,7 +45,7 @@ def test_each_domain_has_a_curve_and_a_figure_of_no_group_a_plot() -> None:
 def test_what_is_no_number_is_named_and_left_out_of_the_scale() -> None:
     figures = {1: {"loss": 2.0}, 2: {"loss": nan}, 3: {"loss": 1.0, "gradient_norm": inf}}
     assert not_finite(figures) == "loss is nan at step 2"
-    assert [each.title for each in plots_of(figures)] == ["Loss"]
+    assert [plot.title for plot in plots_of(figures)] == ["Loss"]
     (loss,) = plot("Loss", figures).curves
     assert places(loss.points) == [(0, 0), (WIDTH, HEIGHT)]
     assert not_finite({1: {"loss": 2.0}}) == ""

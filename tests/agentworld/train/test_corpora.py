@@ -175,6 +175,6 @@ def test_a_step_trains_on_a_corpus_and_its_checkpoint_and_its_events_name_it(
     assert 0 < use.share < use.target_share < 1
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
     started, completed = map(json.loads, lines)
-    read = {each["name"] for each in started["inputs"]}
+    read = {data["name"] for data in started["inputs"]}
     assert read == {use.content, read_receipt(Path(given.data)).output}
-    assert [each["name"] for each in completed["outputs"]] == [checkpoint_of(folder).artifact]
+    assert [data["name"] for data in completed["outputs"]] == [checkpoint_of(folder).artifact]

@@ -145,8 +145,7 @@ def test_what_is_used_is_not_deleted(aliases, use, words):
 
 
 def scheduled(name="nightly", **spec):
-    made = schedule(name, **spec)
-    return check_schedule(asked(kind="TrainingSchedule", object=made))
+    return check_schedule(asked(kind="TrainingSchedule", object=schedule(name, **spec)))
 
 
 def test_a_schedule_that_no_rule_of_its_definition_can_judge_is_refused_before_it_is_kept():
@@ -159,6 +158,6 @@ def test_a_schedule_that_no_rule_of_its_definition_can_judge_is_refused_before_i
 
 
 def test_a_schedule_that_was_let_in_before_may_be_labelled_whatever_its_spec():
-    made = schedule(cron="61 3 * * *")
-    update = asked(operation="UPDATE", kind="TrainingSchedule", object=made, oldObject=made)
+    known = schedule(cron="61 3 * * *")
+    update = asked(operation="UPDATE", kind="TrainingSchedule", object=known, oldObject=known)
     assert check_schedule(update) is None

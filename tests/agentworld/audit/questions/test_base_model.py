@@ -102,7 +102,11 @@ def test_a_corpus_is_in_the_chain_and_in_the_bill_of_materials(told):
     bill = bill_of_materials(agent, told.sources)
     (corpus,) = (part for part in bill["components"] if part["name"] == "corpus-law")
     assert (corpus["type"], corpus["bom-ref"]) == ("data", LAW)
-    (users,) = (each["dependsOn"] for each in bill["dependencies"] if LAW in each["dependsOn"])
+    (users,) = (
+        dependency["dependsOn"]
+        for dependency in bill["dependencies"]
+        if LAW in dependency["dependsOn"]
+    )
     assert records.digest("data") in users
 
 
