@@ -237,7 +237,8 @@ $(PROJECT): $(PACKAGES)
 	rm -f $(VENV)/.project-* && touch $@
 
 $(COMPILES): | compiler $(PROJECT)
-	$(PYTHON) tools/compile_layers.py
+	@echo "compiling the layers of the demo's model (about a minute)"
+	@TQDM_DISABLE=1 $(PYTHON) tools/compile_layers.py >/dev/null
 	rm -f $(VENV)/.compiles-* && touch $@
 
 $(TEST_PACKAGES): | $(PACKAGES)
