@@ -38,7 +38,7 @@ from fakes import endpoint
 from fakes.cluster_service import ClusterService, api_server
 from make import records
 
-pytestmark = pytest.mark.compute
+pytestmark = [pytest.mark.compute, pytest.mark.long]
 
 MODEL = ModelRecipe(hidden_size=32, intermediate_size=64, num_layers=1, head_size=8)
 RUN_PIPELINE = """

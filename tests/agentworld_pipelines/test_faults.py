@@ -83,6 +83,7 @@ def ended_as(undisturbed: Path, store: Path, url: str) -> None:
     assert counted(url, artifact) == ONE
 
 
+@pytest.mark.long
 def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one_that_was_not(
     tmp_path: Path,
     undisturbed: Path,

@@ -41,9 +41,11 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
     assert there < everything
     more = everything - there - {(kind, name) for kind, name in everything if "definitions" in name}
     assert {each for each in more if each[1] not in _OF_A_CONSOLE} == {
+        ("Certificate", "agentworld-tls"),
         ("Certificate", "agentworld-webhook"),
         ("ConfigMap", "agentworld-dashboard"),
         ("ConfigMap", "agentworld-placement"),
+        ("Ingress", "agentworld"),
         ("ServiceAccount", "agentworld-engine"),
         ("PodDisruptionBudget", "agentworld-service"),
         ("PodMonitor", "agentworld-engine"),

@@ -23,7 +23,7 @@ _KUBERNETES = (
 )
 """About half of the time, and all that shares the one cluster of nodes."""
 PARTS = {
-    "compute": ("-m", "compute"),
+    "compute": ("-m", "compute and not long"),
     "kubernetes": ("-m", "waits", *_KUBERNETES),
     "others": ("-m", "waits", *(f"--ignore={path}" for path in _KUBERNETES)),
 }

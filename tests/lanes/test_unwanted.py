@@ -25,6 +25,9 @@ OF_ONE_TEST = "import pytest\n\n\n@pytest.mark.compute\ndef test_it():\n    asse
         (WITHOUT_A_LANE, "compute", None),
         (OF_A_LANE, "compute", None),
         (OF_A_LANE, "", None),
+        (OF_A_LANE, "long", None),
+        (OF_A_LANE, "compute and not long", None),
+        (OF_A_LANE, "waits and not long", True),
         (OF_ONE_TEST, "not compute", None),
     ],
 )

@@ -103,6 +103,13 @@ EVERYTHING: Values = {
         "namespace": "team-a",
         "placement": {"default": {"volumes": {"agentworld-stores": "/stores"}, "queue": "cpu"}},
     },
+    "ingress": {
+        "serviceHost": "worlds.example.com",
+        "consoleHost": "console.example.com",
+        "className": "nginx",
+        "annotations": {"nginx.ingress.kubernetes.io/proxy-read-timeout": "3600"},
+        "issuer": {"name": "letsencrypt"},
+    },
     "networkPolicies": {
         "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
         "apiServer": {"cidr": "192.0.2.1/32", "ports": [6443]},

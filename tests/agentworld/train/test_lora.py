@@ -274,6 +274,7 @@ def test_the_adapter_is_in_a_folder_of_its_own(
     assert str(tmp_path) not in config
 
 
+@pytest.mark.long
 def test_two_processes_that_share_all_weights_train_the_adapter_that_one_trains(
     tmp_path: Path,
 ) -> None:

@@ -157,25 +157,31 @@ def assert_truncation_is_noticed(checkpoints: Path, name: str) -> None:
     file.write_bytes(whole)
 
 
+@pytest.mark.parametrize(
+    ("began", "resumed", "stages"),
+    [
+        (2, 3, "23"),
+        pytest.param(2, 1, "13", marks=pytest.mark.long),
+        pytest.param(1, 2, "3", marks=pytest.mark.long),
+    ],
+)
 def test_another_number_of_processes_resumes_what_two_or_one_began(
-    alone: Path, tmp_path: Path
+    alone: Path, tmp_path: Path, began: int, resumed: int, stages: str
 ) -> None:
     from machines.train_in_float32 import train_in_each
 
     losses = json.loads((alone / "losses.json").read_text())
-    for began, resumed, stages in ((2, 3, "23"), (2, 1, "13"), (1, 2, "3")):
-        log = tmp_path / f"{began}-{resumed}"
-        folders = folders_of(log, *stages)
-        run_with_ranks(log, train_in_each, folders, 5, num=began)
-        for folder in folders:
-            checkpoints = folder / "first/checkpoints"
-            assert [path.name for path in checkpoints.iterdir()] == ["checkpoint-6"]
-            assert_truncation_is_noticed(checkpoints, f"fragments-{began:05}-of-{began:05}")
-        run_with_ranks(log, train_in_each, folders, num=resumed)
-        for folder in folders:
-            assert int((folder / "steps").read_text()) == len(losses) - 6
-            same = json.loads((folder / "losses.json").read_text())
-            assert same == pytest.approx(losses, rel=1e-4), folder
+    folders = folders_of(tmp_path, *stages)
+    run_with_ranks(tmp_path, train_in_each, folders, 5, num=began)
+    for folder in folders:
+        checkpoints = folder / "first/checkpoints"
+        assert [path.name for path in checkpoints.iterdir()] == ["checkpoint-6"]
+        assert_truncation_is_noticed(checkpoints, f"fragments-{began:05}-of-{began:05}")
+    run_with_ranks(tmp_path, train_in_each, folders, num=resumed)
+    for folder in folders:
+        assert int((folder / "steps").read_text()) == len(losses) - 6
+        same = json.loads((folder / "losses.json").read_text())
+        assert same == pytest.approx(losses, rel=1e-4), folder
 
 
 def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path: Path) -> None:
@@ -193,6 +199,7 @@ def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path
     assert same == shapes
 
 
+@pytest.mark.long
 def test_a_training_in_parts_goes_on_from_what_all_wrote(
     trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
