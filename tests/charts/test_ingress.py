@@ -65,6 +65,13 @@ def test_an_issuer_makes_the_certificate_that_the_ingress_shows():
     }
 
 
+def test_the_notes_name_each_host():
+    values = {"console": {"enabled": True}, "ingress": HOSTS}
+    [notes] = [text for path, text in make.chart.files(values).items() if "NOTES" in path]
+    assert "https://worlds.example.com\n" in notes
+    assert "https://console.example.com\n" in notes
+
+
 @pytest.mark.parametrize(
     ("certificate", "told"),
     [({"tlsSecret": "wildcard"}, {"secretName": "wildcard"}), ({}, {})],
