@@ -28,7 +28,7 @@ _BUCKET = {"pattern": "://"}
 _QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 _PART = {"type": "object", "additionalProperties": False}
 _REFERENCE = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
-_NAMED = {"type": "object", "required": ["name"]}
+_OBJECT_WITH_NAME = {"type": "object", "required": ["name"]}
 _INTERVAL = {"pattern": r"^([0-9]+(ms|s|m|h|d))+$"}
 _PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 
@@ -44,7 +44,7 @@ _NAMED_SO: Schema = {
     "storageClass": _NAME,
     "size": _SIZE,
     "annotations": _TEXTS,
-    "extraEnv": {"type": "array", "items": _NAMED},
+    "extraEnv": {"type": "array", "items": _OBJECT_WITH_NAME},
     "labels": _TEXTS,
     "podAnnotations": _TEXTS,
     "podLabels": _TEXTS,
@@ -69,7 +69,7 @@ _CALLED: Schema = {
     "images.registry": {"pattern": r"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"},
     "ingress.className": _NAME,
     "ingress.consoleHost": _NAME,
-    "ingress.gateways": {"items": _NAMED},
+    "ingress.gateways": {"items": _OBJECT_WITH_NAME},
     "ingress.issuer.name": _NAME,
     "ingress.serviceHost": _NAME,
     "ingress.tlsSecret": _NAME,
