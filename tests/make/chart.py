@@ -194,11 +194,12 @@ def pods(found: list[Object]) -> dict[str, Object]:
 
 def golden() -> str:
     """Everything, in one order whatever the templates', and what is a file of the chart by name."""
+    dashboards = {path.read_text(): path.name for path in (CHART / "dashboards").iterdir()}
     found = sorted(objects(EVERYTHING), key=lambda each: (each["kind"], each["metadata"]["name"]))
     for each in found:
         for name, text in each.get("data", {}).items():
-            if text == (CHART / "dashboards/grafana.json").read_text():
-                each["data"][name] = "(dashboards/grafana.json)"
+            if text in dashboards:
+                each["data"][name] = f"(dashboards/{dashboards[text]})"
     return yaml.dump_all(found, Dumper=_Dumper, default_flow_style=None, width=100)
 
 

@@ -1,7 +1,9 @@
 """Real engines: they take seconds to start, and vLLM is there only where it was installed."""
 
 import asyncio
+import json
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -27,6 +29,7 @@ GREEDY = Sampling(max_tokens=MAX_TOKENS)
 DRAWN = Sampling(max_tokens=MAX_TOKENS, temperature=1.0)
 PROMPTS = [f"echo {number} > a{number * 7}" for number in range(16)]
 SYSTEM = "rimo.txt: kolu tane\n" * 12  # long enough for pages that prompts share
+DASHBOARD = Path(__file__).parents[3] / "charts/agentworld/dashboards/engines.json"
 CUT_OFF, EMPTY = "cut-off", "unparsable"
 
 
@@ -141,6 +144,17 @@ def test_vllm_tells_how_much_of_each_prompt_it_still_held(vllm):
     told = [each for each in again if isinstance(each, Completion)]
     assert told
     assert all(0 < each.num_cached_tokens < each.num_prompt_tokens for each in told)
+
+
+@pytest.mark.compute
+def test_vllm_tells_every_series_that_the_dashboard_of_engines_asks_for(vllm):
+    text = httpx.get(f"{vllm.url}/metrics").text
+    told = {line.partition("{")[0] for line in text.splitlines()}
+    dashboard = json.loads(DASHBOARD.read_text())
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked_for = set(re.findall(r"vllm:\w+", " ".join(queries)))
+    assert len(asked_for) > 5
+    assert asked_for - told == set()
 
 
 @pytest.mark.compute

@@ -23,6 +23,7 @@ from waiting import wait_for
 
 CHART = Path(__file__).parents[4] / "charts/agentworld"
 DASHBOARD = json.loads((CHART / "dashboards/grafana.json").read_text())
+ENGINES = json.loads((CHART / "dashboards/engines.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 GROUPS = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
 [RULES] = [group["rules"] for group in GROUPS if group["name"] == "agentworld"]
@@ -109,9 +110,12 @@ def test_every_metric_has_its_place_on_the_dashboard(metrics):
     assert shown == told
 
 
-def test_every_panel_asks_the_server_that_was_chosen_and_has_an_id_and_a_place_of_its_own():
+@pytest.mark.parametrize("dashboard", [DASHBOARD, ENGINES], ids=["service", "engines"])
+def test_every_panel_asks_the_server_that_was_chosen_and_has_an_id_and_a_place_of_its_own(
+    dashboard,
+):
     chosen = {"type": "prometheus", "uid": "${datasource}"}
-    panels = DASHBOARD["panels"]
+    panels = dashboard["panels"]
     assert all(panel["datasource"] == chosen for panel in panels)
     assert len({panel["id"] for panel in panels}) == len(panels)
     squares = [square for panel in panels for square in covered(**panel["gridPos"])]
