@@ -111,11 +111,9 @@ test-fast: setup-test ## the tests of a minute, with a quarter of the examples t
 test: programs check ## everything, as root: the fast tests, then two lanes side by side
 	PYTHONPATH=tests $(PYTHON) -m lanes.main
 
-test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel test-logs-long test-marked-long ## the long campaigns, and what `make test` leaves out
+test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and what `make test` leaves out
 	$(MAKE) tamper MODE=garbage
-
-test-marked-long: setup-test ## the tests with the marker `long`: trainings on other numbers of processes, steps that are killed
-	$(PYTHON) -m pytest -m long
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m long
 
 # The second takes 10 GB of the disk, for a while.
 test-logs-long: setup-test ## the guide's path with 2,000 logs, and the memory of an import of 10 GB of text

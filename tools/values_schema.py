@@ -28,7 +28,9 @@ _BUCKET = {"pattern": "://"}
 _QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 _PART = {"type": "object", "additionalProperties": False}
 _REFERENCE = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
-_OBJECT_WITH_NAME = {"type": "object", "required": ["name"]}
+_VARIABLE = {"type": "object", "required": ["name"]}
+# Without its name a route also serves listeners without TLS.
+_LISTENER = {"type": "object", "required": ["name", "sectionName"]}
 _INTERVAL = {"pattern": r"^([0-9]+(ms|s|m|h|d))+$"}
 _PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 
@@ -44,7 +46,7 @@ _NAMED_SO: Schema = {
     "storageClass": _NAME,
     "size": _SIZE,
     "annotations": _TEXTS,
-    "extraEnv": {"type": "array", "items": _OBJECT_WITH_NAME},
+    "extraEnv": {"type": "array", "items": _VARIABLE},
     "labels": _TEXTS,
     "podAnnotations": _TEXTS,
     "podLabels": _TEXTS,
@@ -69,7 +71,7 @@ _CALLED: Schema = {
     "images.registry": {"pattern": r"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"},
     "ingress.className": _NAME,
     "ingress.consoleHost": _NAME,
-    "ingress.gateways": {"items": _OBJECT_WITH_NAME},
+    "ingress.gateways": {"items": _LISTENER},
     "ingress.issuer.name": _NAME,
     "ingress.serviceHost": _NAME,
     "ingress.tlsSecret": _NAME,

@@ -5,7 +5,7 @@ import pytest
 import make.chart
 from agentworld.cluster.names import child_labels
 from make import records
-from make.chart import BARE, EVERYTHING, EXTERNAL
+from make.chart import BARE, EVERYTHING, EXTERNAL, of_kind
 
 ENGINE_PORT = 8000
 CONSOLE = {"console": {"enabled": True}}
@@ -17,10 +17,6 @@ _SETS = {"default": {}, "console": CONSOLE, "everything": EVERYTHING, "external"
 @pytest.fixture(params=_SETS.values(), ids=_SETS)
 def found(request):
     return make.chart.objects(request.param)
-
-
-def of(found, kind):
-    return [each for each in found if each["kind"] == kind]
 
 
 def labels(found):
@@ -46,7 +42,7 @@ def admits(rules, side, port, other):
 
 def reaches(found, source, target, port):
     """What all policies together say."""
-    told, policies = labels(found), of(found, "NetworkPolicy")
+    told, policies = labels(found), of_kind(found, "NetworkPolicy")
     leaving = [each for each in policies if selects(each["spec"]["podSelector"], told[source])]
     coming = [each for each in policies if selects(each["spec"]["podSelector"], told[target])]
     leaves = any(
@@ -126,7 +122,7 @@ def test_the_operator_gets_to_kubeflow_where_it_is_named(url, port):
 
 def listening(found):
     """The component and the number of each port that a Service leads to."""
-    for service in of(found, "Service"):
+    for service in of_kind(found, "Service"):
         for component, template in make.chart.pods(found).items():
             if selects(service["spec"]["selector"], template["metadata"]["labels"]):
                 [container] = template["spec"]["containers"]
@@ -135,10 +131,10 @@ def listening(found):
 
 
 def test_what_a_service_offers_or_prometheus_scrapes_is_let_in_and_nothing_else_is(found):
-    scraped = {("operator", 9090)} if of(found, "PodMonitor") else set()
+    scraped = {("operator", 9090)} if of_kind(found, "PodMonitor") else set()
     offered = {("engine", ENGINE_PORT), *listening(found), *scraped}
     let_in = set()
-    for policy in of(found, "NetworkPolicy"):
+    for policy in of_kind(found, "NetworkPolicy"):
         for component, told in labels(found).items():
             if selects(policy["spec"]["podSelector"], told):
                 rules = policy["spec"].get("ingress", ())
@@ -148,7 +144,7 @@ def test_what_a_service_offers_or_prometheus_scrapes_is_let_in_and_nothing_else_
 
 
 def test_every_service_leads_to_the_pods_of_one_component(found):
-    for service in of(found, "Service"):
+    for service in of_kind(found, "Service"):
         chosen = [
             name
             for name, told in labels(found).items()
@@ -167,7 +163,7 @@ def test_what_rolls_out_owns_the_pods_of_its_own_and_of_no_other_release():
 
 
 def policies(values):
-    found = of(make.chart.objects(values), "NetworkPolicy")
+    found = of_kind(make.chart.objects(values), "NetworkPolicy")
     return {each["metadata"]["name"].removeprefix("agentworld-"): each["spec"] for each in found}
 
 
@@ -209,7 +205,7 @@ def test_who_asks_the_webhook_is_said_apart_from_where_the_api_server_is():
 
 def test_with_cilium_an_api_server_is_an_entity_and_no_address():
     found = make.chart.objects(CILIUM)
-    to, webhook = (each["spec"] for each in of(found, "CiliumNetworkPolicy"))
+    to, webhook = (each["spec"] for each in of_kind(found, "CiliumNetworkPolicy"))
     [rule] = to["egress"]
     assert rule["toEntities"] == ["kube-apiserver"]
     [ports] = rule["toPorts"]
@@ -251,7 +247,7 @@ def test_the_notes_warn_of_what_is_open_until_it_is_said(values, address, webhoo
 
 
 def test_without_a_plugin_that_keeps_them_there_are_none():
-    assert of(make.chart.objects(BARE), "NetworkPolicy") == []
+    assert of_kind(make.chart.objects(BARE), "NetworkPolicy") == []
 
 
 def test_what_a_team_allows_goes_to_who_keeps_things_there():
@@ -259,7 +255,7 @@ def test_what_a_team_allows_goes_to_who_keeps_things_there():
     allowed = EVERYTHING["networkPolicies"]["egress"][0]
     told = {
         each["metadata"]["name"]
-        for each in of(found, "NetworkPolicy")
+        for each in of_kind(found, "NetworkPolicy")
         if allowed in each["spec"].get("egress", ())
     }
     kept = ("console", "engine", "mlflow", "operator", "service")
@@ -267,7 +263,7 @@ def test_what_a_team_allows_goes_to_who_keeps_things_there():
 
 
 def test_nobody_is_let_in_for_a_console_that_is_not_there():
-    for each in of(make.chart.objects({}), "NetworkPolicy"):
+    for each in of_kind(make.chart.objects({}), "NetworkPolicy"):
         assert "console" not in str(each)
 
 
@@ -285,7 +281,7 @@ def test_metrics_of_operator_and_engines_are_for_whom_a_team_names():
 
 def test_a_pod_monitor_finds_the_port_of_the_pods_that_it_selects():
     found = make.chart.objects(EVERYTHING)
-    for monitor in of(found, "PodMonitor"):
+    for monitor in of_kind(found, "PodMonitor"):
         chosen = [
             name
             for name, told in labels(found).items()
@@ -296,4 +292,6 @@ def test_a_pod_monitor_finds_the_port_of_the_pods_that_it_selects():
     [container] = make.chart.pods(found)["operator"]["spec"]["containers"]
     assert spec["podMetricsEndpoints"][0]["port"] in [port["name"] for port in container["ports"]]
     only = make.chart.objects({"monitoring": {"podMonitor": {"enabled": True}}})
-    assert [each["metadata"]["name"] for each in of(only, "PodMonitor")] == ["agentworld-operator"]
+    assert [each["metadata"]["name"] for each in of_kind(only, "PodMonitor")] == [
+        "agentworld-operator"
+    ]

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from lanes.main import RESULTS, ended, exit_on_signals, finish, print_output
+from lanes.main import LANES, RESULTS, ended, exit_on_signals, finish, print_output
 from lanes.process import LaneProcess, busy_core, lanes_folder
 from lanes.repeating import function_of
 from lanes.results import LaneResults
@@ -23,9 +23,9 @@ _KUBERNETES = (
 )
 """About half of the time, and all that shares the one cluster of nodes."""
 PARTS = {
-    "compute": ("-m", "compute and not long"),
-    "kubernetes": ("-m", "waits", *_KUBERNETES),
-    "others": ("-m", "waits", *(f"--ignore={path}" for path in _KUBERNETES)),
+    "compute": LANES["compute"],
+    "kubernetes": (*LANES["waits"], *_KUBERNETES),
+    "others": (*LANES["waits"], *(f"--ignore={path}" for path in _KUBERNETES)),
 }
 
 

@@ -24,7 +24,8 @@ _PARTS = ("-n", "auto", "--dist", "each", "--parts", "--max-worker-restart", "0"
 # How many tests there are in all, pytest is told of one part alone: no percentages.
 _DOTS = ("-o", "console_output_style=classic")
 FAST = ("-m", "not compute and not waits", *_PARTS, *_DOTS, *_DEADLINE)
-LANES = ("compute", "waits")
+LANES = {lane: ("-m", f"{lane} and not long") for lane in ("compute", "waits")}
+"""The tests of each lane, as pytest selects them."""
 RESULTS = ROOT / ".bench/tests.jsonl"
 """The results of the last run, for `make flake`."""
 _MEMORY = "/dev/shm"
@@ -42,7 +43,7 @@ def main() -> int:
     exit_on_signals()
     with lanes_folder() as folder, lanes_folder(_MEMORY) as memory, _images() as images:
         fast = LaneProcess("fast", folder, *FAST, scratch=memory)
-        lanes = [LaneProcess(lane, folder, "-m", f"{lane} and not long") for lane in LANES]
+        lanes = [LaneProcess(lane, folder, *selection) for lane, selection in LANES.items()]
         with ended(fast, *lanes):
             finish([fast.start()])
             print_output(fast)

@@ -22,12 +22,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def is_unwanted(file: Path, config: pytest.Config) -> bool:
     """Whether `-m` leaves out all tests of a file."""
     expression = config.getoption("markexpr")
-    markers = _OF_THE_FILE.search(file.read_text()) if expression else None
-    if markers is None:
+    match = _OF_THE_FILE.search(file.read_text()) if expression else None
+    if match is None:
         return False
-    names = set(_NAME.findall(markers[1]))
+    names = frozenset(_NAME.findall(match[1]))
     if names.isdisjoint(LANES):  # its tests may have lanes of their own
         return False
-    wanted = Expression.compile(expression)
-    # A test has the markers of its file, and `long` may be added to them.
-    return not any(wanted.evaluate(each.__contains__) for each in (names, {*names, "long"}))
+    selection = Expression.compile(expression)
+    # A test has the markers of its file, and some have `long` too.
+    possible = (names, names | {"long"})
+    return not any(selection.evaluate(markers.__contains__) for markers in possible)

@@ -178,6 +178,10 @@ def _objects(values: str, name: str, namespace: str) -> list[Object]:
     return [each for text in texts for each in yaml.load_all(text, _LOADER) if each]
 
 
+def of_kind(objects: list[Object], kind: str) -> list[Object]:
+    return [each for each in objects if each["kind"] == kind]
+
+
 def only(found: list[Object], kind: str, name: str | None = None) -> Object:
     """The one of this kind, or of this kind and name."""
     [one] = [
@@ -194,12 +198,12 @@ def pods(found: list[Object]) -> dict[str, Object]:
 
 def golden() -> str:
     """Everything, in one order whatever the templates', and what is a file of the chart by name."""
-    dashboards = {path.read_text(): path.name for path in (CHART / "dashboards").iterdir()}
+    file_names = {path.read_text(): path.name for path in (CHART / "dashboards").iterdir()}
     found = sorted(objects(EVERYTHING), key=lambda each: (each["kind"], each["metadata"]["name"]))
     for each in found:
         for name, text in each.get("data", {}).items():
-            if text in dashboards:
-                each["data"][name] = f"(dashboards/{dashboards[text]})"
+            if text in file_names:
+                each["data"][name] = f"(dashboards/{file_names[text]})"
     return yaml.dump_all(found, Dumper=_Dumper, default_flow_style=None, width=100)
 
 

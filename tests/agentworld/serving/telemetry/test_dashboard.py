@@ -22,7 +22,7 @@ from make import records
 from waiting import wait_for
 
 CHART = Path(__file__).parents[4] / "charts/agentworld"
-DASHBOARD = json.loads((CHART / "dashboards/grafana.json").read_text())
+DASHBOARD = json.loads((CHART / "dashboards/service.json").read_text())
 ENGINES = json.loads((CHART / "dashboards/engines.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 GROUPS = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
