@@ -226,9 +226,7 @@ def test_a_person_acts_in_a_live_shell_and_in_the_simulator_of_it(
     assert call(f"run verify {run['id']} --store {store}").code == 0
 
 
-@pytest.mark.parametrize(
-    "page", pages.with_blocks(pages.STORE), ids=lambda page: str(page.relative_to(pages.ROOT))
-)
+@pytest.mark.parametrize("page", pages.params(pages.STORE))
 def test_a_page_shows_what_its_commands_print(told, tmp_path, page):
     shutil.copytree(told.store, tmp_path / pages.STORE)
     shown = page.read_text()

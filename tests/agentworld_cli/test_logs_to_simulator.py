@@ -145,7 +145,7 @@ def test_a_step_without_a_stage_is_refused(walked, monkeypatch, words, problem):
     assert problem in str(result.exception)
 
 
-@pytest.mark.parametrize("page", pages.with_blocks("my-store"), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", pages.params("my-store"))
 def test_a_page_shows_what_its_commands_print(walked, tmp_path, page):
     folder = shutil.copytree(walked.folder, tmp_path / "folder")
     shown = page.read_text()

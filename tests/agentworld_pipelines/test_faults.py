@@ -148,6 +148,7 @@ def test_a_job_ends_when_its_registry_stays_away_and_goes_on_when_it_is_back_in_
     ended_as(undisturbed, job.store, registry)
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_up_ends_a_job_which_goes_on_when_there_is_room(
     tmp_path: Path, undisturbed: Path
 ) -> None:

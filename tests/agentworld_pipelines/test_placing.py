@@ -152,7 +152,7 @@ def test_what_only_follows_several_nodes_takes_none_of_their_room():
 
 
 @given(PLACEMENTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str, Any]):
     places = [told["default"], *told.get("steps", {}).values()]
     merged = [Place.model_validate({**told["default"], **place}) for place in places]

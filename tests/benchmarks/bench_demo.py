@@ -24,8 +24,9 @@ def main(profile: str = "demo") -> int:
         print(f"seconds.{step:<12} {seconds:8.1f}")
     print(f"peak_memory_gib      {summary.peak_memory_gib:8.2f}")
     measured = {**known, **summary.model_dump(mode="json"), "wall_seconds": wall_seconds}
-    options = "" if profile == "demo" else f"PROFILE={profile}"
-    return publish("demo", measured, refused, options=options)
+    if profile == "demo":
+        return publish("demo", measured, refused)
+    return publish("demo", measured, refused, options=f"PROFILE={profile}", file=f"demo-{profile}")
 
 
 if __name__ == "__main__":

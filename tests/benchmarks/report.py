@@ -22,20 +22,22 @@ def publish(
     *,
     parts: Sequence[str] = (),
     options: str = "",
+    file: str = "",
 ) -> int:
-    """Writes `.bench/NAME.json`; returns exit status 1 where something that must hold does not.
+    """Writes `.bench/FILE.json`; returns exit status 1 where something that must hold does not.
 
     A run of everything, which needs no `options` of the make target and chooses no `parts`, is also
-    written to `docs/figures/NAME.json`.
+    written to `docs/figures/NAME.json`. The file is called as the benchmark where none is told.
     """
+    file = file or name
     if parts:
         options = f'PARTS="{" ".join(parts)}"'
     entries = {"command": f"make bench-{name} {options}".strip(), **measured}
-    _write(BENCH, name, entries)  # first, for the run took minutes and a figure may be absent
+    _write(BENCH, file, entries)  # first, for the run took minutes and a figure may be absent
     figures = figures_of(name, measured, is_part=bool(parts))
     missed = [*(figure.name for figure in figures if not figure.holds), *missed]
     for folder in [BENCH] if options else [BENCH, PUBLISHED]:
-        _write(folder, name, {**entries, "missed": missed})
+        _write(folder, file, {**entries, "missed": missed})
     for figure in figures:
         bound = "" if figure.must is None else figure.wants(figure.must)
         value = figure.text if figure.interval else f"{figure.value:.3f}"

@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import pytest
+
 from agentworld.engine.process import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,8 @@ STORE = "demo-output/smoke"
 LEFT_OUT = "..."
 """A line that stands for any lines."""
 
+_LONG = {"data-sets", "upgrades"}
+"""Their commands train or record for a minute."""
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 _SHORT = 12
 """The start of an id, as a person writes it."""
@@ -177,11 +181,17 @@ def forms(text: str) -> list[str]:
     return [form(line) for line in text.splitlines()]
 
 
-def with_blocks(word: str) -> list[Path]:
-    """The pages with a console block that holds a word."""
+def params(word: str) -> list[object]:
+    """A test's parameters: the pages with a console block that holds a word."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [
-        page for page in pages if any(word in text for text in _BLOCK.findall(page.read_text()))
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=[pytest.mark.long] if page.stem in _LONG else [],
+        )
+        for page in pages
+        if any(word in text for text in _BLOCK.findall(page.read_text()))
     ]
 
 

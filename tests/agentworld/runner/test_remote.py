@@ -331,6 +331,7 @@ def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_buc
     assert (receipt.key, receipt.output) == (expected.key, expected.output)
 
 
+@pytest.mark.long
 def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket):
     killed = machines(pods, "before", in_bucket)
     wait_for_checkpoint(pods.store, killed[0])

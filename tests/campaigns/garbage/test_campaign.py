@@ -8,9 +8,9 @@ pytestmark = pytest.mark.compute
 
 
 def test_garbage_in_rows_and_files_stops_no_audit_and_hides_nothing(tmp_path):
-    report = in_ledger(tmp_path / "store", 45, "short")
+    report = in_ledger(tmp_path / "store", 20, "short")
     assert report.sentences == []
-    assert (report.cases, report.clean) == (45, True)
+    assert (report.cases, report.clean) == (20, True)
 
 
 def test_garbage_in_mlflow_stops_no_audit_and_hides_nothing(tmp_path):

@@ -40,7 +40,7 @@ def test_postgresql_is_tampered_with_and_what_nobody_touched_is_no_problem(tmp_p
     world = build(tmp_path / "world", postgres_url)
     with closing(world.ledger()) as ledger:
         assert verify_everything(world.sources(ledger)).problems == ()
-    assert of_ledger(world, 20, "short").sentences == []
+    assert of_ledger(world, 8, "short").sentences == []
 
 
 def test_the_world_has_something_of_everything_that_is_evidence(world):
