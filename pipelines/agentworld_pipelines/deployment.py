@@ -25,6 +25,8 @@ class Deployment(Record):
     secret: ObjectName | None = None
     """Whose entries are the environment variables that the bucket asks for, in the namespace of
     the Simulators."""
+    cache: ObjectName | None = None
+    """A claim that keeps what was fetched from the bucket, for all engines that mount it."""
     node_selector: dict[LabelKey, LabelValue] = {}
     tolerations: Tolerations = ()
     accelerator: Accelerator | None = None
@@ -51,6 +53,10 @@ class Deployment(Record):
         if self.claim and self.secret:
             raise ValueError(
                 "claim and secret are both given; leave one, for a claim asks for none"
+            )
+        if self.claim and self.cache:
+            raise ValueError(
+                "claim and cache are both given; leave one, for nothing is fetched from a claim"
             )
         return self
 

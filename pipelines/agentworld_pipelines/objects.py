@@ -116,7 +116,7 @@ def _weights(target: Target, alias_target: AliasTarget) -> Weights:
                 f"{redact(address)} is in a bucket, and deploy.claim of the placement is {claim};"
                 " take the claim out, or name a store on it"
             )
-        return Weights(url=address, secret=secret)
+        return Weights(url=address, secret=secret, cache=target.deployment.cache)
     if not claim:
         raise InputError(
             f"{model} is in no bucket; name its claim as deploy.claim of the placement"

@@ -26,11 +26,21 @@ from collections.abc import Sequence
 from typing import Literal
 
 EngineFailure = Literal[
-    "engine", "slow", "open", "capacity", "refused", "context", "cut-off", "unparsable", "unsure"
+    "engine",
+    "starting",
+    "slow",
+    "open",
+    "capacity",
+    "refused",
+    "context",
+    "cut-off",
+    "unparsable",
+    "unsure",
 ]
 """How an engine fails:
 
     engine      it is gone, not ready, or answers with what is no answer
+    starting    no replica of it is there yet, and one may start
     slow        it gave no answer within its time
     open        it failed so often that it is not asked for a while
     capacity    it, or the queue before it, takes no more requests for now

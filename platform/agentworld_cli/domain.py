@@ -138,7 +138,9 @@ def _client(
     from agentworld.operations.simulators import resolve_simulator
 
     if url:
-        yield SimulatorClient(url, credential=ClientSettings().load_credential())
+        settings = ClientSettings()
+        credential, seconds = settings.load_credential(), settings.start_seconds
+        yield SimulatorClient(url, credential=credential, start_seconds=seconds)
     elif simulator:
         pinned = resolve_simulator(simulator, Path(store))
         pinned.manifest.domain_of(domain)

@@ -20,10 +20,13 @@ def ask(url: str, question: "Callable[[SimulatorClient], Awaitable[_Answer]]") -
     from agentworld.client.simulator import SimulatorClient
 
     # From the environment: everybody on this machine can read the words of a command.
-    credential = ClientSettings().load_credential()
+    settings = ClientSettings()
+    credential = settings.load_credential()
 
     async def work() -> _Answer:
-        client = SimulatorClient(url, credential=credential)
+        client = SimulatorClient(
+            url, credential=credential, start_seconds=settings.start_seconds
+        )
         try:
             return await question(client)
         finally:

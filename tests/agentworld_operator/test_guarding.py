@@ -28,7 +28,7 @@ def test_an_identity_never_changes_and_what_cannot_be_read_is_not_let_in(running
         namespace.patch("Simulator", "one", {"spec": {"identity": identity}})
     namespace.change("one", replicas=2)
     weights = {"claim": "weights", "url": "s3://weights"}
-    with pytest.raises(ClusterError, match="name a claim or a url, one of the two"):
+    with pytest.raises(ClusterError, match="name a claim, a url or an image, one of the three"):
         namespace.change("one", weights=weights)
     assert namespace.get("Simulator", "one")["spec"]["serving"]["replicas"] == 2
     with pytest.raises(ClusterError, match="has the minute '61'"):

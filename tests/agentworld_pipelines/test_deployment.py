@@ -33,6 +33,7 @@ def test_the_claim_may_be_mounted_in_the_step_alone(tmp_path):
 
 WRONG = {
     f"{LEAST}, secret: bucket": "claim and secret are both given; leave one",
+    f"{LEAST}, cache: models": "claim and cache are both given; leave one",
     "image: mirror.example/vllm:7, claim: stores": "at deploy.image",
     "image: 'vllm@sha256:1', claim: stores": "at deploy.image",
     f"{LEAST}, replicas: 0": "at deploy.replicas",

@@ -2,7 +2,7 @@
 
 `.bench/operator.json`. There are no nodes but for a cold start, so that what is measured is the
 operator alone. `python -m benchmarks.bench_operator burst` measures one part: idle, failover, rate,
-burst or cold.
+burst, cold or fetch.
 """
 
 import json
@@ -18,6 +18,7 @@ import make.operator
 from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.names import engine_name
 from benchmarks.cold_start import cold_starts
+from benchmarks.fetch_model import fetches
 from benchmarks.figures import percentile
 from benchmarks.operator_load import burst, num_requests
 from benchmarks.report import empty_folder, measured_on, publish
@@ -26,7 +27,7 @@ from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
 from make.simulator import pinned_manifest, simulator
 from waiting import wait_for
 
-_COLD = "cold"
+_COLD, _FETCH = "cold", "fetch"
 _OURS, _PLAIN = "machines.older_operator", "benchmarks.plain_kopf"
 _SIZES = (100, 300, 1_000)
 _RATE, _RATED = 20.0, 300
@@ -44,14 +45,16 @@ def main(*chosen: str) -> int:
     known = measured_on()
     found: Found = {}
     folder = empty_folder("operator")
-    wanted = chosen or (*_PARTS, _COLD)
+    wanted = chosen or (*_PARTS, _COLD, _FETCH)
     with running(folder) as cluster:
         make.operator.define(cluster)
         for name in wanted:
-            if name != _COLD:
+            if name in _PARTS:
                 found |= _PARTS[name](cluster, folder)
     if _COLD in wanted:  # on nodes, and by itself
         found |= cold_starts(folder / _COLD)
+    if _FETCH in wanted:
+        found |= fetches(folder / _FETCH)
     print(json.dumps(found, indent=2))
     return publish("operator", {**known, **found}, parts=chosen)
 

@@ -119,6 +119,10 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         _most("failover_seconds", 30, "from the leader's SIGKILL to the next leader's first write"),
         _most("verify_of_load", 0.1, "verification over the time until the engine is ready"),
         Target("verify_of_weights_load", "verification over vLLM's reading of the weights alone"),
+        Target("fetch.seconds", "4 GiB from a disk to an engine's folder, hashed on the way"),
+        Target("fetch.without_hash_seconds", "the same without hashes"),
+        _most("fetch.hash_share", 0.1, "the part of a fetch that the hashes take"),
+        Target("fetch.second_pod_seconds", "the same for a second pod with the same cache"),
     ),
     "pipelines": (
         _most("overhead_p50_seconds", 2, "the overhead of a step, median"),

@@ -63,7 +63,15 @@ IMMUTABLE = Rule(
 ONE_IDENTITY = Rule(
     "Simulator", "spec.identity", "give the manifest or a reference to it, one of the two"
 )
-ONE_PLACE = Rule("Simulator", "spec.serving.weights", "name a claim or a url, one of the two")
+_IMAGE = f"mirror.example/world@sha256:{'0' * 64}"
+ONE_PLACE = Rule(
+    "Simulator", "spec.serving.weights", "name a claim, a url or an image, one of the three"
+)
+CACHE_OF_URL = Rule(
+    "Simulator",
+    "spec.serving.weights",
+    "a cache keeps what is fetched from a url; name the url, or leave the cache out",
+)
 ONE_SIZE = Rule("Simulator", "spec.serving.bounds", "min is more than max: raise max, or lower min")
 _TOLERATION = ("Simulator", "spec.serving.nodePool.tolerations.[]")
 ANY_VALUE = Rule(*_TOLERATION, "a taint that exists has any value; leave the value out")
@@ -117,12 +125,24 @@ CASES: Mapping[Rule, tuple[Case, ...]] = {
             accepted=(
                 spec(weights={"claim": "weights", "path": "world"}),
                 spec(weights={"url": "s3://weights"}),
+                spec(weights={"image": _IMAGE, "path": "world"}),
                 spec(),
             ),
             refused=(
                 spec(weights={}),
                 spec(weights={"path": "world"}),
                 spec(weights={"claim": "weights", "url": "s3://weights"}),
+                spec(weights={"claim": "weights", "image": _IMAGE}),
+                spec(weights={"claim": "weights", "url": "s3://weights", "image": _IMAGE}),
+            ),
+        ),
+    ),
+    CACHE_OF_URL: (
+        Case(
+            accepted=(spec(weights={"url": "s3://weights", "cache": "models"}),),
+            refused=(
+                spec(weights={"claim": "weights", "cache": "models"}),
+                spec(weights={"image": _IMAGE, "cache": "models"}),
             ),
         ),
     ),

@@ -31,7 +31,7 @@ _ENVIRONMENT = {
     "HOME": "/tmp",
 }
 
-# It reads files one after the other. An init container takes no room beside the engine's own.
+# It reads several files at once. An init container takes no room beside the engine's own.
 _VERIFIER_RESOURCES = {
     "requests": {"cpu": "200m", "memory": "256Mi"},
     "limits": {"cpu": "2", "memory": "1Gi"},
@@ -104,11 +104,12 @@ def _verifier(source: PodSource) -> Manifest:
     """Ends well only where every file is the pinned one; then it leaves the engine's name."""
     environment = {
         "AGENTWORLD_MANIFEST": f"{_PINNED}/manifest.json",
-        "AGENTWORLD_MODEL_FOLDER": _folder(source.weights),
+        "AGENTWORLD_MODEL_FOLDER": _folder(source),
         "AGENTWORLD_ENGINE_ARGUMENTS": f"{_VERIFIED}/arguments",
     }
     if source.weights.url:
         environment["AGENTWORLD_WEIGHTS_URL"] = source.weights.url
+        environment["AGENTWORLD_WEIGHTS_SHARED"] = str(source.weights.cache is not None).lower()
     mounts = [_mount("pinned"), _mount("verified", writable=True), _mount("tmp", writable=True)]
     secret = source.weights.secret
     return {
@@ -128,7 +129,7 @@ def _verifier(source: PodSource) -> Manifest:
 def _engine(source: PodSource) -> Manifest:
     serving, engine = source.serving, source.engine
     listening = ["--host", "0.0.0.0", "--port", str(ENGINE_PORT)]
-    command = [*_COMMAND, "--model", _folder(source.weights), *listening, *engine.arguments]
+    command = [*_COMMAND, "--model", _folder(source), *listening, *engine.arguments]
     health = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": _PROBE_SECONDS}
     tries = -(-serving.startup_seconds // _PROBE_SECONDS)
     writable_mounts = [_mount(name, writable=True) for name in ("tmp", "shm")]
@@ -158,18 +159,26 @@ def _amounts(resources: Resources) -> Manifest:
 
 
 def _volumes(source: PodSource) -> list[Manifest]:
-    claim = source.weights.claim
-    weights: Manifest = {"emptyDir": {}}
-    if claim:
-        weights = {"persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
+    serving = source.serving
+    shared_memory = {"medium": "Memory", "sizeLimit": str(serving.shared_memory)}
     return [
         {"name": "pinned", "configMap": {"name": engine_name(source.digest)}},
-        {"name": "verified", "emptyDir": {}},
-        {"name": "weights", **weights},
-        {"name": "tmp", "emptyDir": {}},
+        {"name": "verified", "emptyDir": {"sizeLimit": "1Mi"}},
+        {"name": "weights", **_weights_volume(source.weights)},
+        {"name": "tmp", "emptyDir": {"sizeLimit": str(serving.scratch)}},
         # The engine's processes talk through it, on one device too; a container's own has 64 MiB.
-        {"name": "shm", "emptyDir": {"medium": "Memory"}},
+        {"name": "shm", "emptyDir": shared_memory},
     ]
+
+
+def _weights_volume(weights: Weights) -> Manifest:
+    if weights.claim:
+        return {"persistentVolumeClaim": {"claimName": weights.claim, "readOnly": True}}
+    if weights.image:
+        return {"image": {"reference": weights.image, "pullPolicy": "IfNotPresent"}}
+    if weights.cache:
+        return {"persistentVolumeClaim": {"claimName": weights.cache}}
+    return {"emptyDir": {"sizeLimit": str(weights.size_limit)}}
 
 
 def _placement(pool: NodePool) -> Manifest:
@@ -178,7 +187,11 @@ def _placement(pool: NodePool) -> Manifest:
     return placed | ({"tolerations": tolerations} if tolerations else {})
 
 
-def _folder(weights: Weights) -> str:
+def _folder(source: PodSource) -> str:
+    """Where both containers have the model; in a cache each model has a folder."""
+    weights, artifact = source.weights, source.manifest.artifact
+    if weights.cache and artifact:
+        return f"{_WEIGHTS}/{artifact.removeprefix('sha256:')}"
     return f"{_WEIGHTS}/{weights.path.strip('/')}".rstrip("/")
 
 

@@ -5,12 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
 from agentworld.records.file import read_regular
 from agentworld.storage.address import redact
+
+START_SECONDS = 900.0
+"""As long as a Simulator's replica may take to start where its `startupSeconds` are not set."""
 
 Credential = str | Callable[[], str | None]
 """It, or what tells it: a token that is replaced while it is used is asked for each time."""
@@ -27,6 +30,8 @@ class ClientSettings(BaseSettings):
     """An API key (`agentworld api-key new`), a run's token or a service account's token."""
     credential_file: Path | None = None
     """A file with the credential, which is read again for each use."""
+    start_seconds: float = Field(START_SECONDS, ge=0)
+    """How long a step waits for an engine that is scaled to zero or still loads its weights."""
 
     def load_credential(self) -> str | None:
         """The credential as it is now; raises InputError for a file that cannot be read."""

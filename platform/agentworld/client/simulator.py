@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -12,7 +13,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
-from agentworld.client.credential import Credential, authorisation, split_credential
+from agentworld.client.credential import START_SECONDS, Credential, authorisation, split_credential
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
@@ -47,6 +48,8 @@ _LONGEST_PAUSE_SECONDS = 8.0
 
 _LONGEST_WAIT_SECONDS = 60.0
 
+_log = logging.getLogger(__name__)
+
 _Answer = TypeVar("_Answer")
 
 
@@ -65,6 +68,8 @@ class SimulatorClient:
     answer got lost on the way is sent again where that is safe: the service knows a step by
     its number and takes it once. What the service refuses for a while (capacity, an engine
     that is being restarted) is asked again after the time that it names, at most `attempts` times.
+    An engine that has no replica yet is asked until `start_seconds` are over; each time that it is
+    asked again is logged.
 
     `credential` is an API key, or a run's token, which may also stand in the address, as in
     http://run:TOKEN@host, or a function that tells it anew for each request; it goes into a header
@@ -82,6 +87,7 @@ class SimulatorClient:
         credential: Credential | None = None,
         trajectory: TrajectoryLog | None = None,
         attempts: int = 5,
+        start_seconds: float = START_SECONDS,
         concurrency: int = 64,
         timeout_seconds: float = 300.0,
         transport: httpx.AsyncBaseTransport | None = None,
@@ -94,6 +100,7 @@ class SimulatorClient:
         self._authorisation = authorisation(credential or url_credential)
         self._trajectory = trajectory
         self._attempts = attempts
+        self._start_seconds = start_seconds
         self._episodes: dict[str, _Progress] = {}
         self._connections = Connections(
             address,
@@ -241,7 +248,9 @@ class SimulatorClient:
         self, send: Callable[[], Awaitable[httpx.Response]]
     ) -> httpx.Response:
         """An answer that is no failure, after the waits that the service asks for."""
-        for attempt in range(1, self._attempts + 1):
+        loop, attempt = asyncio.get_running_loop(), 1
+        begin = loop.time()
+        while True:
             response = await send()
             if digest := response.headers.get(SIMULATOR_HEADER):
                 self._check_digest(digest)
@@ -249,10 +258,25 @@ class SimulatorClient:
                 return response
             failure = read_failure(response.status_code, response.content)
             wait = failure.retry_after_seconds
-            if not failure.retryable or wait is None or attempt == self._attempts:
-                break
+            if not failure.retryable or wait is None:
+                raise failure
+            if failure.kind == "starting":
+                self._check_start(failure, loop.time() - begin + wait)
+            elif attempt == self._attempts:
+                raise failure
+            else:
+                attempt += 1
             await asyncio.sleep(min(wait, _LONGEST_WAIT_SECONDS) * random.uniform(1, 1.5))
-        raise failure
+
+    def _check_start(self, failure: SimulatorError, seconds: float) -> None:
+        """Raises the failure where an engine would have taken too long to start."""
+        if seconds > self._start_seconds:
+            raise failure
+        _log.warning(
+            "%s has no engine yet; asked again, for at most %.0f s more",
+            self.simulator or self._connections.url,
+            self._start_seconds - seconds,
+        )
 
     async def _send(
         self,

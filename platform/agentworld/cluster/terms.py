@@ -11,6 +11,9 @@ ObjectName = Annotated[str, StringConstraints(pattern=rf"^{_DNS}$", max_length=2
 LabelKey = Annotated[str, StringConstraints(pattern=rf"^({_DNS}/)?{_LABEL}$", max_length=317)]
 LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$", max_length=63)]
 Image = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=1024)]
+ImageByDigest = Annotated[
+    str, StringConstraints(pattern=r"^[^\s@]+@sha256:[0-9a-f]{64}$", max_length=1024)
+]
 Resource = Annotated[str, StringConstraints(pattern=rf"^{_DNS}/{_LABEL}$", max_length=317)]
 MountPath = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9_.-]+)+$")]
 SecretKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")]

@@ -67,7 +67,7 @@ class EnginePool:
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The first answer. Where all replicas fail, raises the EngineError that says to come back
-        soonest; where none came in time, one of kind `engine`; where too many wait for one, one of
+        soonest; where none came in time, one of kind `starting`; where too many wait for one, one of
         kind `capacity`.
         """
         arrival = self._clock()
@@ -158,7 +158,9 @@ class EnginePool:
 
     def _queue_timeout(self, waited: float) -> EngineError:
         error = EngineError(
-            f"no replica came in {self._wait_seconds:.0f} s; one may still start, so come back",
+            f"no replica of the engine came in {self._wait_seconds:.0f} s; one may still start, so"
+            f" ask again in {_FRESH_SECONDS:.0f} s",
+            kind="starting",
             retry_after_seconds=_FRESH_SECONDS,
         )
         error.queued_seconds = waited

@@ -63,6 +63,7 @@ _ACCESS_STATUS: dict[AccessFailure, int] = {
 }
 _ENGINE_STATUS: dict[EngineFailure, int] = {
     "engine": 503,
+    "starting": 503,
     "open": 503,
     "slow": 504,
     "capacity": 429,

@@ -107,6 +107,7 @@ def deployed_service(
         credential=_credential(settings),
         trajectory=trajectory,
         attempts=attempts,
+        start_seconds=settings.start_seconds,
     )
 
 

@@ -102,14 +102,19 @@ def _pin_domain(name: str, system_prompt: str | None) -> DomainPin:
 
 def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
     """Raises InputError naming the first file that is not the pinned one, or is not safe."""
+    artifact_of(manifest).verify(model_folder)
+    check_safe(model_folder)
+
+
+def artifact_of(manifest: SimulatorManifest) -> ArtifactManifest:
+    """Its files; raises InputError where they do not make the artifact that it names."""
     artifact = ArtifactManifest(files=manifest.files)
     if artifact.digest != manifest.artifact:
         raise InputError(
             f"the manifest's files make {artifact.digest} and not its artifact"
             f" {manifest.artifact}; pin again"
         )
-    artifact.verify(model_folder)
-    check_safe(model_folder)
+    return artifact
 
 
 def check_code(manifest: SimulatorManifest) -> None:

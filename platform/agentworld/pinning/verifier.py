@@ -13,11 +13,19 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.engine.adapter import adapter_arguments
 from agentworld.errors import AgentworldError
-from agentworld.pinning.manifest import check_files
+from agentworld.pinning.manifest import artifact_of
 from agentworld.recipes.environment import from_environment
 from agentworld.records.file import write_whole
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.fetch import fetch_files
+from agentworld.storage.model_folder import check_safe
+from agentworld.storage.shared_model import Work, share_model
+
+_WORK: dict[Work, str] = {
+    "fetched": "fetched and checked",
+    "hashed": "checked again",
+    "unchanged": "unchanged since their check, looked at",
+}
 
 
 class VerifierSettings(BaseSettings):
@@ -31,6 +39,8 @@ class VerifierSettings(BaseSettings):
     """The folder with the model's files, or where to put them."""
     weights_url: str | None = None
     """Where to fetch the files from; unset, they are in the folder."""
+    weights_shared: bool = False
+    """Whether other pods have the folder too, so that one of them fetches and verifies for all."""
     engine_arguments: Path
     """The file to write the engine's arguments into, once every file is verified."""
 
@@ -39,17 +49,23 @@ def verify(settings: VerifierSettings) -> None:
     """Raises InputError naming the first file that is not the pinned one."""
     start = time.monotonic()
     manifest = SimulatorManifest.read(settings.manifest)
-    if settings.weights_url:
-        fetch_files(settings.weights_url, manifest.files, settings.model_folder)
-    fetch_end = time.monotonic()
-    check_files(manifest, settings.model_folder)
-    adapter = adapter_arguments("vllm", settings.model_folder, manifest.digest)
+    folder, artifact = settings.model_folder, artifact_of(manifest)
+    if not settings.weights_url:
+        work = "checked"
+        artifact.verify(folder)
+    elif settings.weights_shared:
+        work = _WORK[share_model(settings.weights_url, artifact, folder)]
+    else:
+        work = _WORK["fetched"]
+        fetch_files(settings.weights_url, artifact.files, folder)
+    check_safe(folder)
+    adapter = adapter_arguments("vllm", folder, manifest.digest)
     arguments = adapter or ("--served-model-name", manifest.digest)
     write_whole(settings.engine_arguments, " ".join(arguments).encode())
-    durations = (
-        f"fetched in {fetch_end - start:.2f} s, checked in {time.monotonic() - fetch_end:.2f} s"
+    duration = time.monotonic() - start
+    sys.stdout.write(
+        f"{manifest.digest}: {len(manifest.files)} files, {work} in {duration:.2f} s\n"
     )
-    sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {durations}\n")
 
 
 def main() -> int:

@@ -1,10 +1,13 @@
 import asyncio
+import json
 
 import httpx
 import pytest
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
+from fakes import virtual_time
+from make.records import digest
 
 
 def test_between_requests_that_get_no_answer_are_seconds_and_never_hours(monkeypatch):
@@ -22,3 +25,54 @@ def test_between_requests_that_get_no_answer_are_seconds_and_never_hours(monkeyp
         asyncio.run(client.manifest())
     assert pauses[:3] == [0.1, 0.2, 0.4]
     assert pauses[7:] == [8.0] * 1_992
+
+
+class Starting:
+    """An engine that is there after so many questions, each of which waits 45 seconds."""
+
+    def __init__(self, num_questions, kind="starting"):
+        self.kind, self.num_questions = kind, num_questions
+        self.num_asked = 0
+
+    async def __call__(self, request):
+        await asyncio.sleep(45)
+        self.num_asked += 1
+        if self.num_asked > self.num_questions:
+            return httpx.Response(200, text=json.dumps(digest("answer")))
+        error = {"kind": self.kind, "message": "none yet", "retryable": True}
+        error["retry_after_seconds"] = 3
+        return httpx.Response(503, json={"error": error})
+
+    def ask(self, **settings):
+        transport = httpx.MockTransport(self)
+        client = SimulatorClient("http://sim", transport=transport, attempts=2, **settings)
+        return virtual_time.run(client.meaning("stable"))
+
+
+def test_an_engine_that_starts_is_asked_again_for_as_long_as_the_caller_says(caplog):
+    starting = Starting(10)
+    assert starting.ask(start_seconds=600) == digest("answer")
+    assert starting.num_asked == 11
+    assert len(caplog.messages) == 10
+    assert "has no engine yet" in caplog.text
+
+
+def test_an_engine_that_does_not_start_in_that_time_is_a_failure():
+    starting = Starting(100)
+    with pytest.raises(SimulatorError, match="none yet") as caught:
+        starting.ask(start_seconds=100)
+    assert (caught.value.kind, starting.num_asked) == ("starting", 3)
+
+
+def test_who_says_so_does_not_wait_for_an_engine():
+    starting = Starting(1)
+    with pytest.raises(SimulatorError):
+        starting.ask(start_seconds=0)
+    assert starting.num_asked == 1
+
+
+def test_what_fails_in_another_way_is_asked_as_often_as_the_caller_says():
+    failing = Starting(100, kind="engine")
+    with pytest.raises(SimulatorError):
+        failing.ask(start_seconds=600)
+    assert failing.num_asked == 2

@@ -206,7 +206,7 @@ def test_nobody_waits_for_longer_than_was_said_and_there_is_no_answer_then():
         return caught.value
 
     error = asyncio.run(work())
-    assert (error.kind, error.retryable, error.retry_after_seconds) == ("engine", True, FRESH)
+    assert (error.kind, error.retryable, error.retry_after_seconds) == ("starting", True, FRESH)
     assert (error.queued_seconds, site.now) == (20.0, 40.0)
 
 

@@ -53,6 +53,29 @@ def test_files_that_are_kept_elsewhere_are_fetched_and_verified(told, model, tmp
     assert digest_file(fetched / "model.safetensors") == told[0].files["model.safetensors"]
 
 
+def test_files_that_are_shared_are_fetched_by_one_pod(told, model, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(tmp_path / "cache" / "world"))
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_SHARED", "true")
+    assert verifier.main() == 0
+    model.rename(tmp_path / "gone")
+    assert verifier.main() == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert "fetched and checked in" in first
+    assert "unchanged since their check" in second
+    assert told[1].read_text() == f"--served-model-name {told[0].digest}"
+
+
+def test_a_manifest_whose_files_are_not_its_artifact_is_refused(told, model, monkeypatch, capsys):
+    manifest = told[0].model_copy(update={"artifact": records.digest("another")})
+    manifest.write(model.parent / "manifest.json")
+    assert verifier.main() == 2
+    assert "pin again" in capsys.readouterr().err
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(model.parent / "fetched"))
+    assert verifier.main() == 2
+
+
 @pytest.mark.waits
 def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monkeypatch, bucket):
     system, root = url_to_fs(f"{bucket}/models/world")

@@ -4,6 +4,7 @@ In EKS a webhook gives a pod the same three variables and a token that the clust
 moto answers for STS and S3, and looks into no token.
 """
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -16,11 +17,13 @@ from fakes.s3 import BUCKET
 
 pytestmark = pytest.mark.waits
 
+_WEIGHTS = b"weights"
 _FETCH = f"""
 import sys
 from pathlib import Path
 from {fetch_files.__module__} import fetch_files
-fetch_files(sys.argv[1], ["model.safetensors"], Path(sys.argv[2]))
+digest = "sha256:{hashlib.sha256(_WEIGHTS).hexdigest()}"
+fetch_files(sys.argv[1], {{"model.safetensors": digest}}, Path(sys.argv[2]))
 """
 
 
@@ -35,7 +38,7 @@ def fetch(url, folder, **variables):
 
 
 def test_weights_are_fetched_as_the_account_of_a_pod_and_not_without_one(bucket, tmp_path):
-    boto3.client("s3").put_object(Bucket=BUCKET, Key="world/model.safetensors", Body=b"weights")
+    boto3.client("s3").put_object(Bucket=BUCKET, Key="world/model.safetensors", Body=_WEIGHTS)
     (tmp_path / "token").write_text("signed by a cluster")
     identity = {
         "AWS_ROLE_ARN": "arn:aws:iam::111122223333:role/reader",

@@ -96,6 +96,51 @@ def test_weights_of_a_url_are_fetched_by_the_verifier_alone():
     assert "envFrom" not in container(**fetching)
 
 
+def weights_of(**weights):
+    """The volume, and whether the verifier and the engine may write to it."""
+    spec = pod(weights=weights)
+    [volume] = [each for each in spec["volumes"] if each["name"] == "weights"]
+    mounts = [
+        mount
+        for container in (*spec["initContainers"], *spec["containers"])
+        for mount in container["volumeMounts"]
+        if mount["name"] == "weights"
+    ]
+    return volume, ["readOnly" not in mount for mount in mounts]
+
+
+def test_what_was_fetched_is_kept_on_a_claim_where_one_is_named():
+    told = {"url": "s3://models/world", "cache": "models"}
+    volume, is_writable = weights_of(**told)
+    assert volume["persistentVolumeClaim"] == {"claimName": "models"}
+    assert is_writable == [True, False]
+    spec = pod(weights=told)
+    environment = {each["name"]: each["value"] for each in spec["initContainers"][0]["env"]}
+    folder = f"/weights/{MANIFEST.artifact.removeprefix('sha256:')}"
+    assert environment["AGENTWORLD_WEIGHTS_SHARED"] == "true"
+    assert environment["AGENTWORLD_MODEL_FOLDER"] == folder
+    assert folder in spec["containers"][0]["args"]
+
+
+def test_weights_in_an_image_are_a_volume_that_nobody_writes_to():
+    image = f"mirror.example/world@sha256:{'0' * 64}"
+    volume, is_writable = weights_of(image=image, path="model")
+    assert volume["image"] == {"reference": image, "pullPolicy": "IfNotPresent"}
+    assert is_writable == [False, False]
+    assert "/weights/model" in container(weights={"image": image, "path": "model"})["args"]
+
+
+def test_every_folder_of_a_pods_own_has_a_limit():
+    told = {"weights": {"url": "s3://models/world", "sizeLimit": "90Gi"}}
+    told |= {"scratch": "20Gi", "sharedMemory": "32Gi"}
+    limits = {
+        each["name"]: each["emptyDir"]["sizeLimit"]
+        for each in pod(**told)["volumes"]
+        if "emptyDir" in each
+    }
+    assert limits == {"verified": "1Mi", "weights": "90Gi", "tmp": "20Gi", "shm": "32Gi"}
+
+
 def test_no_container_may_more_than_the_restricted_standard():
     spec = pod()
     assert spec["securityContext"]["runAsNonRoot"]
@@ -140,7 +185,8 @@ def test_the_node_pool_and_the_queue_are_where_kubernetes_looks():
 
 
 def test_an_engines_processes_share_memory():
-    assert {"name": "shm", "emptyDir": {"medium": "Memory"}} in pod()["volumes"]
+    memory = {"medium": "Memory", "sizeLimit": "8Gi"}
+    assert {"name": "shm", "emptyDir": memory} in pod()["volumes"]
     mounted = {"name": "shm", "mountPath": "/dev/shm"}
     assert mounted in container()["volumeMounts"]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, WithJsonSchema, model_validator
 
 from agentworld.cluster.records.base import Check, Part, Url, with_checks
-from agentworld.cluster.terms import Image, LabelKey, LabelValue, ObjectName
+from agentworld.cluster.terms import Image, ImageByDigest, LabelKey, LabelValue, ObjectName
 from agentworld.records.base import Label
 
 Quantity = Annotated[
@@ -21,7 +21,12 @@ Quantity = Annotated[
 Quantities = Annotated[dict[str, Quantity], Field(max_length=64)]
 
 _ONE_PLACE = Check(
-    rule="has(self.claim) != has(self.url)", message="name a claim or a url, one of the two"
+    rule="[has(self.claim), has(self.url), has(self.image)].filter(place, place).size() == 1",
+    message="name a claim, a url or an image, one of the three",
+)
+_CACHE_OF_URL = Check(
+    rule="!has(self.cache) || has(self.url)",
+    message="a cache keeps what is fetched from a url; name the url, or leave the cache out",
 )
 _ONE_SIZE = Check(
     rule="self.min <= self.max", message="min is more than max: raise max, or lower min"
@@ -43,21 +48,31 @@ _SENDS_AWAY = Check(
 class Weights(Part):
     """Where the files are that the manifest names. An init container verifies each of them."""
 
-    model_config = with_checks(_ONE_PLACE)
+    model_config = with_checks(_ONE_PLACE, _CACHE_OF_URL)
 
     claim: ObjectName | None = None
     """A PersistentVolumeClaim; it is mounted read-only."""
+    image: ImageByDigest | None = None
+    """An OCI image of the files, `REPOSITORY@sha256:DIGEST`, which a node pulls once for all of its
+    pods. Kubernetes 1.35 or newer mounts one."""
     path: Annotated[str, Field(max_length=1024)] = ""
-    """The model's folder in the claim."""
+    """The model's folder in the claim or the image."""
     url: Url | None = None
-    """A folder in an object store, from which each pod fetches the files."""
+    """A folder in an object store, from which the files are fetched."""
+    cache: ObjectName | None = None
+    """A PersistentVolumeClaim that keeps what was fetched: pods that mount it share one copy, which
+    the first of them fetches and verifies. Without it each pod does so for itself."""
+    size_limit: Quantity = "200Gi"
+    """The most that a pod without a cache fetches; one that fetches more is evicted."""
     secret: ObjectName | None = None
     """A Secret whose entries are environment variables: what the object store asks for."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if (self.claim is None) == (self.url is None):
+        if [self.claim, self.image, self.url].count(None) != 2:
             raise ValueError(_ONE_PLACE.message)
+        if self.cache and not self.url:
+            raise ValueError(_CACHE_OF_URL.message)
         return self
 
 
@@ -138,6 +153,11 @@ class Serving(Part):
     weights: Weights | None = None
     node_pool: NodePool = NodePool()
     resources: Resources = Resources()
+    scratch: Quantity = "10Gi"
+    """The most that a replica writes to its own files, such as compiled kernels."""
+    shared_memory: Quantity = "8Gi"
+    """The most that the engine's processes exchange through memory; it counts as the container's
+    memory."""
     queue: LabelValue | None = None
     """Of Kueue, which admits the engine's pods."""
     suspend: bool = False

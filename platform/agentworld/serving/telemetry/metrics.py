@@ -26,6 +26,7 @@ Refusal = Literal[
 
 Fault = Literal[
     "engine",
+    "starting",
     "slow",
     "open",
     "refused",

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from agentworld.cluster.records.serving import NodePool, Toleration
+from agentworld.cluster.records.serving import NodePool, Toleration, Weights
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,28 @@ def test_there_are_no_more_of_them_than_an_api_server_can_check():
     assert NodePool(tolerations=(one,) * 64)
     with pytest.raises(ValidationError):
         NodePool(tolerations=(one,) * 65)
+
+
+_IMAGE = f"mirror.example/world@sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"claim": "weights"}, {"image": _IMAGE}, {"url": "s3://models", "cache": "models"}]
+)
+def test_weights_are_in_one_place(fields):
+    assert Weights.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "one of the three"),
+        ({"claim": "weights", "url": "s3://models"}, "one of the three"),
+        ({"claim": "weights", "image": _IMAGE}, "one of the three"),
+        ({"claim": "weights", "cache": "models"}, "leave the cache out"),
+        ({"image": "mirror.example/world:7"}, "should match pattern"),
+    ],
+)
+def test_weights_that_are_in_none_or_in_two_are_refused(fields, words):
+    with pytest.raises(ValidationError, match=words):
+        Weights.model_validate(fields)

@@ -1,0 +1,97 @@
+"""A model's folder that several pods share: it is fetched and hashed once, whoever comes first.
+
+    NAME/           the model's files
+    NAME.json       the size and the time of change of each; it is written when all are verified
+    NAME.lock       held by who fetches; others wait for it
+
+A file whose size or time of change is another one is hashed again. Who can write to the folder can
+exchange a file and this record of it, so nobody else should be able to.
+"""
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from agentworld.errors import InputError
+from agentworld.records.base import Digest, Record
+from agentworld.records.checkpoint import ArtifactManifest, model_files
+from agentworld.records.file import sync
+from agentworld.storage.fetch import fetch_files
+from agentworld.storage.folder import translate_errors
+
+Work = Literal["fetched", "hashed", "unchanged"]
+"""What was done: everything, or no fetch, or neither fetch nor hash."""
+
+
+class _Verified(Record):
+    """What was found in the files when they were verified."""
+
+    artifact: Digest
+    files: dict[str, tuple[int, int]]
+    """The size in bytes, and the time of change in nanoseconds (`st_ctime_ns`), which a program
+    cannot choose."""
+
+
+def share_model(url: str, artifact: ArtifactManifest, folder: Path) -> Work:
+    """Has exactly these files in the folder, from `url` where they are not there yet.
+
+    Raises InputError naming a file that is another one at `url`, NotFound and StoreError.
+    """
+    mark = folder.with_name(f"{folder.name}.json")
+    with _lock(folder.with_name(f"{folder.name}.lock")):
+        if _is_marked(mark, artifact, folder):
+            return "unchanged"
+        work: Work = "hashed"
+        if not (mark.is_file() and _is_whole(artifact, folder)):
+            mark.unlink(missing_ok=True)
+            _fetch(url, artifact, folder)
+            work = "fetched"
+        _describe(artifact, folder).write(mark)
+        return work
+
+
+def _is_marked(mark: Path, artifact: ArtifactManifest, folder: Path) -> bool:
+    try:
+        return _Verified.read(mark) == _describe(artifact, folder)
+    except InputError:  # no mark, or no folder
+        return False
+
+
+def _is_whole(artifact: ArtifactManifest, folder: Path) -> bool:
+    try:
+        artifact.verify(folder)
+    except InputError:
+        return False
+    return True
+
+
+def _fetch(url: str, artifact: ArtifactManifest, folder: Path) -> None:
+    """Leaves no part of a model behind, for others need the room."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        fetch_files(url, artifact.files, folder)
+        for path in (*model_files(folder).values(), folder):
+            sync(path)  # else a power cut could leave the mark, and not what it is about
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _describe(artifact: ArtifactManifest, folder: Path) -> _Verified:
+    stats = {name: path.stat() for name, path in model_files(folder).items()}
+    files = {name: (each.st_size, each.st_ctime_ns) for name, each in stats.items()}
+    return _Verified(artifact=artifact.digest, files=files)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with translate_errors(str(path.parent)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    with file:
+        with translate_errors(str(path.parent)):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

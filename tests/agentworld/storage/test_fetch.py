@@ -1,0 +1,82 @@
+import hashlib
+import os
+import threading
+
+import fsspec
+import pytest
+
+from agentworld.errors import InputError, NotFound, StoreError
+from agentworld.records.base import digest_file
+from agentworld.storage import fetch
+from agentworld.storage.fetch import fetch_files
+
+
+@pytest.fixture
+def pieces(monkeypatch):
+    """Ranges of ten bytes."""
+    monkeypatch.setattr(fetch, "_RANGE_BYTES", 10)
+
+
+def model(folder, *sizes):
+    folder.mkdir()
+    files = {}
+    for number, size in enumerate(sizes):
+        content = os.urandom(size)
+        (folder / f"part-{number}").write_bytes(content)
+        files[f"part-{number}"] = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return f"file://{folder}", files
+
+
+@pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 39, 40, 41, 200])
+def test_a_file_of_any_number_of_ranges_is_whole(tmp_path, pieces, size):
+    url, files = model(tmp_path / "source", size)
+    fetch_files(url, files, tmp_path / "copy")
+    assert digest_file(tmp_path / "copy" / "part-0") == files["part-0"]
+
+
+def test_many_files_are_fetched_whatever_is_first(tmp_path, pieces):
+    url, files = model(tmp_path / "source", *range(0, 200, 7))
+    fetch_files(url, files, tmp_path / "copy")
+    assert {name: digest_file(tmp_path / "copy" / name) for name in files} == files
+
+
+def test_one_other_byte_anywhere_is_noticed(tmp_path, pieces):
+    url, files = model(tmp_path / "source", 35, 35)
+    for position in (0, 9, 10, 34):
+        content = bytearray((tmp_path / "source" / "part-1").read_bytes())
+        content[position] ^= 1
+        (tmp_path / "source" / "part-1").write_bytes(content)
+        with pytest.raises(InputError, match="part-1 at .* is not the file of the manifest"):
+            fetch_files(url, files, tmp_path / "copy")
+        content[position] ^= 1
+        (tmp_path / "source" / "part-1").write_bytes(content)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    url, files = model(tmp_path / "source", 5, 5)
+    (tmp_path / "source" / "part-1").unlink()
+    with pytest.raises(NotFound, match="there is no part-1 at"):
+        fetch_files(url, files, tmp_path / "copy")
+
+
+def test_a_file_that_ends_too_early_is_no_file(tmp_path, pieces, monkeypatch):
+    url, files = model(tmp_path / "source", 35)
+    local = fsspec.filesystem("file")
+    monkeypatch.setattr(type(local), "size", lambda *_: 36)
+    with pytest.raises(StoreError, match="ends part-0 too early"):
+        fetch_files(url, files, tmp_path / "copy")
+
+
+def test_ranges_of_a_file_are_read_beside_each_other(tmp_path, pieces, monkeypatch):
+    """Each waits for another one, so that one after the other would wait for ever."""
+    url, files = model(tmp_path / "source", 40)
+    local = type(fsspec.filesystem("file"))
+    cat_file, together = local.cat_file, threading.Barrier(4)
+
+    def waits(*arguments, **options):
+        together.wait(30)
+        return cat_file(*arguments, **options)
+
+    monkeypatch.setattr(local, "cat_file", waits)
+    fetch_files(url, files, tmp_path / "copy")
+    assert digest_file(tmp_path / "copy" / "part-0") == files["part-0"]

@@ -1,0 +1,145 @@
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from agentworld.errors import InputError, NotFound
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.storage import shared_model
+from agentworld.storage.shared_model import share_model
+
+PART = {"begin": b"a" * 100, "end/of": b"b" * 50}
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = tmp_path / "source"
+    for name, content in PART.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def artifact(source):
+    return ArtifactManifest.of(source)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "cache" / "world"
+
+
+def share(source, artifact, folder):
+    return share_model(f"file://{source}", artifact, folder)
+
+
+def test_the_first_pod_fetches_and_no_other_reads_the_source(source, artifact, folder, tmp_path):
+    assert share(source, artifact, folder) == "fetched"
+    source.rename(tmp_path / "gone")
+    assert share(source, artifact, folder) == "unchanged"
+    assert ArtifactManifest.of(folder) == artifact
+
+
+def test_a_file_that_was_written_again_is_hashed_and_not_fetched(
+    source, artifact, folder, tmp_path
+):
+    share(source, artifact, folder)
+    source.rename(tmp_path / "gone")
+    (folder / "begin").write_bytes(PART["begin"])
+    assert share(source, artifact, folder) == "hashed"
+    assert share(source, artifact, folder) == "unchanged"
+
+
+@pytest.mark.parametrize("change", ["other", "missing", "more"])
+def test_a_folder_that_is_another_one_is_fetched_again(source, artifact, folder, change):
+    share(source, artifact, folder)
+    if change == "other":
+        (folder / "begin").write_bytes(b"c" * 100)
+    elif change == "missing":
+        (folder / "begin").unlink()
+    else:
+        (folder / "more").write_bytes(b"")
+    assert share(source, artifact, folder) == "fetched"
+    assert ArtifactManifest.of(folder) == artifact
+
+
+def test_times_that_a_program_chose_hide_no_change(source, artifact, folder):
+    share(source, artifact, folder)
+    before = (folder / "begin").stat()
+    (folder / "begin").write_bytes(b"c" * 100)
+    os.utime(folder / "begin", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert share(source, artifact, folder) == "fetched"
+
+
+def test_another_models_mark_says_nothing_of_this_one(source, artifact, folder):
+    share(source, artifact, folder)
+    (source / "begin").write_bytes(b"c" * 100)
+    assert share(source, ArtifactManifest.of(source), folder) == "fetched"
+
+
+def test_a_file_that_is_not_the_pinned_one_is_named_and_leaves_nothing(source, artifact, folder):
+    (source / "begin").write_bytes(b"c" * 100)
+    with pytest.raises(InputError, match="begin at .* is not the file of the manifest"):
+        share(source, artifact, folder)
+    assert not folder.exists()
+    (source / "begin").write_bytes(PART["begin"])
+    assert share(source, artifact, folder) == "fetched"
+
+
+def test_a_file_that_is_not_there_is_named_and_leaves_nothing(source, artifact, folder):
+    (source / "begin").unlink()
+    with pytest.raises(NotFound, match="there is no begin at"):
+        share(source, artifact, folder)
+    assert not folder.exists()
+
+
+_KILLED = """
+import os, sys
+from pathlib import Path
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.storage import shared_model
+def kill(path):
+    os.kill(os.getpid(), 9)
+shared_model.sync = kill
+shared_model.share_model(sys.argv[1], ArtifactManifest.of(Path(sys.argv[2])), Path(sys.argv[3]))
+"""
+
+
+@pytest.mark.waits
+def test_what_a_killed_pod_left_is_not_believed(source, artifact, folder):
+    command = [sys.executable, "-c", _KILLED, f"file://{source}", source, folder]
+    killed = subprocess.run(command, check=False)
+    assert killed.returncode == -9
+    assert folder.exists()
+    (folder / "begin").write_bytes(b"half")
+    assert share(source, artifact, folder) == "fetched"
+    assert ArtifactManifest.of(folder) == artifact
+
+
+def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypatch):
+    begun, go_on, fetches = threading.Event(), threading.Event(), []
+    fetch = shared_model.fetch_files
+
+    def slow(*arguments):
+        fetches.append(arguments)
+        begun.set()
+        assert go_on.wait(30)
+        fetch(*arguments)
+
+    monkeypatch.setattr(shared_model, "fetch_files", slow)
+    work = []
+
+    def run():
+        work.append(share(source, artifact, folder))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    threads[0].start()
+    assert begun.wait(30)
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(30)
+    assert (sorted(work), len(fetches)) == (["fetched", "unchanged"], 1)
