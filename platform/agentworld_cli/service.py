@@ -24,9 +24,7 @@ def ask(url: str, question: "Callable[[SimulatorClient], Awaitable[_Answer]]") -
     credential = settings.load_credential()
 
     async def work() -> _Answer:
-        client = SimulatorClient(
-            url, credential=credential, start_seconds=settings.start_seconds
-        )
+        client = SimulatorClient(url, credential=credential, start_seconds=settings.start_seconds)
         try:
             return await question(client)
         finally:

@@ -1,29 +1,34 @@
 """A model from where it is kept to where an engine reads it: with hashes and without, in turns.
 
-The source is a folder on this machine's disk, which the page cache holds: no network is faster, so
-that a hash is a larger part of the time here than from an object store.
+The source is a folder on this machine's disk, which the page cache holds: first as fast as it is,
+and then as slow as a network of 10 Gbit/s, where a hash has time while bytes arrive.
 """
 
 import os
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Self
-from unittest.mock import patch
 
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.storage import fetch
-from agentworld.storage.fetch import fetch_files
+from agentworld.storage.fetch import Source, fetch_files
 from agentworld.storage.shared_model import share_model
 
 _NUM_FILES = 8
 _FILE_BYTES = 512 << 20
 _PIECE_BYTES = 64 << 20
 _ROUNDS = 3
+_NETWORK = 1.25e9
+"""Bytes in a second."""
 _LARGE_BYTES = 70e9
 """A model of 35 billion parameters in bfloat16."""
+
+_read = Source.read
 
 
 class _NoHash:
@@ -40,6 +45,24 @@ class _NoHash:
         return cls()
 
 
+class _Network:
+    """Lets bytes pass at a rate, whoever asks for them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_free_at = 0.0
+
+    def read(self, source: Source, name: str, begin: int, end: int) -> bytes:
+        """In the place of `Source.read`."""
+        with self._lock:
+            now = time.perf_counter()
+            self._is_free_at = max(now, self._is_free_at) + (end - begin) / _NETWORK
+            wait = self._is_free_at - now
+        piece = _read(source, name, begin, end)
+        time.sleep(max(0.0, wait - (time.perf_counter() - now)))
+        return piece
+
+
 def fetches(folder: Path) -> dict[str, object]:
     """Medians in seconds, and what 70 GB would take at the same rate."""
     source = folder / "source"
@@ -48,29 +71,50 @@ def fetches(folder: Path) -> dict[str, object]:
         _write(source / f"model-{number}.safetensors")
     artifact = ArtifactManifest.of(source)
     url = f"file://{source}"
-    files = dict.fromkeys(artifact.files, "sha256:none")
-    hashed: list[float] = []
-    plain: list[float] = []
-    for _ in range(_ROUNDS):
-        hashed.append(_seconds(folder, lambda copy: fetch_files(url, artifact.files, copy)))
-        with patch.object(fetch, "hashlib", _NoHash):
-            plain.append(_seconds(folder, lambda copy: fetch_files(url, files, copy)))
+    disk = _in_turns(folder, url, artifact)
+    arrive = _Network().read
+    with _instead(Source, "read", lambda *arguments: arrive(*arguments)):
+        network = _in_turns(folder, url, artifact)
     model = folder / "cache" / "model"
     first, second = (_timed(lambda: share_model(url, artifact, model)) for _ in range(2))
     shutil.rmtree(folder / "cache")
     shutil.rmtree(source)
-    rate = _NUM_FILES * _FILE_BYTES / median(hashed)
+    num_bytes = _NUM_FILES * _FILE_BYTES
     return {
         "fetch": {
-            "mib": _NUM_FILES * _FILE_BYTES >> 20,
-            "seconds": round(median(hashed), 2),
-            "without_hash_seconds": round(median(plain), 2),
-            "hash_share": round(1 - median(plain) / median(hashed), 4),
+            "mib": num_bytes >> 20,
+            "disk": disk,
+            "network": network,
             "first_pod_seconds": round(first, 2),
             "second_pod_seconds": round(second, 4),
-            "seconds_for_70_gb": round(_LARGE_BYTES / rate),
+            "network_seconds_for_70_gb": round(_LARGE_BYTES / num_bytes * network["seconds"]),
         }
     }
+
+
+def _in_turns(folder: Path, url: str, artifact: ArtifactManifest) -> dict[str, float]:
+    without_digests = dict.fromkeys(artifact.files, "sha256:none")
+    hashed: list[float] = []
+    plain: list[float] = []
+    for _ in range(_ROUNDS):
+        hashed.append(_seconds(folder, lambda copy: fetch_files(url, artifact.files, copy)))
+        with _instead(fetch, "hashlib", _NoHash):
+            plain.append(_seconds(folder, lambda copy: fetch_files(url, without_digests, copy)))
+    return {
+        "seconds": round(median(hashed), 2),
+        "without_hash_seconds": round(median(plain), 2),
+        "hash_share": round(1 - median(plain) / median(hashed), 4),
+    }
+
+
+@contextmanager
+def _instead(owner: object, name: str, other: object) -> Iterator[None]:
+    own = getattr(owner, name)
+    setattr(owner, name, other)
+    try:
+        yield
+    finally:
+        setattr(owner, name, own)
 
 
 def _write(path: Path) -> None:

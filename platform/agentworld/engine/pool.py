@@ -67,8 +67,8 @@ class EnginePool:
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The first answer. Where all replicas fail, raises the EngineError that says to come back
-        soonest; where none came in time, one of kind `starting`; where too many wait for one, one of
-        kind `capacity`.
+        soonest; where none came in time, one of kind `starting`; where too many wait for one, one
+        of kind `capacity`.
         """
         arrival = self._clock()
         if self._resolve is not None:

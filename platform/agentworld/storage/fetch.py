@@ -32,7 +32,7 @@ def fetch_files(url: str, files: Mapping[str, Digest], folder: Path) -> None:
     """
     with translate_errors(redact(url)):
         system, root = url_to_fs(url, use_listings_cache=False)
-        source = _Source(system, root.rstrip("/"), redact(url))
+        source = Source(system, root.rstrip("/"), redact(url))
         with (
             ThreadPoolExecutor(_FILES_AT_ONCE * _RANGES_AHEAD) as ranges,
             ThreadPoolExecutor(_FILES_AT_ONCE) as pool,
@@ -49,7 +49,7 @@ def fetch_files(url: str, files: Mapping[str, Digest], folder: Path) -> None:
                 raise
 
 
-class _Source:
+class Source:
     """A folder from which ranges are read."""
 
     def __init__(self, system: Any, root: str, address: str) -> None:
@@ -72,7 +72,7 @@ class _Source:
 
 
 def _copy(
-    source: _Source, name: str, digest: Digest, path: Path, ranges: ThreadPoolExecutor
+    source: Source, name: str, digest: Digest, path: Path, ranges: ThreadPoolExecutor
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     sha256 = hashlib.sha256()
@@ -86,7 +86,7 @@ def _copy(
         )
 
 
-def _pieces(source: _Source, name: str, ranges: ThreadPoolExecutor) -> Iterator[bytes]:
+def _pieces(source: Source, name: str, ranges: ThreadPoolExecutor) -> Iterator[bytes]:
     """The file in its order, with a few ranges read ahead."""
     ahead: deque[Future[bytes]] = deque()
     size = source.size(name)

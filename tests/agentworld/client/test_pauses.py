@@ -34,7 +34,7 @@ class Starting:
         self.kind, self.num_questions = kind, num_questions
         self.num_asked = 0
 
-    async def __call__(self, request):
+    async def __call__(self, _request):
         await asyncio.sleep(45)
         self.num_asked += 1
         if self.num_asked > self.num_questions:

@@ -11,9 +11,8 @@ from agentworld.storage import fetch
 from agentworld.storage.fetch import fetch_files
 
 
-@pytest.fixture
-def pieces(monkeypatch):
-    """Ranges of ten bytes."""
+@pytest.fixture(autouse=True)
+def _ranges_of_ten_bytes(monkeypatch):
     monkeypatch.setattr(fetch, "_RANGE_BYTES", 10)
 
 
@@ -28,19 +27,19 @@ def model(folder, *sizes):
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 39, 40, 41, 200])
-def test_a_file_of_any_number_of_ranges_is_whole(tmp_path, pieces, size):
+def test_a_file_of_any_number_of_ranges_is_whole(tmp_path, size):
     url, files = model(tmp_path / "source", size)
     fetch_files(url, files, tmp_path / "copy")
     assert digest_file(tmp_path / "copy" / "part-0") == files["part-0"]
 
 
-def test_many_files_are_fetched_whatever_is_first(tmp_path, pieces):
+def test_many_files_are_fetched_whatever_is_first(tmp_path):
     url, files = model(tmp_path / "source", *range(0, 200, 7))
     fetch_files(url, files, tmp_path / "copy")
     assert {name: digest_file(tmp_path / "copy" / name) for name in files} == files
 
 
-def test_one_other_byte_anywhere_is_noticed(tmp_path, pieces):
+def test_one_other_byte_anywhere_is_noticed(tmp_path):
     url, files = model(tmp_path / "source", 35, 35)
     for position in (0, 9, 10, 34):
         content = bytearray((tmp_path / "source" / "part-1").read_bytes())
@@ -59,7 +58,7 @@ def test_a_missing_file_is_named(tmp_path):
         fetch_files(url, files, tmp_path / "copy")
 
 
-def test_a_file_that_ends_too_early_is_no_file(tmp_path, pieces, monkeypatch):
+def test_a_file_that_ends_too_early_is_no_file(tmp_path, monkeypatch):
     url, files = model(tmp_path / "source", 35)
     local = fsspec.filesystem("file")
     monkeypatch.setattr(type(local), "size", lambda *_: 36)
@@ -67,7 +66,7 @@ def test_a_file_that_ends_too_early_is_no_file(tmp_path, pieces, monkeypatch):
         fetch_files(url, files, tmp_path / "copy")
 
 
-def test_ranges_of_a_file_are_read_beside_each_other(tmp_path, pieces, monkeypatch):
+def test_ranges_of_a_file_are_read_beside_each_other(tmp_path, monkeypatch):
     """Each waits for another one, so that one after the other would wait for ever."""
     url, files = model(tmp_path / "source", 40)
     local = type(fsspec.filesystem("file"))
