@@ -45,22 +45,21 @@ class _NoHash:
         return cls()
 
 
-class _Network:
-    """Lets bytes pass at a rate, whoever asks for them."""
+def _read_at_rate() -> Callable[[Source, str, int, int], bytes]:
+    """In the place of `Source.read`: as over a network, whoever asks for how much."""
+    lock = threading.Lock()
+    is_free_at = 0.0
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_free_at = 0.0
-
-    def read(self, source: Source, name: str, begin: int, end: int) -> bytes:
-        """In the place of `Source.read`."""
-        with self._lock:
-            now = time.perf_counter()
-            self._is_free_at = max(now, self._is_free_at) + (end - begin) / _NETWORK
-            wait = self._is_free_at - now
+    def read(source: Source, name: str, begin: int, end: int) -> bytes:
+        nonlocal is_free_at
+        with lock:
+            is_free_at = max(time.perf_counter(), is_free_at) + (end - begin) / _NETWORK
+            arrival = is_free_at
         piece = _read(source, name, begin, end)
-        time.sleep(max(0.0, wait - (time.perf_counter() - now)))
+        time.sleep(max(0.0, arrival - time.perf_counter()))
         return piece
+
+    return read
 
 
 def fetches(folder: Path) -> dict[str, object]:
@@ -72,8 +71,7 @@ def fetches(folder: Path) -> dict[str, object]:
     artifact = ArtifactManifest.of(source)
     url = f"file://{source}"
     disk = _in_turns(folder, url, artifact)
-    arrive = _Network().read
-    with _instead(Source, "read", lambda *arguments: arrive(*arguments)):
+    with _instead(Source, "read", _read_at_rate()):
         network = _in_turns(folder, url, artifact)
     model = folder / "cache" / "model"
     first, second = (_timed(lambda: share_model(url, artifact, model)) for _ in range(2))
