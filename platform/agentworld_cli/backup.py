@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentworld.errors import EvidenceError
+from agentworld.errors import EvidenceError, StoreError
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 
@@ -66,17 +66,25 @@ def finish(
 
 @app.command("list")
 def list_(destination: _Destination, as_json: Json = False) -> None:
-    """List the whole backups, the oldest first."""
+    """List the whole backups, the oldest first; a damaged manifest is named."""
     from agentworld.storage.backups import BackupStore
 
     store = BackupStore(destination)
-    backups = {name: store.read(name) for name in store.names()}
+    rows = []
+    for name in store.names():
+        try:
+            backup = store.read(name)
+        except StoreError as error:
+            if error.retryable:
+                raise
+            rows.append(({"name": name, "problem": str(error)}, f"{name}  {plain(str(error))}"))
+        else:
+            rows.append(({"name": name, **backup.model_dump(mode="json")}, _line(name, backup)))
     if as_json:
-        rows = backups.items()
-        show_json([{"name": name, **backup.model_dump(mode="json")} for name, backup in rows])
+        show_json([fields for fields, _ in rows])
         return
-    for name, backup in backups.items():
-        print(_line(name, backup))
+    for _, line in rows:
+        print(line)
 
 
 @app.command()

@@ -70,7 +70,8 @@ class BackupStore:
         path = f"{_BACKUPS}/{name}/{_MANIFEST}"
         try:
             with self._open(path) as file:
-                return Backup.model_validate_json(file.read())
+                data = file.read()
+            return Backup.model_validate_json(data)
         except NotFound as error:
             known = ", ".join(self.names()) or "none"
             raise NotFound(

@@ -34,12 +34,11 @@ class Disk:
 
     def put_file(self, name: str, source: Path) -> None:
         path = self._path(name)
-        with draft(path, b"") as file:
-            with open_regular(source) as reader, file.open("r+b") as writer:
-                shutil.copyfileobj(reader, writer, _PIECE_BYTES)
-                writer.flush()
-                os.fsync(writer.fileno())
-            file.replace(path)
+        with open_regular(source) as reader, path.open("wb") as writer:
+            shutil.copyfileobj(reader, writer, _PIECE_BYTES)
+            writer.flush()
+            os.fsync(writer.fileno())
+        sync(path.parent)
 
     def read(self, name: str) -> bytes:
         return read_regular(self._root / name)

@@ -30,7 +30,7 @@ class Folder(Protocol):
         """Makes a file; raises FileExistsError where the name is taken."""
 
     def put_file(self, name: str, source: Path) -> None:
-        """Makes a file of any size from one on this machine, or exchanges it."""
+        """Makes a file of any size from one on this machine; a killed writer may leave a part."""
 
     def read(self, name: str) -> bytes:
         """Raises FileNotFoundError."""
