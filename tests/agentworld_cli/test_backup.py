@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from agentworld.storage.objects import ObjectStore
+
 
 @pytest.fixture
 def backed_up(call, played, tmp_path_factory):
@@ -58,13 +60,16 @@ def test_a_damaged_manifest_hides_no_other_backup(call, played, backed_up):
     assert ["problem" in backup for backup in told] == [True, False]
 
 
-def test_what_was_wrong_with_the_stores_is_printed_with_the_backup(call, played, backed_up):
+def test_what_is_wrong_with_the_stores_is_printed_with_the_backup(call, played, backed_up):
     destination, _, work = backed_up
     store = f"--store {played.store}"
     [copy, *_] = (played.store / "mirror").glob("*/*.json")
     copy.unlink()
-    [text, *_] = [path for path in (destination / "objects").glob("*/*")] or [None]
+    digest = ObjectStore(str(played.store / "objects")).put(b"a text")
+    [text] = played.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
+    text.write_bytes(b"damaged")
     call(f"backup begin {destination} {work} {store}")
     done = call(f"backup finish {destination} {work} {store}")
     name = copy.relative_to(played.store / "mirror")
     assert f"{name} is in the backup and missing in the evidence mirror" in done.out
+    assert f"the text {digest} is damaged and in no backup" in done.out

@@ -63,9 +63,7 @@ class Installation:
         self.folder = folder
         self.server = server
         self.ledger_url, self.mlflow_url = urls
-        self.folders = {
-            f"/{name}": folder / name for name in ("stores", "backups", "keys", "work")
-        }
+        self.folders = {f"/{name}": folder / name for name in ("stores", "backups", "keys", "work")}
         for path in self.folders.values():
             path.mkdir()
         ensure_signer(folder / "keys" / SIMULATOR_KEYS)

@@ -1,5 +1,4 @@
 import shutil
-import threading
 import uuid
 from itertools import count
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from agentworld.records.base import digest_bytes
 from agentworld.records.statements.genesis import GENESIS
 from agentworld.storage.backups import BackupStore, text_path
 from agentworld.storage.bucket import Bucket
+from agentworld.storage.lease import Lease
 from agentworld.storage.objects import ObjectStore, WriteOnce
 
 S3 = pytest.param("s3", marks=pytest.mark.waits)
@@ -282,25 +282,25 @@ def test_a_damaged_list_of_the_newest_backup_stops_no_other_and_removes_no_text(
     assert not place.backups.texts.has(digest)
 
 
-def test_only_one_process_at_a_time_finishes_a_backup(place):
+def test_while_another_process_finishes_a_backup_nothing_is_written(place, monkeypatch):
+    def refuse(lease):
+        raise StoreError(lease._busy)
+
     place.begin()
-    with (
-        place.backups.hold(seconds=60),
-        pytest.raises(StoreError, match="another backup to .* is being finished"),
-    ):
-        renewed = threading.Event()
+    monkeypatch.setattr(Lease, "take", refuse)
+    with pytest.raises(StoreError, match="another backup to .* is being finished; wait until"):
+        place.finish()
+    assert not list((place.store.parent / "backups").glob("backups/*"))
 
-        def renew():
-            while not renewed.wait(_LEASE_SECONDS / 4):
-                (place.store.parent / "backups/lease").write_text(str(uuid.uuid4()))
 
-        thread = threading.Thread(target=renew)
-        thread.start()
-        try:
-            place.finish()
-        finally:
-            renewed.set()
-            thread.join()
+def test_a_backup_whose_lease_lapsed_is_not_whole(place, monkeypatch):
+    def lose(_lease):
+        raise StoreError("lost")
+
+    place.begin()
+    monkeypatch.setattr(Lease, "check", lose)
+    with pytest.raises(StoreError, match="lost"):
+        place.finish()
     assert place.backups.names() == []
 
 
