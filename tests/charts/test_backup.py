@@ -1,5 +1,6 @@
 """The CronJobs of backups and restores as the chart renders them."""
 
+import re
 import subprocess
 
 import pytest
@@ -8,8 +9,9 @@ from helm_python.errors import HelmRenderError
 
 import make.chart
 from machines import prometheus
-from make.chart import CHART, EVERYTHING, EXTERNAL
+from make.chart import CHART, EVERYTHING, EXTERNAL, ROOT
 
+GUIDE = (ROOT / "docs/operate/backup.md").read_text()
 BACKUP = {"enabled": True}
 
 
@@ -151,50 +153,79 @@ def test_the_notes_say_when_backups_are_made():
     assert "`17 2 * * *` (UTC)" in with_backups
 
 
-SERIES = "{namespace='worlds', cronjob='agentworld-backup'}"
-HOUR = 3600
+def test_the_guide_names_objects_and_pods_that_are_there():
+    objects = make.chart.objects(EVERYTHING)
+    components = make.chart.pods(objects)
+    lines = re.findall(r"^kubectl --namespace worlds .*", GUIDE, re.M)
+    named = {
+        match
+        for line in lines
+        for match in re.findall(r"(cronjob|deployment)[ /](agentworld-\w+)", line)
+    }
+    assert {kind for kind, _ in named} == {"cronjob", "deployment"}
+    for kind, name in named:
+        assert make.chart.only(objects, {"cronjob": "CronJob"}.get(kind, "Deployment"), name)
+    for group in re.findall(r"component(?:=| in \()([\w, ]+)", "\n".join(lines)):
+        assert set(group.split(", ")) <= components.keys()
+    jobs = [
+        each["spec"]["jobTemplate"]["metadata"]["labels"]["app.kubernetes.io/component"]
+        for each in make.chart.of_kind(objects, "CronJob")
+    ]
+    assert sorted(jobs) == ["backup", "restore"]
 
 
-def fires_after(folder, hours, **metrics):
-    """Whether the alert fires then, of metrics that stay as they are."""
-    test = {
+CRON = {"namespace": "worlds", "cronjob": "agentworld-backup"}
+DAY = 24 * 3600
+"""The period; a backup was due at the end of the first day."""
+
+
+def alert_case(*, hours, fires, spec_suspend=0, **metrics):
+    """A test for promtool: whether the alert fires then, of metrics that stay as they are."""
+    known = {
+        "spec_suspend": spec_suspend,
+        "status_last_schedule_time": DAY,
+        "next_schedule_time": 2 * DAY,
+        **metrics,
+    }
+    labels = ", ".join(f"{name}='{value}'" for name, value in CRON.items())
+    alert = {
+        "exp_labels": {**CRON, "severity": "warning"},
+        "exp_annotations": {
+            "summary": "No backup was completed (worlds)",
+            "description": "The CronJob agentworld-backup has completed no backup for twice its"
+            " period, or is suspended.",
+        },
+    }
+    return {
         "interval": "10m",
         "input_series": [
-            {"series": f"kube_cronjob_{name}{SERIES}", "values": f"{value}+0x{6 * hours}"}
-            for name, value in metrics.items()
+            {"series": f"kube_cronjob_{name}{{{labels}}}", "values": f"{value}+0x{6 * hours}"}
+            for name, value in known.items()
         ],
-        "promql_expr_test": [
+        "alert_rule_test": [
             {
-                "expr": 'count(ALERTS{alertname="AgentworldBackupMissing", alertstate="firing"})',
+                "alertname": "AgentworldBackupMissing",
                 "eval_time": f"{hours}h",
-                "exp_samples": [{"labels": "{}", "value": 1}],
+                "exp_alerts": [alert] if fires else [],
             }
         ],
     }
-    alerts = {"rule_files": [str(CHART / "alerts.yaml")], "tests": [test]}
-    file = folder / "test.yaml"
-    file.write_text(yaml.safe_dump(alerts))
+
+
+@pytest.mark.waits
+def test_an_alert_fires_after_two_periods_without_a_backup_and_for_suspended_ones(tmp_path):
+    cases = [
+        alert_case(hours=48, fires=False, status_last_successful_time=0),
+        alert_case(hours=50, fires=True, status_last_successful_time=0),
+        alert_case(hours=50, fires=False, status_last_successful_time=DAY),
+        alert_case(hours=48, fires=False, created=0),
+        alert_case(hours=50, fires=True, created=0),
+        alert_case(hours=2, fires=False, status_last_successful_time=0),
+        alert_case(hours=2, fires=True, status_last_successful_time=0, spec_suspend=1),
+    ]
+    rules = {"rule_files": [str(CHART / "alerts.yaml")], "evaluation_interval": "10m"}
+    file = tmp_path / "test.yaml"
+    file.write_text(yaml.safe_dump({**rules, "tests": cases}))
     command = [prometheus.program("promtool"), "test", "rules", file]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.waits
-@pytest.mark.parametrize(
-    ("hours", "metrics", "fires"),
-    [
-        (47, {"status_last_successful_time": 0}, False),
-        (50, {"status_last_successful_time": 0}, True),
-        (50, {"status_last_successful_time": 24 * HOUR}, False),
-        (47, {"created": 0}, False),
-        (50, {"created": 0}, True),
-    ],
-)
-def test_an_alert_fires_after_two_periods_without_a_backup(tmp_path, hours, metrics, fires):
-    daily = {"status_last_schedule_time": 24 * HOUR, "next_schedule_time": 48 * HOUR}
-    assert fires_after(tmp_path, hours, spec_suspend=0, **daily, **metrics) == fires
-
-
-@pytest.mark.waits
-def test_an_alert_fires_for_backups_that_are_suspended(tmp_path):
-    assert fires_after(tmp_path, 2, spec_suspend=1, status_last_successful_time=0)
-    assert not fires_after(tmp_path, 2, spec_suspend=0, status_last_successful_time=0)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -115,7 +115,7 @@ class BackupStore:
     def download(self, path: str, digest: Digest, target: Path) -> None:
         """Copies a file to this machine; raises StoreError for one that is damaged."""
         with draft(target, b"") as file:
-            with self._open(path) as source, file.open("r+b") as copy:
+            with self._open(path) as source, file.open("wb") as copy:
                 actual = _digest(_copied(_pieces(source), copy))
             if actual != digest:
                 raise self._damaged(path, "its digest is not that of the backup")
