@@ -219,10 +219,11 @@ def test_what_is_written_and_erased_during_a_backup_is_declared_after_the_loss_o
     _, episode = installation.play("a")
     pod = installation.pod("backup")
     pod.run("begin")
+    _, second = installation.play("b")
     pod.run("dump")
     dumped = set(installation.mirror.names())
     erase_episode(episode, installation.folder, "ada")
-    installation.play("b")
+    installation.play("c")
     pod.run("finish")
     [name] = installation.backups.names()
     expected = set(installation.mirror.names()) - dumped
@@ -233,6 +234,7 @@ def test_what_is_written_and_erased_during_a_backup_is_declared_after_the_loss_o
     assert audit_restored(pod, declared=True) == expected
     assert installation.problems() == []
     assert installation.text(episode).startswith("aaaa")
+    assert installation.text(second).startswith("bbbb")
     erase_episode(episode, installation.folder, "ada")
     assert installation.problems() == []
     assert installation.text(episode) is None

@@ -32,7 +32,7 @@ from agentworld.storage.backups import (
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld.storage.stores import Stores
 
-_BEGUN = "begun"
+_BEGIN_FILE = "begin.txt"
 _DUMP = re.compile(r"[a-z0-9_-]+\.dump")
 _AT_ONCE = 8
 _PUNCTUATION = re.compile(r"[-:]|\+.*")
@@ -65,7 +65,7 @@ def begin_backup(destination: str, store: Path, work: Path) -> int:
     at, stores, backups = now(), Stores.of(store), BackupStore(destination)
     _check_ledger(backups, WriteOnce(stores.mirror_url))
     copied = sorted(_copy_texts(ObjectStore(stores.objects_url), backups).copied)
-    write_whole(work / _BEGUN, "".join(f"{line}\n" for line in (at, *copied)).encode())
+    write_whole(work / _BEGIN_FILE, "".join(f"{line}\n" for line in (at, *copied)).encode())
     return len(copied)
 
 
@@ -106,7 +106,7 @@ def finish_backup(destination: str, store: Path, work: Path, keep: int) -> Finis
 
 
 def _read_begun(work: Path) -> tuple[str, set[Digest]]:
-    path = work / _BEGUN
+    path = work / _BEGIN_FILE
     with input_errors(path):
         if not path.is_file():
             raise InputError(f"no backup was begun in {work}; run `agentworld backup begin` first")
@@ -137,10 +137,10 @@ def _copy_texts(objects: ObjectStore, backups: BackupStore) -> _Texts:
     """Copies the texts that the destination lacks; one that is erased meanwhile is left out."""
     present, digests = set(backups.texts.digests()), objects.digests()
     missing = [digest for digest in digests if digest not in present]
-    found = dict(zip(missing, _run_all(_text_copier(objects, backups), missing), strict=True))
-    gone = {digest for digest, state in found.items() if state == "gone"}
-    damaged = {digest for digest, state in found.items() if state == "damaged"}
-    return _Texts(set(digests) - gone - damaged, damaged)
+    states = dict(zip(missing, _run_all(_text_copier(objects, backups), missing), strict=True))
+    erased = {digest for digest, state in states.items() if state == "erased"}
+    damaged = {digest for digest, state in states.items() if state == "damaged"}
+    return _Texts(set(digests) - erased - damaged, damaged)
 
 
 def _text_copier(objects: ObjectStore, backups: BackupStore) -> Callable[[Digest], str]:
@@ -148,7 +148,7 @@ def _text_copier(objects: ObjectStore, backups: BackupStore) -> Callable[[Digest
         try:
             data = objects.get(digest)
         except NotFound:
-            return "gone"
+            return "erased"
         except StoreError as error:
             if error.retryable:
                 raise
@@ -164,8 +164,8 @@ def _copy_mirror(
     mirror: WriteOnce, backups: BackupStore
 ) -> tuple[Mapping[str, Digest], tuple[str, ...]]:
     """Copies what the destination lacks; returns all that it has, and what the mirror lost."""
-    known, source = _known_copies(backups), set(mirror.names())
-    missing = sorted(source - known.keys())
+    older, source = _newest_copies(backups), set(mirror.names())
+    missing = sorted(source - older.keys())
 
     def copy(name: str) -> Digest:
         data = mirror.get(name)
@@ -173,10 +173,10 @@ def _copy_mirror(
         return _digest_copy(name, backups, data)
 
     copied = dict(zip(missing, _run_all(copy, missing), strict=True))
-    return {**known, **copied}, tuple(sorted(known.keys() - source))
+    return {**older, **copied}, tuple(sorted(older.keys() - source))
 
 
-def _known_copies(backups: BackupStore) -> Mapping[str, Digest]:
+def _newest_copies(backups: BackupStore) -> Mapping[str, Digest]:
     """Of the newest backup whose list is not damaged."""
     for name in reversed(backups.names()):
         try:
@@ -188,13 +188,13 @@ def _known_copies(backups: BackupStore) -> Mapping[str, Digest]:
     return {}
 
 
-def _digest_copy(name: str, backups: BackupStore, written: bytes) -> Digest:
-    if backups.mirror.get(name) != written:
+def _digest_copy(name: str, backups: BackupStore, data: bytes) -> Digest:
+    if backups.mirror.get(name) != data:
         raise StoreError(
             f"{name} in {backups.display_url} reads differently than it was written; check that"
             " disk or bucket"
         )
-    return digest_bytes(written)
+    return digest_bytes(data)
 
 
 def _check_present(texts: set[Digest], backups: BackupStore) -> None:

@@ -73,9 +73,9 @@ class BackupStore:
                 data = file.read()
             return Backup.model_validate_json(data)
         except NotFound as error:
-            known = ", ".join(self.names()) or "none"
+            names = ", ".join(self.names()) or "none"
             raise NotFound(
-                f"{self.display_url} has no backup {name!r}; its backups are {known}"
+                f"{self.display_url} has no backup {name!r}; its backups are {names}"
             ) from error
         except ValidationError as error:
             raise self._damaged(path, first_problem(error)) from error
@@ -128,11 +128,11 @@ class BackupStore:
         names = self.names()
         for name in names[:-keep]:  # without its manifest it is not whole
             self._remove(f"{_BACKUPS}/{name}/{_MANIFEST}")
-        kept = names[-keep:]
+        newest = names[-keep:]
         for path in self._paths(f"{_BACKUPS}/"):
-            if path.split("/")[1] not in kept:
+            if path.split("/")[1] not in newest:
                 self._remove(path)
-        self._erase_texts_beside(kept)
+        self._erase_texts_beside(newest)
 
     def _erase_texts_beside(self, names: Iterable[str]) -> None:
         orphans = set(self.texts.digests())

@@ -12,6 +12,7 @@ from agentworld.records.base import digest_bytes
 from agentworld.records.statements.genesis import GENESIS
 from agentworld.storage.backups import BackupStore, text_path
 from agentworld.storage.bucket import Bucket
+from agentworld.storage.disk import Disk
 from agentworld.storage.lease import Lease
 from agentworld.storage.objects import ObjectStore, WriteOnce
 
@@ -148,6 +149,24 @@ def test_killed_at_any_moment_a_backup_leaves_only_whole_ones_and_the_next_is_wh
         assert place.verify() == []
         assert set(place.backups.texts.digests()) == set(place.objects.digests())
     assert num_changes >= 8
+
+
+@pytest.mark.parametrize("method", ["put_file", "write", "create"])
+def test_what_reads_differently_than_it_was_written_is_in_no_whole_backup(
+    place, monkeypatch, method
+):
+    """A dump, a text, and a copy of what was signed."""
+    right = getattr(Disk, method)
+
+    def damage(disk, name, data):
+        right(disk, name, data)
+        with (disk._root / name).open("ab") as file:
+            file.write(b"more")
+
+    monkeypatch.setattr(Disk, method, damage)
+    with pytest.raises(StoreError, match="damaged|reads differently"):
+        place.back_up()
+    assert place.backups.names() == []
 
 
 def test_a_text_that_is_erased_after_the_dump_is_in_the_backup_of_that_dump(place):
