@@ -8,7 +8,7 @@ than its ledger would look as if somebody had removed copies.
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -32,7 +32,7 @@ from agentworld.storage.backups import (
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld.storage.stores import Stores
 
-_BEGIN_FILE = "begin.txt"
+_START = "start.txt"
 _DUMP = re.compile(r"[a-z0-9_-]+\.dump")
 _AT_ONCE = 8
 _PUNCTUATION = re.compile(r"[-:]|\+.*")
@@ -57,6 +57,17 @@ class _Texts(NamedTuple):
     """Those that no longer read as they were written."""
 
 
+class _Start(NamedTuple):
+    at: str
+    texts: set[Digest]
+    """Long texts that were copied before the databases were dumped."""
+
+    @property
+    def name(self) -> str:
+        """Of the backup; names sort by time."""
+        return f"{_PUNCTUATION.sub('', self.at)}Z"
+
+
 def begin_backup(destination: str, store: Path, work: Path) -> int:
     """Copies long texts and notes in `work` which there are; returns their number.
 
@@ -65,53 +76,59 @@ def begin_backup(destination: str, store: Path, work: Path) -> int:
     at, stores, backups = now(), Stores.of(store), BackupStore(destination)
     _check_ledger(backups, WriteOnce(stores.mirror_url))
     copied = sorted(_copy_texts(ObjectStore(stores.objects_url), backups).copied)
-    write_whole(work / _BEGIN_FILE, "".join(f"{line}\n" for line in (at, *copied)).encode())
+    write_whole(work / _START, "".join(f"{line}\n" for line in (at, *copied)).encode())
     return len(copied)
 
 
 def finish_backup(destination: str, store: Path, work: Path, keep: int) -> FinishedBackup:
     """Copies the dumps in `work`, and what else belongs to them, and removes old backups.
 
-    Raises InputError without a begun backup or a dump, and StoreError if another process does
-    the same at this destination.
+    Raises InputError if no backup was begun or no database dumped, and StoreError if another
+    process finishes a backup at this destination.
     """
-    at, known_texts = _read_begun(work)
-    dumps = _find_dumps(work)
+    start, dumps = _read_start(work), _find_dumps(work)
     stores, backups = Stores.of(store), BackupStore(destination)
-    mirror = WriteOnce(stores.mirror_url)
-    name = f"{_PUNCTUATION.sub('', at)}Z"
     with backups.hold(from_environment(WorkingCopySettings).lease_seconds) as lease:
-        _check_ledger(backups, mirror)
-        stored = {dump.name: backups.put_file(name, dump) for dump in dumps}
-        copied, damaged = _copy_texts(ObjectStore(stores.objects_url), backups)
-        copies, lost_copies = _copy_mirror(mirror, backups)
-        texts = copied | known_texts
-        _check_present(texts, backups)
-        files = {text_path(digest): digest for digest in texts}
-        files |= {copy_path(copy): digest for copy, digest in copies.items()}
-        files |= {dump_path(name, dump): file.content for dump, file in stored.items()}
-        write_list(files, work / FILES)
-        backup = Backup(
-            at=at,
-            dumps=stored,
-            files=backups.put_file(name, work / FILES),
-            num_texts=len(texts),
-            num_copies=len(copies),
-            damaged=tuple(sorted(damaged - texts)),
-        )
+        _check_ledger(backups, WriteOnce(stores.mirror_url))
+        finished = _copy_all(start, dumps, stores, backups)
         lease.check()
-        backups.put_manifest(name, backup)
+        backups.put_manifest(start.name, finished.backup)
         backups.prune(keep)
-    return FinishedBackup(name, backup, lost_copies)
+    return finished
 
 
-def _read_begun(work: Path) -> tuple[str, set[Digest]]:
-    path = work / _BEGIN_FILE
+def _copy_all(
+    start: _Start, dumps: Sequence[Path], stores: Stores, backups: BackupStore
+) -> FinishedBackup:
+    """All files of a backup but its manifest, and their list."""
+    stored = {dump.name: backups.put_file(start.name, dump) for dump in dumps}
+    copied, damaged = _copy_texts(ObjectStore(stores.objects_url), backups)
+    copies, lost_copies = _copy_mirror(WriteOnce(stores.mirror_url), backups)
+    texts = copied | start.texts
+    _check_present(texts, backups)
+    files = {text_path(digest): digest for digest in texts}
+    files |= {copy_path(name): digest for name, digest in copies.items()}
+    files |= {dump_path(start.name, name): file.content for name, file in stored.items()}
+    list_file = dumps[0].with_name(FILES)
+    write_list(files, list_file)
+    backup = Backup(
+        at=start.at,
+        dumps=stored,
+        files=backups.put_file(start.name, list_file),
+        num_texts=len(texts),
+        num_copies=len(copies),
+        damaged=tuple(sorted(damaged - texts)),
+    )
+    return FinishedBackup(start.name, backup, lost_copies)
+
+
+def _read_start(work: Path) -> _Start:
+    path = work / _START
     with input_errors(path):
         if not path.is_file():
             raise InputError(f"no backup was begun in {work}; run `agentworld backup begin` first")
         at, *digests = (line.decode().strip() for line in read_lines(path))
-    return at, set(digests)
+    return _Start(at, set(digests))
 
 
 def _find_dumps(work: Path) -> list[Path]:
