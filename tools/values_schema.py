@@ -55,11 +55,18 @@ _NAMED_SO: Schema = {
     "tolerations": _OBJECTS,
     "resources": {**_PART, "properties": {"requests": _QUANTITIES, "limits": _QUANTITIES}},
 }
-_ACCOUNTS = ("console", "database", "engines", "mlflow", "operator", "service")
+_ACCOUNTS = ("backup", "console", "database", "engines", "mlflow", "operator", "service")
 # By the whole name.
 _CALLED: Schema = {
     **{f"{component}.serviceAccount.name": _NAME for component in _ACCOUNTS},
     "access.tenants": {"$ref": "#/definitions/Tenants"},
+    "backup.databaseSecret": _NAME,
+    "backup.deadlineSeconds": {"minimum": 1},
+    "backup.dumpSize": _SIZE,
+    "backup.keep": {"minimum": 1},
+    "backup.schedule": {"pattern": r"^(\S+ +){4}\S+$"},
+    "backup.storesSecret": _NAME,
+    "backup.url": _STORE,
     "console.databaseSecret": _NAME,
     "console.mlflowUrl": {"pattern": "^(https?://.+)?$"},
     "console.proxySecret": _NAME,

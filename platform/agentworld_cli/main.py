@@ -12,6 +12,7 @@ from agentworld_cli import (
     alias,
     api_key,
     audit,
+    backup,
     console,
     cost,
     data,
@@ -80,6 +81,7 @@ app.add_typer(episode.app, name="episode")
 app.add_typer(agent.app, name="agent")
 app.add_typer(alias.app, name="alias")
 app.add_typer(audit.app, name="audit")
+app.add_typer(backup.app, name="backup")
 app.command()(console.console)
 app.command()(cost.cost)
 app.add_typer(api_key.app, name="api-key")

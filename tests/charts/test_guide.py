@@ -17,6 +17,9 @@ YAMLS = [yaml.safe_load(text) for language, text in BLOCKS if language == "yaml"
 OF_METRICS = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/metrics.md").read_text(), re.M | re.S
 )
+OF_BACKUPS = re.findall(
+    r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/backup.md").read_text(), re.M | re.S
+)
 OBJECTS = [each for each in YAMLS if "apiVersion" in each]
 OF_SIMULATORS = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/guides/simulators.md").read_text(), re.M | re.S
@@ -41,7 +44,10 @@ def test_the_name_of_the_guide_means_its_simulator():
 
 @pytest.mark.parametrize(
     "values",
-    [*(each for each in YAMLS if "apiVersion" not in each), *map(yaml.safe_load, OF_METRICS)],
+    [
+        *(each for each in YAMLS if "apiVersion" not in each),
+        *map(yaml.safe_load, [*OF_METRICS, *OF_BACKUPS]),
+    ],
 )
 def test_values_of_the_guide_are_values_of_the_chart(values):
     assert make.chart.objects(values)

@@ -71,6 +71,8 @@ def test_every_pod_is_denied_all_that_nobody_allows(found):
         ("mlflow", "database", 5432),
         ("console", "database", 5432),
         ("console", "mlflow", 5000),
+        ("backup", "database", 5432),
+        ("restore", "database", 5432),
     ],
 )
 def test_who_has_to_ask_gets_there(source, target, port):
@@ -100,6 +102,18 @@ def test_who_has_to_ask_gets_there(source, target, port):
 @pytest.mark.parametrize("values", [CONSOLE, EVERYTHING], ids=["default", "everything"])
 def test_who_has_not_does_not(values, source, target, port):
     assert not reaches(make.chart.objects(values), source, target, port)
+
+
+@pytest.mark.parametrize("component", ["backup", "restore"])
+@pytest.mark.parametrize(
+    ("other", "port"), [("service", 8000), ("mlflow", 5000), ("console", 8090)]
+)
+def test_a_backup_gets_to_the_database_alone_and_nobody_gets_to_it(component, other, port):
+    found = make.chart.objects(EVERYTHING)
+    assert not reaches(found, component, other, port)
+    policy = make.chart.only(found, "NetworkPolicy", f"agentworld-{component}")["spec"]
+    assert policy["policyTypes"] == ["Egress"]
+    assert policy["egress"][1:] == EVERYTHING["networkPolicies"]["egress"]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +272,7 @@ def test_what_a_team_allows_goes_to_who_keeps_things_there():
         for each in of_kind(found, "NetworkPolicy")
         if allowed in each["spec"].get("egress", ())
     }
-    kept = ("console", "engine", "mlflow", "operator", "service")
+    kept = ("backup", "console", "engine", "mlflow", "operator", "restore", "service")
     assert told == {f"agentworld-{name}" for name in kept}
 
 

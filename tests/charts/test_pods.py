@@ -10,7 +10,7 @@ import make.chart
 from agentworld_operator.children.pod import EnginePods
 from make.chart import EVERYTHING, EXTERNAL, PODS
 
-COMPONENTS = ("console", "database", "mlflow", "operator", "service")
+COMPONENTS = ("backup", "console", "database", "mlflow", "operator", "service")
 CONSOLE = {"console": {"enabled": True}}
 
 
@@ -60,7 +60,8 @@ def test_each_component_has_an_account_of_its_own_with_its_identity_in_a_cloud()
         role = annotations[f"agentworld-{component}"]["eks.amazonaws.com/role-arn"]
         assert role.endswith(f":role/{component}")
     for component, template in make.chart.pods(objects).items():
-        assert template["spec"]["serviceAccountName"] == f"agentworld-{component}"
+        account = {"restore": "backup"}.get(component, component)
+        assert template["spec"]["serviceAccountName"] == f"agentworld-{account}"
     others = ("definitions", "engine", "secrets")
     assert annotations.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *others)}
 

@@ -22,6 +22,7 @@ from make.chart import EVERYTHING, EXTERNAL, GOLDEN, VALUES
 
 CONSOLE = {"console": {"enabled": True}}
 _OF_A_CONSOLE = {"agentworld-console", "agentworld-worlds-console"}
+_OF_BACKUPS = {"agentworld-backup", "agentworld-restore"}
 
 
 @pytest.mark.waits
@@ -40,7 +41,7 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
     there.remove(("Secret", "agentworld-webhook"))
     assert there < everything
     more = everything - there - {(kind, name) for kind, name in everything if "definitions" in name}
-    assert {each for each in more if each[1] not in _OF_A_CONSOLE} == {
+    assert {each for each in more if each[1] not in _OF_A_CONSOLE | _OF_BACKUPS} == {
         ("Certificate", "agentworld-tls"),
         ("Certificate", "agentworld-webhook"),
         ("ConfigMap", "agentworld-dashboard"),
@@ -53,7 +54,7 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
         ("PrometheusRule", "agentworld"),
         ("ServiceMonitor", "agentworld-service"),
     }
-    assert not [name for _, name in there if name in _OF_A_CONSOLE]
+    assert not [name for _, name in there if name in _OF_A_CONSOLE | _OF_BACKUPS]
     assert make.chart.only(found, "Service", "agentworld-service")["spec"]["type"] == "ClusterIP"
     claim = make.chart.only(found, "PersistentVolumeClaim", "agentworld-stores")
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
@@ -240,6 +241,7 @@ def test_what_is_kept_after_an_uninstall_says_so():
     kept = [each for each in kept if "helm.sh/resource-policy" in each["metadata"]["annotations"]]
     assert {(each["kind"], each["metadata"]["name"]) for each in kept} == {
         *make.chart.KEPT,
+        ("PersistentVolumeClaim", "agentworld-backup"),
         ("ServiceAccount", "agentworld-engine"),
     }
     assert not [each for each in found if each["kind"] == "Secret"]
@@ -251,4 +253,4 @@ def test_prometheus_takes_the_alerts(tmp_path):
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(told["spec"]))
     command = [prometheus.program("promtool"), "check", "rules", tmp_path / "rules.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "8 rules found" in done.stdout, done.stderr
+    assert "9 rules found" in done.stdout, done.stderr

@@ -79,6 +79,11 @@ def running() -> Iterator[Server]:
             _end(process)
 
 
+def programs() -> Path:
+    """The folder of the server's programs, with clients of the same version."""
+    return Path(_program("postgres")).parent
+
+
 def _create(folder: Path, password: str) -> None:
     secret = folder / "password"
     secret.write_text(password)

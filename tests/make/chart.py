@@ -98,6 +98,16 @@ EVERYTHING: Values = {
         "storesSecret": "cloud-reader",
         "serviceKeysConfigMap": "service-keys",
     },
+    "backup": {
+        **_PLACED,
+        **account("backup"),
+        "enabled": True,
+        "schedule": "30 1 * * *",
+        "keep": 7,
+        "databaseSecret": "reader",
+        "storesSecret": "cloud-backup",
+        "claim": {"storageClass": "slow"},
+    },
     "pipelines": {
         "url": "http://ml-pipeline.kubeflow:8888",
         "namespace": "team-a",
@@ -140,6 +150,7 @@ EXTERNAL: Values = {
     },
     "mlflow": {"artifactsUrl": "s3://worlds/artifacts"},
     "console": {"enabled": True, "mlflowUrl": "https://mlflow.example"},
+    "backup": {"enabled": True, "url": "s3://backups/agentworld"},
 }
 """Nothing is kept in the namespace: database, buckets, keys and accesses are a team's own."""
 
@@ -192,7 +203,9 @@ def only(found: list[Object], kind: str, name: str | None = None) -> Object:
 
 def pods(found: list[Object]) -> dict[str, Object]:
     """The template of each component's pods."""
-    templates = [each["spec"]["template"] for each in found if "template" in each.get("spec", {})]
+    specs = [each.get("spec", {}) for each in found]
+    specs = [spec.get("jobTemplate", {}).get("spec", spec) for spec in specs]
+    templates = [spec["template"] for spec in specs if "template" in spec]
     return {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in templates}
 
 

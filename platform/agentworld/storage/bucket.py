@@ -5,6 +5,8 @@ where the driver knows it (S3, GCS, Azure), elsewhere a look and then a write.
 """
 
 import errno
+from pathlib import Path
+from typing import BinaryIO, cast
 
 from fsspec import AbstractFileSystem
 
@@ -24,11 +26,17 @@ class Bucket:
     def create(self, name: str, data: bytes) -> None:
         self._system.pipe_file(self._path(name), data, mode="create")
 
+    def put_file(self, name: str, source: Path) -> None:
+        self._system.put_file(str(source), self._path(name))
+
     def read(self, name: str) -> bytes:
         size = self._system.size(self._path(name))
         if size is not None and size > MOST_BYTES:
             raise NotRegular(errno.EFBIG, f"{name} has more than {MOST_BYTES} bytes")
         return bytes(self._system.cat_file(self._path(name)))
+
+    def open(self, name: str) -> BinaryIO:
+        return cast(BinaryIO, self._system.open(self._path(name), "rb"))
 
     def has(self, name: str) -> bool:
         try:

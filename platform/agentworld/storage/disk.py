@@ -5,9 +5,14 @@ is synced, without which a power cut takes the name away again. A killed writer 
 draft behind and nothing else.
 """
 
+import os
+import shutil
 from pathlib import Path
+from typing import BinaryIO
 
-from agentworld.records.file import draft, read_regular, sync
+from agentworld.records.file import draft, open_regular, read_regular, sync
+
+_PIECE_BYTES = 1 << 20
 
 
 class Disk:
@@ -27,8 +32,19 @@ class Disk:
         with draft(path, data) as file:
             path.hardlink_to(file)  # unlike a rename, refuses a name that is taken
 
+    def put_file(self, name: str, source: Path) -> None:
+        path = self._path(name)
+        with open_regular(source) as reader, path.open("wb") as writer:
+            shutil.copyfileobj(reader, writer, _PIECE_BYTES)
+            writer.flush()
+            os.fsync(writer.fileno())
+        sync(path.parent)
+
     def read(self, name: str) -> bytes:
         return read_regular(self._root / name)
+
+    def open(self, name: str) -> BinaryIO:
+        return open_regular(self._root / name)
 
     def has(self, name: str) -> bool:
         return (self._root / name).is_file()

@@ -4,7 +4,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from fsspec.core import url_to_fs
 
@@ -29,8 +29,14 @@ class Folder(Protocol):
     def create(self, name: str, data: bytes) -> None:
         """Makes a file; raises FileExistsError where the name is taken."""
 
+    def put_file(self, name: str, source: Path) -> None:
+        """Makes a file of any size from one on this machine; a killed writer may leave a part."""
+
     def read(self, name: str) -> bytes:
         """Raises FileNotFoundError."""
+
+    def open(self, name: str) -> BinaryIO:
+        """A file of any size, to be read in pieces; raises FileNotFoundError."""
 
     def has(self, name: str) -> bool:
         """Whether there is such a file."""

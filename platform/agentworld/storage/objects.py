@@ -14,6 +14,7 @@ from agentworld.storage.address import redact
 from agentworld.storage.folder import open_folder, translate_errors
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
+_FILE = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{62})")
 _NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)
 
 
@@ -57,6 +58,12 @@ class ObjectStore:
         """Whether there are bytes of this name, damaged or not."""
         with translate_errors(self._display_url):
             return self._folder.has(_file(digest))
+
+    def digests(self) -> list[Digest]:
+        """Of all that is here, damaged or not, sorted."""
+        with translate_errors(self._display_url):
+            matches = map(_FILE.fullmatch, self._folder.names(""))
+        return [f"sha256:{match[2]}" for match in matches if match]
 
     def erase(self, digest: Digest) -> None:
         """Takes an object away; what is gone already stays gone."""

@@ -47,3 +47,16 @@ def test_a_folder_of_a_bucket_shares_it_with_others():
     all_of_it.write("b", b"")
     assert (mine.names(""), all_of_it.names("")) == (["a"], ["b", "mine/a"])
     assert not all_of_it.has("mine")
+
+
+@pytest.mark.parametrize("url", ["{}", "memory://{}", pytest.param("s3", marks=pytest.mark.waits)])
+def test_a_file_of_any_size_is_put_and_read_in_pieces(url, tmp_path, request):
+    start = request.getfixturevalue("bucket") if url == "s3" else url.format(tmp_path / "store")
+    folder, source = open_folder(f"{start}/{tmp_path.name}"), tmp_path / "source"
+    for data in (b"a" * (3 << 20), b"less"):
+        source.write_bytes(data)
+        folder.put_file("in/a", source)
+        with folder.open("in/a") as file:
+            assert file.read(2) + file.read() == data
+    with pytest.raises(FileNotFoundError), folder.open("in/b"):
+        pass

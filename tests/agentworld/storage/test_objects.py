@@ -115,6 +115,15 @@ def test_a_path_and_its_file_url_are_one_store(tmp_path, start):
     assert ObjectStore(f"{start}{tmp_path}/a/b").get(digest) == b"a"
 
 
+def test_a_store_knows_its_objects_and_no_other_file(url):
+    objects = ObjectStore(url)
+    assert objects.digests() == []
+    digests = sorted(objects.put(data) for data in (b"a", b"b", b"c"))
+    WriteOnce(url).put("ab/other", b"")
+    WriteOnce(url).put(f"ab/{'0' * 64}", b"")
+    assert objects.digests() == digests
+
+
 def test_a_missing_object_is_said_to_be_missing(url):
     objects, digest = ObjectStore(url), records.digest("nobody")
     assert not objects.has(digest)

@@ -1,0 +1,354 @@
+import shutil
+import uuid
+from itertools import count
+from typing import NamedTuple
+
+import pytest
+
+from agentworld.errors import Conflict, InputError, NotFound, StoreError
+from agentworld.operations.backup import begin_backup, finish_backup
+from agentworld.operations.restore_backup import newest_backup, restore_backup, verify_backup
+from agentworld.records.base import digest_bytes
+from agentworld.records.statements.genesis import GENESIS
+from agentworld.storage.backups import BackupStore, text_path
+from agentworld.storage.bucket import Bucket
+from agentworld.storage.disk import Disk
+from agentworld.storage.lease import Lease
+from agentworld.storage.objects import ObjectStore, WriteOnce
+
+S3 = pytest.param("s3", marks=pytest.mark.waits)
+COPY = "run/000000000001.dsse.json"
+_LEASE_SECONDS = 0.02
+
+
+class Killed(BaseException):
+    """Nothing catches it."""
+
+
+class Place(NamedTuple):
+    """A store with texts and signed copies, and a destination for its backups."""
+
+    store: object
+    work: object
+    url: str
+
+    @property
+    def objects(self):
+        return ObjectStore(str(self.store / "objects"))
+
+    @property
+    def mirror(self):
+        return WriteOnce(str(self.store / "mirror"))
+
+    @property
+    def backups(self):
+        return BackupStore(self.url)
+
+    def begin(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir()
+        begin_backup(self.url, self.store, self.work)
+        (self.work / "ledger.dump").write_bytes(uuid.uuid4().bytes)
+
+    def finish(self, keep=3):
+        return finish_backup(self.url, self.store, self.work, keep)
+
+    def back_up(self, keep=3):
+        self.begin()
+        return self.finish(keep)
+
+    def verify(self, name=""):
+        return verify_backup(self.url, name or newest_backup(self.url))
+
+    def restore(self, name=""):
+        return restore_backup(self.url, name or newest_backup(self.url), self.store, self.work)
+
+
+@pytest.fixture(autouse=True)
+def short_lease(monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_LEASE_SECONDS", str(_LEASE_SECONDS))
+
+
+def place_at(url, folder):
+    place = Place(folder / "store", folder / "work", url)
+    place.objects.put(b"a text")
+    place.mirror.put(COPY, b"{}")
+    return place
+
+
+@pytest.fixture
+def place(tmp_path):
+    return place_at(str(tmp_path / "backups"), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["disk", "memory", S3])
+def test_a_store_that_is_lost_comes_back_from_its_newest_backup(tmp_path, kind, request):
+    url = {
+        "disk": lambda: str(tmp_path / "backups"),
+        "memory": lambda: f"memory://{uuid.uuid4()}",
+        "s3": lambda: f"{request.getfixturevalue('bucket')}/{uuid.uuid4()}",
+    }[kind]()
+    place = place_at(url, tmp_path)
+    place.back_up()
+    digest = place.objects.put(b"another text")
+    finished = place.back_up()
+    dump = (place.work / "ledger.dump").read_bytes()
+    assert (finished.backup.num_texts, finished.backup.num_copies) == (2, 1)
+    assert place.verify() == []
+    shutil.rmtree(place.store)
+    shutil.rmtree(place.work)
+    place.work.mkdir()
+    restored = place.restore()
+    assert (restored.num_texts, restored.num_copies, restored.other_copies) == (2, 1, ())
+    assert [path.read_bytes() for path in restored.dumps] == [dump]
+    assert place.objects.get(digest) == b"another text"
+    assert place.mirror.get(COPY) == b"{}"
+
+
+def kill_after(monkeypatch, num_changes):
+    """The next process dies with this change of the destination, and changes nothing more."""
+    left = num_changes
+
+    def dying(change):
+        def method(self, name, *arguments):
+            nonlocal left
+            if name == "lease":  # which is renewed whenever
+                return change(self, name, *arguments) if left else None
+            if left:
+                left -= 1
+                return change(self, name, *arguments)
+            raise Killed
+
+        return method
+
+    for name in ("write", "create", "put_file", "remove"):
+        monkeypatch.setattr(Bucket, name, dying(getattr(Bucket, name)))
+
+
+def test_killed_at_any_moment_a_backup_leaves_only_whole_ones_and_the_next_is_whole(tmp_path):
+    place = place_at(f"memory://{uuid.uuid4()}", tmp_path)
+    place.back_up()
+    for num_changes in count():
+        digest = place.objects.put(f"text {num_changes}".encode())
+        place.mirror.put(f"run/{num_changes + 2:012}.dsse.json", b"{}")
+        with pytest.MonkeyPatch.context() as patch:
+            kill_after(patch, num_changes)
+            try:
+                place.back_up(keep=1)
+                is_killed = False
+            except Killed:
+                is_killed = True
+        assert place.backups.names()
+        for name in place.backups.names():
+            assert place.verify(name) == []
+        place.objects.erase(digest)
+        if not is_killed:
+            break
+        finished = place.back_up(keep=1)
+        assert place.backups.names() == [finished.name]
+        assert place.verify() == []
+        assert set(place.backups.texts.digests()) == set(place.objects.digests())
+    assert num_changes >= 8
+
+
+@pytest.mark.parametrize("method", ["put_file", "write", "create"])
+def test_what_reads_differently_than_it_was_written_is_in_no_whole_backup(
+    place, monkeypatch, method
+):
+    """A dump, a text, and a copy of what was signed."""
+    right = getattr(Disk, method)
+
+    def damage(disk, name, data):
+        right(disk, name, data)
+        with (disk._root / name).open("ab") as file:
+            file.write(b"more")
+
+    monkeypatch.setattr(Disk, method, damage)
+    with pytest.raises(StoreError, match="damaged|reads differently"):
+        place.back_up()
+    assert place.backups.names() == []
+
+
+def test_a_text_that_is_erased_after_the_dump_is_in_the_backup_of_that_dump(place):
+    digest = place.objects.put(b"erased")
+    place.begin()
+    place.objects.erase(digest)
+    finished = place.finish()
+    assert text_path(digest) in place.backups.files(finished.name)
+    assert place.verify() == []
+    place.restore()
+    assert place.objects.get(digest) == b"erased"
+
+
+def test_an_erased_text_is_in_backups_until_those_from_before_are_removed(place):
+    digest = place.objects.put(b"erased")
+    place.back_up(keep=2)
+    place.objects.erase(digest)
+    later = [place.back_up(keep=2)]
+    assert place.backups.texts.has(digest)
+    later.append(place.back_up(keep=2))
+    assert not place.backups.texts.has(digest)
+    assert place.backups.names() == [backup.name for backup in later]
+    assert [place.verify(backup.name) for backup in later] == [[], []]
+
+
+def test_an_old_backup_is_removed_after_the_new_one_is_whole(place, monkeypatch):
+    old = place.back_up(keep=1)
+
+    def refuse(_self, _keep):
+        raise Killed
+
+    monkeypatch.setattr(BackupStore, "prune", refuse)
+    with pytest.raises(Killed):
+        place.back_up(keep=1)
+    assert place.backups.names()[0] == old.name
+    assert len(place.backups.names()) == 2
+
+
+@pytest.mark.parametrize("step", ["begin", "finish"])
+def test_backups_of_another_ledger_are_refused(place, step):
+    place.mirror.put(GENESIS, b"this")
+    place.back_up()
+    place.begin()
+    shutil.rmtree(place.store / "mirror")
+    place.mirror.put(GENESIS, b"another")
+    with pytest.raises(Conflict, match="has backups of another ledger; name a destination"):
+        getattr(place, step)()
+
+
+def test_copies_that_the_mirror_lost_stay_in_all_backups_and_are_named(place):
+    place.back_up()
+    shutil.rmtree(place.store / "mirror")
+    finished = place.back_up(keep=1)
+    assert finished.lost_copies == (COPY,)
+    assert place.verify() == []
+    place.restore()
+    assert place.mirror.get(COPY) == b"{}"
+
+
+def test_a_damaged_text_is_named_and_everything_else_is_backed_up(place):
+    digest = place.objects.put(b"whole")
+    [file] = place.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
+    file.write_bytes(b"other")
+    finished = place.back_up()
+    assert finished.backup.damaged == (digest,)
+    assert finished.backup.num_texts == 1
+    assert place.verify() == []
+
+
+def stored(place, pattern):
+    [file] = [path for path in (place.store.parent / "backups").glob(pattern) if path.is_file()]
+    return file
+
+
+def test_what_is_missing_or_damaged_in_a_backup_is_named_and_not_restored(place):
+    place.back_up()
+    stored(place, "objects/*/*").unlink()
+    stored(place, "mirror/*/*").write_bytes(b"[]")
+    stored(place, "backups/*/ledger.dump").write_bytes(b"less")
+    digest = digest_bytes(b"a text")
+    name = newest_backup(place.url)
+    assert sorted(place.verify()) == [
+        f"backups/{name}/ledger.dump is damaged",
+        f"mirror/{COPY} is damaged",
+        f"{text_path(digest)} is missing",
+    ]
+    with pytest.raises(StoreError, match=r"ledger\.dump in .* is damaged: .*use another backup"):
+        place.restore()
+
+
+def test_a_damaged_copy_is_never_put_into_the_mirror(place):
+    place.back_up()
+    stored(place, "mirror/*/*").write_bytes(b"[]")
+    shutil.rmtree(place.store / "mirror")
+    with pytest.raises(StoreError, match=f"the copy {COPY} in .* is damaged; use another backup"):
+        place.restore()
+    assert place.mirror.names() == []
+
+
+def test_a_restore_changes_no_copy_that_is_there_and_mends_damaged_texts(place):
+    place.back_up()
+    [text] = [path for path in place.store.glob("objects/*/*") if path.is_file()]
+    text.write_bytes(b"damaged")
+    (place.store / "mirror" / COPY).write_bytes(b"changed")
+    restored = place.restore()
+    assert (restored.num_texts, restored.num_copies) == (1, 0)
+    assert restored.other_copies == (COPY,)
+    assert text.read_bytes() == b"a text"
+    assert place.mirror.get(COPY) == b"changed"
+
+
+@pytest.mark.parametrize("file", ["files.sha256", "manifest.json"])
+def test_a_damaged_backup_is_one_sentence(place, file):
+    place.back_up()
+    stored(place, f"backups/*/{file}").write_bytes(b"{}")
+    with pytest.raises(StoreError, match=rf"{file} in .* is damaged: .*; use another backup"):
+        place.verify()
+
+
+def test_a_damaged_list_of_the_newest_backup_stops_no_other_and_removes_no_text(place, caplog):
+    digest = place.objects.put(b"erased")
+    damaged = place.back_up()
+    stored(place, "backups/*/files.sha256").write_bytes(b"")
+    place.objects.erase(digest)
+    finished = place.back_up()
+    assert finished.backup.num_copies == 1
+    assert place.verify() == []
+    assert place.backups.texts.has(digest)
+    assert "old texts stay in" in caplog.text
+    place.back_up(keep=1)
+    assert damaged.name not in place.backups.names()
+    assert not place.backups.texts.has(digest)
+
+
+def test_while_another_process_finishes_a_backup_nothing_is_written(place, monkeypatch):
+    def refuse(lease):
+        raise StoreError(lease._busy)
+
+    place.begin()
+    monkeypatch.setattr(Lease, "take", refuse)
+    with pytest.raises(StoreError, match="another backup to .* is being finished; wait until"):
+        place.finish()
+    assert not list((place.store.parent / "backups").glob("backups/*"))
+
+
+def test_a_backup_whose_lease_lapsed_is_not_whole(place, monkeypatch):
+    def lose(_lease):
+        raise StoreError("lost")
+
+    place.begin()
+    monkeypatch.setattr(Lease, "check", lose)
+    with pytest.raises(StoreError, match="lost"):
+        place.finish()
+    assert place.backups.names() == []
+
+
+def test_a_text_that_another_backup_removed_meanwhile_ends_this_one(place):
+    digest = place.objects.put(b"erased")
+    place.begin()
+    place.objects.erase(digest)
+    place.backups.texts.erase(digest)
+    with pytest.raises(StoreError, match=f"1 texts, such as {digest}, are gone .* begin this one"):
+        place.finish()
+    assert place.backups.names() == []
+
+
+def test_a_backup_is_begun_and_has_a_dump(place):
+    place.work.mkdir()
+    with pytest.raises(InputError, match="no backup was begun in"):
+        place.finish()
+    place.begin()
+    (place.work / "ledger.dump").rename(place.work / "Ledger 1.dump")
+    with pytest.raises(InputError, match=r"'Ledger 1\.dump' is no name of a dump"):
+        place.finish()
+    (place.work / "Ledger 1.dump").unlink()
+    with pytest.raises(InputError, match=r"has no NAME\.dump; dump the ledger's database"):
+        place.finish()
+
+
+def test_a_backup_that_is_not_there_is_named_with_those_that_are(place):
+    with pytest.raises(NotFound, match="has no backup; check the address"):
+        newest_backup(place.url)
+    finished = place.back_up()
+    with pytest.raises(NotFound, match=f"has no backup 'x'; its backups are {finished.name}"):
+        place.verify("x")

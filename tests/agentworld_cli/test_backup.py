@@ -1,0 +1,75 @@
+"""Backups of a store as they are typed."""
+
+import json
+import shutil
+
+import pytest
+
+from agentworld.storage.objects import ObjectStore
+
+
+@pytest.fixture
+def backed_up(call, played, tmp_path_factory):
+    """Makes a backup of a store; returns its destination and its name."""
+    folder = tmp_path_factory.mktemp("backups")
+    store, work = f"--store {played.store}", folder / "work"
+    work.mkdir()
+    begun = call(f"backup begin {folder}/all {work} {store}")
+    assert "dump the databases into" in begun.out
+    shutil.copy(played.store / "ledger.db", work / "ledger.dump")
+    finished = call(f"backup finish {folder}/all {work} --keep 2 {store}")
+    assert finished.code == 0, finished.error
+    return folder / "all", finished.out.split()[0], work
+
+
+def test_a_backup_is_listed_verified_and_restored(call, played, backed_up):
+    destination, name, work = backed_up
+    size = (played.store / "ledger.db").stat().st_size
+    shown = call(f"backup list {destination}").out
+    assert shown.startswith(f"{name}  ledger.dump {size:,} bytes; ")
+    assert shown.endswith(" signed copies\n")
+    (told,) = json.loads(call(f"backup list {destination} --json").out)
+    assert (told["name"], told["dumps"]["ledger.dump"]["size"]) == (name, size)
+    assert call(f"backup verify {destination}").out == f"{name} is whole\n"
+    shutil.rmtree(played.store / "mirror")
+    done = call(f"backup restore {destination} {name} {work} --store {played.store}")
+    assert done.out.splitlines()[0] == str(work / "ledger.dump")
+    assert done.out.endswith(f"and {told['num_copies']} signed copies\n")
+    assert call(f"run verify {played.run} --store {played.store}").code == 0
+
+
+def test_what_a_backup_lacks_is_printed_and_no_success(call, backed_up):
+    destination, name, _ = backed_up
+    shutil.rmtree(destination / "mirror")
+    done = call(f"backup verify {destination} {name}")
+    assert done.code == 8
+    assert ".dsse.json is missing\n" in done.out
+    assert "use another backup" in done.error
+
+
+def test_a_damaged_manifest_hides_no_other_backup(call, played, backed_up):
+    destination, name, work = backed_up
+    store = f"--store {played.store}"
+    call(f"backup begin {destination} {work} {store}")
+    newer = json.loads(call(f"backup finish {destination} {work} {store} --json").out)["name"]
+    (destination / "backups" / name / "manifest.json").write_text("{")
+    first, second = call(f"backup list {destination}").out.splitlines()
+    assert first.startswith(f"{name}  backups/{name}/manifest.json in ")
+    assert second.startswith(f"{newer}  ledger.dump")
+    told = json.loads(call(f"backup list {destination} --json").out)
+    assert ["problem" in backup for backup in told] == [True, False]
+
+
+def test_what_is_wrong_with_the_stores_is_printed_with_the_backup(call, played, backed_up):
+    destination, _, work = backed_up
+    store = f"--store {played.store}"
+    [copy, *_] = (played.store / "mirror").glob("*/*.json")
+    copy.unlink()
+    digest = ObjectStore(str(played.store / "objects")).put(b"a text")
+    [text] = played.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
+    text.write_bytes(b"damaged")
+    call(f"backup begin {destination} {work} {store}")
+    done = call(f"backup finish {destination} {work} {store}")
+    name = copy.relative_to(played.store / "mirror")
+    assert f"{name} is in the backup and missing in the evidence mirror" in done.out
+    assert f"the text {digest} is damaged and in no backup" in done.out

@@ -1,0 +1,231 @@
+"""The CronJobs of backups and restores as the chart renders them."""
+
+import re
+import subprocess
+
+import pytest
+import yaml
+from helm_python.errors import HelmRenderError
+
+import make.chart
+from machines import prometheus
+from make.chart import CHART, EVERYTHING, EXTERNAL, ROOT
+
+GUIDE = (ROOT / "docs/operate/backup.md").read_text()
+BACKUP = {"enabled": True}
+
+
+def render(values=None, **backup):
+    return make.chart.objects({**(values or {}), "backup": {**BACKUP, **backup}})
+
+
+def spec_of(objects, component="backup"):
+    return make.chart.pods(objects)[component]["spec"]
+
+
+def container(spec, name):
+    containers = [*spec.get("initContainers", ()), *spec["containers"]]
+    (found,) = [each for each in containers if each["name"] == name]
+    return found
+
+
+def secrets_of(container):
+    references = [
+        each["valueFrom"]["secretKeyRef"] for each in container["env"] if "valueFrom" in each
+    ]
+    return {(each["name"], each["key"]) for each in references}
+
+
+def test_texts_are_copied_then_databases_dumped_and_everything_else_copied_last():
+    spec = spec_of(render())
+    names = [each["name"] for each in (*spec["initContainers"], *spec["containers"])]
+    assert names == ["begin", "dump", "finish"]
+    script = container(spec, "dump")["command"][-1]
+    assert script.index('dump ledger "$LEDGER_URL"') < script.index('dump mlflow "$MLFLOW_URL"')
+
+
+def test_one_backup_runs_at_a_time_in_utc_and_has_an_end():
+    cron = make.chart.only(render(EVERYTHING, deadlineSeconds=60), "CronJob", "agentworld-backup")
+    job = cron["spec"]["jobTemplate"]["spec"]
+    assert cron["spec"]["concurrencyPolicy"] == "Forbid"
+    assert (cron["spec"]["schedule"], cron["spec"]["timeZone"]) == ("17 2 * * *", "Etc/UTC")
+    assert (job["activeDeadlineSeconds"], job["backoffLimit"]) == (60, 2)
+    assert job["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_a_backup_reads_the_stores_and_holds_no_key():
+    for values in ({}, EVERYTHING):
+        spec = spec_of(render(values))
+        assert not [each for each in spec["volumes"] if "secret" in each]
+        for each in (*spec["initContainers"], *spec["containers"]):
+            mounts = {mount["name"]: mount for mount in each["volumeMounts"]}
+            assert mounts.get("stores", {"readOnly": True})["readOnly"] is True
+            if each["name"] != "dump":
+                assert secrets_of(each) == set()
+
+
+def test_dumps_have_a_share_of_the_disk_and_of_the_node_alone():
+    volumes = {each["name"]: each for each in spec_of(render(dumpSize="7Gi"))["volumes"]}
+    assert volumes["work"]["emptyDir"] == {"sizeLimit": "7Gi"}
+
+
+def test_a_reader_dumps_and_the_owner_restores():
+    objects = make.chart.objects(EVERYTHING)
+    databases = {"agentworld-url", "mlflow-url"}
+    dump = container(spec_of(objects), "dump")
+    assert secrets_of(dump) == {("reader", key) for key in databases}
+    restore = container(spec_of(objects, "restore"), "postgres")
+    assert secrets_of(restore) == {("agentworld-database", key) for key in databases}
+    assert dump["image"] == restore["image"]
+    assert dump["image"] == make.chart.pods(objects)["database"]["spec"]["containers"][0]["image"]
+
+
+@pytest.mark.parametrize("values", [{"mlflow": {"enabled": False}}, {"backup": {"mlflow": False}}])
+def test_mlflows_database_is_left_out_where_there_is_none_or_a_team_says_so(values):
+    for component, name in (("backup", "dump"), ("restore", "postgres")):
+        spec = spec_of(render(values, **values.get("backup", {})), component)
+        assert "MLFLOW_URL" not in str(spec)
+        assert secrets_of(container(spec, name)) == {("agentworld-database", "agentworld-url")}
+
+
+def test_backups_in_a_bucket_need_no_claim_and_have_credentials_of_their_own():
+    objects = make.chart.objects(EXTERNAL)
+    for component in ("backup", "restore"):
+        spec = spec_of(objects, component)
+        assert not [each for each in spec["volumes"] if "persistentVolumeClaim" in each]
+    begin = container(spec_of(objects), "begin")
+    assert begin["command"][-2:] == ["s3://backups/agentworld", "/work"]
+    assert begin["envFrom"] == [{"secretRef": {"name": "cloud"}}]
+    of_all = container(spec_of(make.chart.objects(EVERYTHING)), "finish")
+    assert of_all["envFrom"] == [{"secretRef": {"name": "cloud-backup"}}]
+
+
+def test_an_existing_claim_takes_the_place_of_a_new_one():
+    objects = render(claim={"existing": "nas"})
+    claims = [
+        each["metadata"]["name"] for each in make.chart.of_kind(objects, "PersistentVolumeClaim")
+    ]
+    assert "agentworld-backup" not in claims
+    for component in ("backup", "restore"):
+        volumes = {each["name"]: each for each in spec_of(objects, component)["volumes"]}
+        assert volumes["backups"]["persistentVolumeClaim"] == {"claimName": "nas"}
+
+
+def test_a_restore_waits_for_commands_and_never_starts_by_itself():
+    objects = render({"service": {"stepKeysConfigMap": "step-keys"}})
+    cron = make.chart.only(objects, "CronJob", "agentworld-restore")["spec"]
+    assert cron["suspend"] is True
+    spec = spec_of(objects, "restore")
+    assert {tuple(each["command"]) for each in spec["containers"]} == {("sleep", "infinity")}
+    program = container(spec, "agentworld")
+    writable = {each["name"] for each in program["volumeMounts"] if "readOnly" not in each}
+    assert writable == {"stores", "tmp", "work"}
+    assert ("agentworld-database", "agentworld-url") in secrets_of(program)
+    mounted = {each["name"]: each["mountPath"] for each in program["volumeMounts"]}
+    assert mounted["keys"] == "/keys/simulator"
+    assert mounted["step-keys"] == "/keys/steps/trusted"
+
+
+def test_a_backup_is_where_the_claim_of_one_node_is_and_a_restore_anywhere():
+    beside = spec_of(render(), "service")["affinity"]
+    assert spec_of(render())["affinity"] == beside
+    assert "affinity" not in spec_of(render(), "restore")
+    assert "affinity" not in spec_of(make.chart.objects(EVERYTHING))
+    one_pod = {"stores": {"claim": {"accessMode": "ReadWriteOncePod"}}}
+    with pytest.raises(HelmRenderError, match=r"accessMode is ReadWriteOncePod, .* no backup"):
+        render(one_pod)
+
+
+@pytest.mark.parametrize("url", ["/stores", "/stores/backups", "/work", "/keys"])
+def test_backups_have_a_folder_of_their_own(url):
+    with pytest.raises(HelmRenderError, match=f"backup.url is {url}, which is another folder"):
+        render(url=url)
+    assert render(url="/storestoo")
+
+
+def test_the_notes_say_when_backups_are_made():
+    def notes(values):
+        return make.chart.files(values)["agentworld/templates/NOTES.txt"]
+
+    assert "no backups" in notes({})
+    with_backups = notes({"backup": BACKUP})
+    assert "no backups" not in with_backups
+    assert "`17 2 * * *` (UTC)" in with_backups
+
+
+def test_the_guide_names_objects_and_pods_that_are_there():
+    objects = make.chart.objects(EVERYTHING)
+    components = make.chart.pods(objects)
+    lines = re.findall(r"^kubectl --namespace worlds .*", GUIDE, re.M)
+    named = {
+        match
+        for line in lines
+        for match in re.findall(r"(cronjob|deployment)[ /](agentworld-\w+)", line)
+    }
+    assert {kind for kind, _ in named} == {"cronjob", "deployment"}
+    for kind, name in named:
+        assert make.chart.only(objects, {"cronjob": "CronJob"}.get(kind, "Deployment"), name)
+    for group in re.findall(r"component(?:=| in \()([\w, ]+)", "\n".join(lines)):
+        assert set(group.split(", ")) <= components.keys()
+    jobs = [
+        each["spec"]["jobTemplate"]["metadata"]["labels"]["app.kubernetes.io/component"]
+        for each in make.chart.of_kind(objects, "CronJob")
+    ]
+    assert sorted(jobs) == ["backup", "restore"]
+
+
+CRON = {"namespace": "worlds", "cronjob": "agentworld-backup"}
+DAY = 24 * 3600
+"""The period; a backup was due at the end of the first day."""
+
+
+def alert_case(*, hours, fires, spec_suspend=0, **metrics):
+    """A test for promtool: whether the alert fires then, of metrics that stay as they are."""
+    known = {
+        "spec_suspend": spec_suspend,
+        "status_last_schedule_time": DAY,
+        "next_schedule_time": 2 * DAY,
+        **metrics,
+    }
+    labels = ", ".join(f"{name}='{value}'" for name, value in CRON.items())
+    alert = {
+        "exp_labels": {**CRON, "severity": "warning"},
+        "exp_annotations": {
+            "summary": "No backup was completed (worlds)",
+            "description": "The CronJob agentworld-backup has completed no backup for twice its"
+            " period, or is suspended.",
+        },
+    }
+    return {
+        "interval": "10m",
+        "input_series": [
+            {"series": f"kube_cronjob_{name}{{{labels}}}", "values": f"{value}+0x{6 * hours}"}
+            for name, value in known.items()
+        ],
+        "alert_rule_test": [
+            {
+                "alertname": "AgentworldBackupMissing",
+                "eval_time": f"{hours}h",
+                "exp_alerts": [alert] if fires else [],
+            }
+        ],
+    }
+
+
+@pytest.mark.waits
+def test_an_alert_fires_after_two_periods_without_a_backup_and_for_suspended_ones(tmp_path):
+    cases = [
+        alert_case(hours=48, fires=False, status_last_successful_time=0),
+        alert_case(hours=50, fires=True, status_last_successful_time=0),
+        alert_case(hours=50, fires=False, status_last_successful_time=DAY),
+        alert_case(hours=48, fires=False, created=0),
+        alert_case(hours=50, fires=True, created=0),
+        alert_case(hours=2, fires=False, status_last_successful_time=0),
+        alert_case(hours=2, fires=True, status_last_successful_time=0, spec_suspend=1),
+    ]
+    rules = {"rule_files": [str(CHART / "alerts.yaml")], "evaluation_interval": "10m"}
+    file = tmp_path / "test.yaml"
+    file.write_text(yaml.safe_dump({**rules, "tests": cases}))
+    command = [prometheus.program("promtool"), "test", "rules", file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

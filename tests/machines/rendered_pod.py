@@ -1,0 +1,79 @@
+"""Containers of a rendered pod as processes of this machine: its very commands and variables."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+
+
+class RenderedPod(NamedTuple):
+    """A template of pods, and what Kubernetes would give its containers."""
+
+    spec: Object
+    folders: Mapping[str, Path]
+    """The folder that is mounted at a path of the containers."""
+    secrets: Mapping[tuple[str, str], str]
+    """What the keys of Secrets hold, by the Secret's name and the key."""
+    path: Sequence[Path]
+    """Folders with the programs of the images."""
+
+    def start(
+        self, name: str, command: Sequence[str] = (), **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a container to its end, with another command if one is given."""
+        container = self._container(name)
+        words = list(map(self._local, command or container["command"]))
+        environment = {**self._environment(container), **more}
+        return subprocess.run(
+            words,
+            env=environment,
+            cwd=self.folders["/work"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def run(self, name: str, command: Sequence[str] = ()) -> str:
+        """The same; returns what it printed, and fails if it does."""
+        done = self.start(name, command)
+        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def _container(self, name: str) -> Object:
+        containers = [*self.spec.get("initContainers", ()), *self.spec["containers"]]
+        (container,) = [container for container in containers if container["name"] == name]
+        for mount in container["volumeMounts"]:
+            assert self._local(mount["mountPath"]) != mount["mountPath"] or mount["name"] == "tmp"
+        return container
+
+    def _environment(self, container: Object) -> dict[str, str]:
+        programs = [Path(sys.executable).parent, *self.path]
+        inherited = {name: os.environ[name] for name in ("LANG", "HOME") if name in os.environ}
+        return {
+            **inherited,
+            "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]]),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            **dict(self._variables(container)),
+        }
+
+    def _variables(self, container: Object) -> Iterator[tuple[str, str]]:
+        for variable in container["env"]:
+            if "value" in variable:
+                yield variable["name"], self._local(variable["value"])
+            else:
+                key = variable["valueFrom"]["secretKeyRef"]
+                yield variable["name"], self.secrets[key["name"], key["key"]]
+
+    def _local(self, text: str) -> str:
+        """The text with the paths of this machine."""
+        paths = "|".join(map(re.escape, self.folders))
+        return re.sub(
+            rf"(?<![\w/.:])({paths})(?![\w.-])",
+            lambda match: str(self.folders[match[1]]),
+            text,
+        )
