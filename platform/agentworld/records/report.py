@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from agentworld.errors import InputError
 from agentworld.records.base import MOST_RECORD_BYTES, Digest, Record, Sparse, first_problem
+from agentworld.records.endpoint_usage import EndpointUsage
 from agentworld.records.file import input_errors, read_regular
 from agentworld.records.validation import Answers, Validation, ValidationRule
 
@@ -96,6 +97,18 @@ class WorldModelScore(Figures):
     """Of a stage over the one before it."""
 
 
+class JudgeUse(Record):
+    """What an evaluation asked a judge behind an endpoint."""
+
+    models: tuple[str, ...]
+    """Who answered, as the endpoint named it."""
+    num: int
+    """Predictions that it was to score."""
+    holes: int
+    """Those without a verdict."""
+    usage: EndpointUsage
+
+
 class WorldModelReport(Record):
     """The stages' checkpoints and the baselines on the same held-out live episodes."""
 
@@ -112,6 +125,8 @@ class WorldModelReport(Record):
     those with the tags `history` and `unseen`, the one whose interval begins lowest."""
     absent: dict[str, str] = {}
     """The metrics that were asked for and have no figure here, each with the reason."""
+    judge: JudgeUse | None = Field(None, exclude_if=lambda judge: judge is None)
+    """Of the metrics `judge` and those that begin with `judge_`; null without a judge."""
     rule: ValidationRule = ValidationRule()
     """When this validates a simulator."""
 
