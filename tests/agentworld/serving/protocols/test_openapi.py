@@ -53,9 +53,7 @@ HOUSES = {
 """Services, and a simulator that is known there."""
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("one", marks=pytest.mark.long), "many"]
-)
+@pytest.fixture(scope="module", params=[pytest.param("one", marks=pytest.mark.long), "many"])
 def examined(tmp_path_factory, request) -> Examined:
     folder = tmp_path_factory.mktemp("openapi")
     app, simulator = HOUSES[request.param]
