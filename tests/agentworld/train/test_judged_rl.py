@@ -11,6 +11,7 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
+from agentworld.records.endpoint_usage import EndpointUsage
 from agentworld.runner.folders import checkpoint_of, model_of
 from agentworld.steps.run import run_by_name
 from agentworld.storage.step_figures import read_figures
@@ -67,6 +68,13 @@ def rl(language_model: LanguageModel, tmp_path: Path) -> Callable[..., Rl]:
     return make
 
 
+def folder_of(own: Rl) -> Path:
+    """The only folder of the step."""
+    steps = (Path(own.words.store) / "steps/rl").iterdir()
+    (folder,) = (path for path in steps if path.is_dir())
+    return folder
+
+
 def by_length(asked: Asked) -> str:
     """The same verdict of the same question, and another one of another."""
     return verdict(1 + len(tracing.question_of(asked)) % 5)
@@ -112,6 +120,31 @@ def test_a_killed_training_asks_its_judge_only_for_what_is_missing_and_counts_it
     assert "judge_dollars" not in metrics  # which is unknown, and not 0
 
 
+def test_a_trainer_that_logs_means_over_processes_logs_what_they_did_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from agentworld.train.reward_figures import reward_figures
+
+    monkeypatch.setattr("agentworld.train.reward_figures.num_ranks", lambda: 2)
+    usage = EndpointUsage(num_answers=3, num_prompt_tokens=9, num_tokens=3, dollars="0.5")
+    assert reward_figures([None, 5.0, None], usage) == {
+        "holes": 4,
+        "judge_answers": 6,
+        "judge_prompt_tokens": 18,
+        "judge_tokens": 6,
+        "judge_dollars": 1.0,
+    }
+    assert reward_figures([5.0], None) == {"holes": 0}
+
+
+def test_a_price_that_is_unknown_of_one_step_is_unknown_of_the_training() -> None:
+    from agentworld.train.reward_figures import reward_totals
+
+    logs = [{"holes": 1.0, "judge_dollars": 0.5}, {"epoch": 1.0}]
+    assert reward_totals(logs) == {"holes": 1, "judge_dollars": 0.5}
+    assert reward_totals([*logs, {"holes": 2.0, "judge_dollars": None}]) == {"holes": 3}
+
+
 def test_an_answer_without_a_verdict_is_counted_and_is_no_answer_of_reward_0(
     rl: Callable[..., Rl],
 ) -> None:
@@ -144,7 +177,7 @@ def test_groups_of_holes_alone_teach_nothing_and_a_training_of_them_is_none(
         pytest.raises(InputError, match="no answer got a reward.*then remove .*run this again"),
     ):
         own.run(server.url)
-    (folder,) = (Path(own.words.store) / "steps/rl").glob("*[0-9a-f]")
+    folder = folder_of(own)
     figures = read_figures(folder)
     assert [(step["holes"], "reward" in step) for step in figures.values()] == [(6, False)] * 3
     (last, *_) = sorted((folder / "checkpoints").glob("checkpoint-*"), reverse=True)
