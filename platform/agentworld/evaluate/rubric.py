@@ -19,8 +19,8 @@ from agentworld.evaluate.predict import NOTHING
 from agentworld.evaluate.world import ScoredWorld, choose, grouped_figures, metric_values
 from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.recipes.serve import EvaluateRecipe
+from agentworld.records.endpoint_usage import JudgeUse
 from agentworld.records.progress import OnProgress
-from agentworld.records.report import JudgeUse
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
 from agentworld.scoring.answers import Answer, AnswerStore

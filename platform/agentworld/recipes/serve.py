@@ -74,6 +74,12 @@ class EvaluateRecipe(Record):
     seed: int = 0
     """Seed of the choice of tasks or episodes, and of the resamples."""
 
+    @property
+    def identity(self) -> "EvaluateRecipe":
+        """What scores depend on, beside the embedding model's content: not on addresses."""
+        judge = self.judge.identity if self.judge else None
+        return self.model_copy(update={"embedding_model": None, "judge": judge})
+
 
 class SimulateRecipe(Record):
     """The pinned simulator."""

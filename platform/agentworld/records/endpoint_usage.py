@@ -23,3 +23,15 @@ class EndpointUsage(Record):
             one, another = getattr(self, name), getattr(other, name)
             values[name] = None if one is None or another is None else one + another
         return EndpointUsage(**values)
+
+
+class JudgeUse(Record):
+    """What an evaluation asked a judge behind an endpoint."""
+
+    models: tuple[str, ...]
+    """Who answered, as the endpoint named it."""
+    num: int
+    """Predictions that it was to score."""
+    holes: int
+    """Those without a verdict."""
+    usage: EndpointUsage

@@ -19,13 +19,14 @@ from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import WORLD_STAGES
+from agentworld.records.endpoint_usage import JudgeUse
 from agentworld.records.progress import (
     OnProgress,
     concurrent_parts,
     ignore_progress,
     sequential_parts,
 )
-from agentworld.records.report import Estimate, JudgeUse, WorldModelReport, WorldModelScore
+from agentworld.records.report import Estimate, WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
 from agentworld.runner.task import Plan, Task

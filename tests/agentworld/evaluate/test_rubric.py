@@ -20,9 +20,9 @@ from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.recipes.train import RewardRecipe
+from agentworld.records.endpoint_usage import JudgeUse
 from agentworld.records.message import Message
 from agentworld.records.progress import ignore_progress
-from agentworld.records.report import JudgeUse
 from agentworld.rendering.messages import world_messages
 from agentworld.scoring.answers import AnswerStore
 from fakes import endpoint

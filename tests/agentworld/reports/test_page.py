@@ -10,8 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 import make.job
-from agentworld.records.endpoint_usage import EndpointUsage
-from agentworld.records.report import AgentScore, JudgeUse
+from agentworld.records.endpoint_usage import EndpointUsage, JudgeUse
+from agentworld.records.report import AgentScore
 from agentworld.reports.page import write_page
 from agentworld.reports.summary import summarise
 from agentworld.runner.folders import REPORT, STAGE_PAGE

@@ -46,4 +46,6 @@ def test_at_the_end_half_of_few_is_half(problems, ends):
 
 
 def test_nothing_is_no_half():
-    counted().check()
+    limit = counted()
+    limit.check()
+    assert limit.num_holes == 0
