@@ -6,17 +6,16 @@ from typing import NamedTuple
 from agentworld.data.trace_selection import ScoredRollout, select
 from agentworld.domains.base import Domain, domain_of
 from agentworld.errors import EngineError, JudgeError
-from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.recipes.traces import TracesRecipe
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
-from agentworld.records.traces import EndpointUsage, Trace, TraceYield
+from agentworld.records.traces import Trace, TraceYield
 from agentworld.rendering.messages import with_thought, world_messages
 from agentworld.rendering.parse import parse_observation, parse_thought
 from agentworld.scoring.answers import Answer, AnswerStore
 from agentworld.scoring.endpoint import EndpointClient
 from agentworld.scoring.judge import EndpointJudge
-from agentworld.scoring.prices import price_of
+from agentworld.scoring.prices import usage_of
 from agentworld.scoring.verdict import Preference
 
 
@@ -124,8 +123,8 @@ class _Work:
             rejected=int(winner is None and not is_hole),
             holes=int(is_hole),
             turns=self._prompt.turn + 1 if winner else 0,
-            teacher=_usage(self._recipe.teacher, self._bills["teacher"]),
-            judge=_usage(self._recipe.judge, self._bills["judge"]),
+            teacher=usage_of(self._recipe.teacher, self._bills["teacher"]),
+            judge=usage_of(self._recipe.judge, self._bills["judge"]),
         )
         trace = self._to_trace(winner) if winner else None
         return TraceResult(self._domain.name, trace, counts, self._problem)
@@ -178,17 +177,3 @@ def usable_rollout(answer: Answer) -> Rollout | None:
     if parse_observation(with_thought(thought, observation)) != observation:
         return None
     return Rollout(thought, observation)
-
-
-def _usage(endpoint: EndpointRecipe, answers: Sequence[Answer]) -> EndpointUsage:
-    return EndpointUsage(
-        num_answers=len(answers),
-        num_prompt_tokens=_sum([answer.num_prompt_tokens for answer in answers]),
-        num_tokens=_sum([answer.num_tokens for answer in answers]),
-        dollars=price_of(endpoint.url, answers),
-    )
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known_counts = [count for count in counts if count is not None]
-    return sum(known_counts) if len(known_counts) == len(counts) else None

@@ -11,18 +11,17 @@ from pathlib import Path
 
 from agentworld.data.hash_uniform import hash_uniform
 from agentworld.data.tracer import TracePrompt, Tracer, TraceResult
-from agentworld.errors import InputError, JudgeError
+from agentworld.errors import InputError
 from agentworld.recipes.traces import TracesRecipe
 from agentworld.records.progress import OnProgress
 from agentworld.records.sample import Sample
 from agentworld.records.traces import TraceReport, TraceSet, TraceYield, total_yield
 from agentworld.scoring.answers import AnswerStore
+from agentworld.scoring.holes import HoleLimit
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.storage.traces import write_traces
 
 YIELDS = "yields.json"
-_FEWEST_HOLES = 20
-"""Among the first prompts half may be holes by chance; at the end any number counts."""
 
 
 def make_traces(
@@ -66,19 +65,17 @@ def _run(
     tracer: Tracer, recipe: TracesRecipe, prompts: Sequence[TracePrompt], on_progress: OnProgress
 ) -> list[TraceResult]:
     results: list[TraceResult] = []
-    num_holes = 0
+    holes = HoleLimit("prompts", "decision")
     # As many as keep both endpoints busy: each thread waits for one of them.
     pool = ThreadPoolExecutor(recipe.teacher.concurrency + recipe.judge.concurrency)
     try:
         for result in pool.map(tracer.trace, prompts):
             results.append(result)
-            num_holes += result.counts.holes
-            is_last = len(results) == len(prompts)
-            if 2 * num_holes >= len(results) and (is_last or num_holes >= _FEWEST_HOLES):
-                raise JudgeError(_many_holes(num_holes, results))
+            holes.add(result.problem if result.counts.holes else None)
             on_progress(len(results), len(prompts))
     finally:
         pool.shutdown(cancel_futures=True)
+    holes.check()
     return results
 
 
@@ -88,14 +85,6 @@ def _report(results: Iterable[TraceResult]) -> TraceReport:
         by_domain.setdefault(result.domain, []).append(result.counts)
     domains = {name: total_yield(by_domain[name]) for name in sorted(by_domain)}
     return TraceReport(domains=domains, total=total_yield(domains.values()))
-
-
-def _many_holes(num_holes: int, results: Sequence[TraceResult]) -> str:
-    problem = next(result.problem for result in reversed(results) if result.counts.holes)
-    return (
-        f"{num_holes} of {len(results)} prompts have no decision, the last because {problem};"
-        " what was answered is kept: correct it and run this again"
-    )
 
 
 def _nothing_selected(recipe: TracesRecipe, counts: TraceYield) -> str:

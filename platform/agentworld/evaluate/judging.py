@@ -35,6 +35,8 @@ class JudgedTurn(NamedTuple):
     """Of the other metrics."""
     failed: bool = False
     """The answer was cut off, or held no observation."""
+    guess: str | None = None
+    """What was predicted; `NOTHING` of an answer that failed."""
 
 
 Episodes = Sequence[Sequence[JudgedTurn]]
@@ -59,8 +61,8 @@ class Judge:
         values = {name: metric(domain, guess, truth) for name, metric in self._metrics.items()}
         if guess == NOTHING:  # the truth may be empty, and who predicts nothing is wrong
             wrong = {name: value if value is None else 0.0 for name, value in values.items()}
-            return JudgedTurn(target, exact=False, values=wrong, failed=True)
-        return JudgedTurn(target, is_match(domain, guess, truth), values)
+            return JudgedTurn(target, exact=False, values=wrong, failed=True, guess=NOTHING)
+        return JudgedTurn(target, is_match(domain, guess, truth), values, guess=guess)
 
 
 def target_of(domain: Domain, turn: SampleTurn) -> Target:

@@ -33,7 +33,8 @@ from agentworld.evaluate.served_leads import served_leads
 from agentworld.recipes.serve import NightlyRecipe
 from agentworld.records.base import Record
 from agentworld.records.episode import EpisodeOpening
-from agentworld.records.report import Estimate, Figures, FreeRunningScore, Latency
+from agentworld.records.latency import Latency
+from agentworld.records.report import Estimate, Figures, FreeRunningScore
 from agentworld.records.sample import Sample
 from agentworld.records.trajectory import Turn
 

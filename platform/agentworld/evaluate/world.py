@@ -8,11 +8,13 @@ import asyncio
 import random
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from agentworld.domains.base import domain_of
 from agentworld.engine.base import Engine
 from agentworld.errors import EngineError, InputError
 from agentworld.evaluate.bootstrap import Values, estimate
+from agentworld.evaluate.guesses import write_guesses
 from agentworld.evaluate.judging import (
     Episodes,
     Judge,
@@ -58,8 +60,9 @@ async def evaluate_world(
     recipe: EvaluateRecipe,
     on_progress: OnProgress,
     sampling: Sampling = GREEDY,
+    guesses_path: Path | None = None,
 ) -> ScoredWorld:
-    """Scores a predictor on held-out episodes.
+    """Scores a predictor on held-out episodes, and writes what it said to `guesses_path`.
 
     An answer that is cut off or holds no observation is the model's own failure and wrong. An
     engine that fails is ours: the turn is a hole, left out and counted. Raises EngineError
@@ -79,14 +82,20 @@ async def evaluate_world(
     free = await asyncio.gather(
         *(_free_running(judge, predictor, sample) for sample in free_samples)
     )
+    if guesses_path:
+        write_guesses(
+            guesses_path, [[turn.guess for turn in episode] for episode in judged_episodes]
+        )
     return ScoredWorld(
         score=_summary(judged_episodes, free, recipe),
         exact=tuple(tuple(turn.exact for turn in episode) for episode in judged_episodes),
-        values={
-            name: tuple(map(tuple, episodes))
-            for name, episodes in values_of(judged_episodes, is_any).items()
-        },
+        values=metric_values(judged_episodes),
     )
+
+
+def metric_values(episodes: Episodes) -> dict[str, tuple[tuple[float | None, ...], ...]]:
+    """By metric and by episode, its values; a metric without any is left out."""
+    return {name: tuple(map(tuple, values)) for name, values in values_of(episodes, is_any).items()}
 
 
 def choose(samples: Sequence[Sample], num: int, seed: int) -> list[Sample]:
@@ -113,28 +122,39 @@ async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> l
     return await free_run(judge, domain, sample.turns, ask, judges_blank=False)
 
 
-def _summary(episodes: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
-    def of(values: Values) -> Estimate:
-        return _estimate(values, recipe)
+def grouped_figures(episodes: Episodes, recipe: EvaluateRecipe) -> dict[str, object]:
+    """The fields of a score with every metric: of all turns, by kind and by domain."""
 
     def group(turn_filter: TurnFilter) -> Figures:
         metrics = values_of(episodes, turn_filter).items()
         return Figures(
-            exact_match=of(exact(episodes, turn_filter)),
-            metrics={name: of(values) for name, values in metrics},
+            exact_match=_estimate(exact(episodes, turn_filter), recipe),
+            metrics={name: _estimate(values, recipe) for name, values in metrics},
         )
 
     targets = judged_targets(episodes)
-    remaining = any(map(is_no_read_of_start, targets))
     domains = sorted({target.domain for target in targets})
-    return WorldModelScore(
+    return {
         **dict(group(is_any)),
-        by_tag={tag: of(exact(episodes, has_tag(tag))) for tag in tags_of(targets)},
-        by_kind={kind: group(has_kind(kind)) for kind in kinds_of(targets)},
-        by_domain={name: group(has_domain(name)) for name in domains if len(domains) > 1},
-        without_start=of(exact(episodes, is_no_read_of_start)) if remaining else None,
-        free_running=of(exact(free, is_any)) if any(free) else None,
-        answers=answers_of(episodes),
+        "by_kind": {kind: group(has_kind(kind)) for kind in kinds_of(targets)},
+        "by_domain": {name: group(has_domain(name)) for name in domains if len(domains) > 1},
+    }
+
+
+def _summary(episodes: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
+    def of(values: Values) -> Estimate:
+        return _estimate(values, recipe)
+
+    targets = judged_targets(episodes)
+    remaining = any(map(is_no_read_of_start, targets))
+    return WorldModelScore.model_validate(
+        {
+            **grouped_figures(episodes, recipe),
+            "by_tag": {tag: of(exact(episodes, has_tag(tag))) for tag in tags_of(targets)},
+            "without_start": of(exact(episodes, is_no_read_of_start)) if remaining else None,
+            "free_running": of(exact(free, is_any)) if any(free) else None,
+            "answers": answers_of(episodes),
+        }
     )
 
 

@@ -5,6 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.records.base import Label, Record
 from agentworld.records.engine_environment import EngineEnvironment
 from agentworld.records.simulator import ConfidencePolicy, RetryPolicy, Sampling
@@ -61,6 +62,9 @@ class EvaluateRecipe(Record):
     """Metrics beside exact match; one without a value is reported as absent."""
     embedding_model: str | None = None
     """A folder with the encoder for the metric `embedding`, which is absent without one."""
+    judge: EndpointRecipe | None = Field(None, exclude_if=lambda judge: judge is None)
+    """A model that compares each prediction with the truth, for the metrics `judge` and those that
+    begin with `judge_` (Qwen-AgentWorld section 4.2); null asks none."""
     validated: ValidationRule = ValidationRule()
     """When the report validates the simulator of a stage."""
     at_once: int = Field(1, gt=0)
@@ -69,6 +73,12 @@ class EvaluateRecipe(Record):
     """Bootstrap resamples of each interval."""
     seed: int = 0
     """Seed of the choice of tasks or episodes, and of the resamples."""
+
+    @property
+    def identity(self) -> "EvaluateRecipe":
+        """What scores depend on, beside the embedding model's content: not on addresses."""
+        judge = self.judge.identity if self.judge else None
+        return self.model_copy(update={"embedding_model": None, "judge": judge})
 
 
 class SimulateRecipe(Record):

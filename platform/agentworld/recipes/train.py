@@ -201,6 +201,12 @@ class RewardRecipe(Record):
         """Of the embedding model, where one is asked."""
         return self.embedding_model if self.embedding_weight else None
 
+    @property
+    def identity(self) -> "RewardRecipe":
+        """What rewards depend on, beside the content of that folder: not on addresses."""
+        changes = {"embedding_model": None, "endpoint": self.endpoint.identity}
+        return self.model_copy(update=changes)
+
 
 class GroupRlRecipe(Record):
     """What both kinds of RL share: groups of attempts at the same prompt."""

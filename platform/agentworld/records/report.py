@@ -9,7 +9,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from agentworld.errors import InputError
 from agentworld.records.base import MOST_RECORD_BYTES, Digest, Record, Sparse, first_problem
+from agentworld.records.endpoint_usage import JudgeUse
 from agentworld.records.file import input_errors, read_regular
+from agentworld.records.latency import Latency
 from agentworld.records.validation import Answers, Validation, ValidationRule
 
 
@@ -112,6 +114,8 @@ class WorldModelReport(Record):
     those with the tags `history` and `unseen`, the one whose interval begins lowest."""
     absent: dict[str, str] = {}
     """The metrics that were asked for and have no figure here, each with the reason."""
+    judge: Sparse[JudgeUse | None] = None
+    """Of the metrics `judge` and those that begin with `judge_`; null without a judge."""
     rule: ValidationRule = ValidationRule()
     """When this validates a simulator."""
 
@@ -204,13 +208,6 @@ class FreeRunningScore(Figures):
     answers: Answers | None = None
     leads: dict[str, Figures] = {}
     """Over the baselines that need no training; these are asked with the live history."""
-
-
-class Latency(Record):
-    """Seconds until a step was answered, as its client saw them; null where none was."""
-
-    p50_seconds: float | None
-    p99_seconds: float | None
 
 
 class ServedReport(Record):

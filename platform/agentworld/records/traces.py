@@ -1,9 +1,9 @@
 """What a teacher wrote for SFT, how it was selected, and what it took."""
 
 from collections.abc import Iterable
-from decimal import Decimal
 
 from agentworld.records.base import Digest, JsonObject, Record
+from agentworld.records.endpoint_usage import EndpointUsage
 
 
 class Trace(Record):
@@ -31,18 +31,6 @@ class TraceSet(Record):
     content: Digest
     """Of the file."""
     num_traces: int
-
-
-class EndpointUsage(Record):
-    """What one endpoint was asked for, also where it was asked in an earlier run."""
-
-    num_answers: int = 0
-    num_prompt_tokens: int | None = 0
-    """Null if the endpoint did not tell them."""
-    num_tokens: int | None = 0
-    """Tokens that it wrote, thoughts included; null as above."""
-    dollars: Decimal | None = Decimal(0)
-    """Null if the price of an answer is not known."""
 
 
 class TraceYield(Record):
@@ -92,7 +80,7 @@ def total_yield(yields: Iterable[TraceYield]) -> TraceYield:
     sums = TraceYield()
     for item in yields:
         usage = {
-            name: _add(getattr(sums, name), getattr(item, name)) for name in ("teacher", "judge")
+            name: getattr(sums, name).plus(getattr(item, name)) for name in ("teacher", "judge")
         }
         counts = {
             name: getattr(sums, name) + getattr(item, name)
@@ -101,11 +89,3 @@ def total_yield(yields: Iterable[TraceYield]) -> TraceYield:
         }
         sums = TraceYield(**counts, **usage)
     return sums
-
-
-def _add(left: EndpointUsage, right: EndpointUsage) -> EndpointUsage:
-    values = {}
-    for name in EndpointUsage.model_fields:
-        one, other = getattr(left, name), getattr(right, name)
-        values[name] = None if one is None or other is None else one + other
-    return EndpointUsage(**values)

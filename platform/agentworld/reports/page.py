@@ -86,6 +86,7 @@ def render_page(
         kinds=kind_rows(world),
         tags=tag_rows(world),
         absent=world.absent,
+        judge=world.judge,
         few=FEW,
         baselines=explain_baselines(world.baselines),
         stages=list(world.stages),

@@ -1,12 +1,24 @@
 """What answers cost, by the tables of `genai-prices` that are installed; nothing is fetched."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from genai_prices import Usage, calc_price
 
+from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.records.endpoint_usage import EndpointUsage
 from agentworld.scoring.answers import Answer
+
+
+def usage_of(endpoint: EndpointRecipe, answers: Sequence[Answer]) -> EndpointUsage:
+    """What these answers of an endpoint took."""
+    return EndpointUsage(
+        num_answers=len(answers),
+        num_prompt_tokens=_sum([answer.num_prompt_tokens for answer in answers]),
+        num_tokens=_sum([answer.num_tokens for answer in answers]),
+        dollars=price_of(endpoint.url, answers),
+    )
 
 
 def price_of(url: str, answers: Iterable[Answer]) -> Decimal | None:
@@ -37,3 +49,8 @@ def _price(url: str, answer: Answer) -> Decimal | None:
         ).total_price
     except (LookupError, ValueError):  # what is not in the tables
         return None
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if len(known_counts) == len(counts) else None

@@ -13,11 +13,15 @@ from agentworld.domains.base import Domain, verdict_of
 from agentworld.domains.rubric import RubricScore
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import RewardRecipe
+from agentworld.records.endpoint_usage import EndpointUsage
 from agentworld.records.message import Message
 from agentworld.rendering.parse import parse_observation
+from agentworld.scoring.answers import Answer, AnswerStore
 from agentworld.scoring.embedding import EmbeddingReward
 from agentworld.scoring.endpoint import EndpointClient
+from agentworld.scoring.holes import HoleLimit
 from agentworld.scoring.judge import EndpointJudge
+from agentworld.scoring.prices import usage_of
 
 FULL = 25.0
 
@@ -42,19 +46,48 @@ class _Part(NamedTuple):
 
 
 class Rewarder:
-    """Rewards what a model said; a `score` replaces the recipe's own rubric."""
+    """Rewards what a model said; a `score` replaces the recipe's own rubric.
 
-    def __init__(self, recipe: RewardRecipe, score: Score | None = None) -> None:
+    A judge behind an endpoint is asked for nothing that `answers` holds.
+    """
+
+    def __init__(
+        self,
+        recipe: RewardRecipe,
+        score: Score | None = None,
+        *,
+        answers: AnswerStore | None = None,
+    ) -> None:
         _check_weights(recipe)
         self._recipe = recipe
-        self._num_threads = recipe.endpoint.concurrency if recipe.rubric == "endpoint" else 1
-        self._score_rubric = score or _RUBRICS[recipe.rubric](recipe)
+        self._is_judged = recipe.rubric == "endpoint"
+        self._bill: list[Answer] = []
+        self._holes = HoleLimit("answers")
+        self._score_rubric = score or (
+            self._open_judge(answers) if self._is_judged else _score_by_rules
+        )
         self._embedding = _load_embedding(recipe)
 
     def score_all(self, predictions: Sequence[Prediction]) -> list[float | None]:
-        """The scores of many answers, as `score` has them; a judge is asked for several at once."""
-        with ThreadPoolExecutor(self._num_threads) as pool:
-            return list(pool.map(lambda prediction: self.score(*prediction), predictions))
+        """The scores of many answers, as `score` has them; a judge is asked for several at once.
+
+        Answers of a group that show the same are scored once.
+        """
+        keys = [_key_of(prediction) for prediction in predictions]
+        different = dict(zip(keys, predictions, strict=True))
+        num_threads = self._recipe.endpoint.concurrency if self._is_judged else 1
+        with ThreadPoolExecutor(num_threads) as pool:
+            rewards = pool.map(lambda prediction: self.score(*prediction), different.values())
+            reward_of = dict(zip(different, rewards, strict=True))
+        return [reward_of[key] for key in keys]
+
+    def take_usage(self) -> EndpointUsage | None:
+        """What the judge was asked for since the last call; null without a judge."""
+        if not self._is_judged:
+            return None
+        usage = usage_of(self._recipe.endpoint, self._bill)
+        self._bill.clear()
+        return usage
 
     def score(
         self, domain: Domain, text: str, truth: str, messages: Sequence[Message] = ()
@@ -62,17 +95,24 @@ class Rewarder:
         """0 to 25, or null where a judge gave no verdict.
 
         An answer without an observation is the model's own failure and is worth 0. A judge
-        that fails is ours: the sample is a hole and must not count.
+        that fails is ours: the sample is a hole and must not count. Raises JudgeError where half of
+        the verdicts are missing.
         """
         predicted = parse_observation(text)
         if predicted is None:
             return 0.0
         try:
             parts = list(self._parts(domain, predicted, truth, messages))
-        except JudgeError:
+        except JudgeError as error:
+            self._holes.add(str(error))
             return None
+        self._holes.add(None)
         weight = sum(part.weight for part in parts)
         return sum(part.reward * part.weight for part in parts) / weight if weight else None
+
+    def _open_judge(self, answers: AnswerStore | None) -> Score:
+        client = EndpointClient(self._recipe.endpoint, "judge", answers=answers)
+        return EndpointJudge(client.billed_to(self._bill)).score
 
     def _parts(
         self, domain: Domain, predicted: str, truth: str, messages: Sequence[Message]
@@ -90,17 +130,16 @@ class Rewarder:
             yield _Part(FULL * hit, recipe.embedding_weight)
 
 
-def _rules(_recipe: RewardRecipe) -> Score:
-    return lambda domain, predicted, truth, _messages: domain.rubric.score_by_rules(
-        predicted, truth
-    )
+def _score_by_rules(
+    domain: Domain, predicted: str, truth: str, _messages: Sequence[Message]
+) -> RubricScore:
+    return domain.rubric.score_by_rules(predicted, truth)
 
 
-def _endpoint(recipe: RewardRecipe) -> Score:
-    return EndpointJudge(EndpointClient(recipe.endpoint, "judge")).score
-
-
-_RUBRICS: dict[str, Callable[[RewardRecipe], Score]] = {"rules": _rules, "endpoint": _endpoint}
+def _key_of(prediction: Prediction) -> tuple[str, str | None, str, str]:
+    """The same for answers that show the same in the same place, whatever they thought."""
+    domain, text, truth, messages = prediction
+    return domain.name, parse_observation(text), truth, str(messages)
 
 
 def _load_embedding(recipe: RewardRecipe) -> EmbeddingReward | None:

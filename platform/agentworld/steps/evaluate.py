@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -11,16 +12,25 @@ from agentworld.engine.server import serve
 from agentworld.evaluate.absent import absent_metrics
 from agentworld.evaluate.baselines import CopyPrevious, MostFrequent, RepeatEarlier
 from agentworld.evaluate.compare import Comparison
+from agentworld.evaluate.guesses import read_guesses
 from agentworld.evaluate.nearest import NearestTransition
+from agentworld.evaluate.rubric import RubricScorer
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import WORLD_STAGES
-from agentworld.records.progress import OnProgress, concurrent_parts
+from agentworld.records.endpoint_usage import JudgeUse
+from agentworld.records.progress import (
+    OnProgress,
+    concurrent_parts,
+    ignore_progress,
+    sequential_parts,
+)
 from agentworld.records.report import Estimate, WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.answers import open_answers
 from agentworld.steps.content import content_of
 from agentworld.steps.stages import stage_folders
 from agentworld.storage.pools import read_dataset, read_pool
@@ -38,12 +48,14 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
         samples = list(_samples(data, "held_out"))
-        scorers = _baselines(data, samples, settings)
+        scorers = _baselines(data, samples, settings, out)
         names = [*scorers]
         for stage, folder in stages.items():
             is_last = stage == [*stages][-1]
             scorers[stage] = _stage_scorer(stage, folder, samples, settings, out, is_last=is_last)
-        worlds = _run_all(scorers, settings.evaluate.at_once, out, on_progress)
+        on_predicted, on_judged = _parts(settings, on_progress)
+        worlds = _run_all(scorers, settings.evaluate.at_once, out, on_predicted)
+        worlds, judge_use = _judge_all(worlds, samples, task, out, on_judged)
         baselines = {name: worlds[name] for name in names}
         by_stage = {stage: worlds[stage] for stage in stages}
         comparison = Comparison(samples, settings.evaluate)
@@ -55,6 +67,7 @@ def plan(task: Task) -> Plan:
             absent=absent_metrics(
                 settings.evaluate, *(world.score.metrics for world in by_stage.values())
             ),
+            judge=judge_use,
             rule=settings.evaluate.validated,
             **_differences(worlds, comparison),
         )
@@ -63,6 +76,41 @@ def plan(task: Task) -> Plan:
 
     inputs = content_of("embedding_model", settings.evaluate.embedding_model)
     return Plan(work, inputs, domains=read_dataset(data).domains)
+
+
+def _parts(recipe: Recipe, on_progress: OnProgress) -> Sequence[OnProgress]:
+    """The predictors' part of the work, and the judge's."""
+    if recipe.evaluate.judge:
+        return sequential_parts(on_progress, 2)
+    return on_progress, ignore_progress
+
+
+def _judge_all(
+    worlds: dict[str, ScoredWorld],
+    samples: Sequence[Sample],
+    task: Task,
+    out: Path,
+    on_progress: OnProgress,
+) -> tuple[dict[str, ScoredWorld], JudgeUse | None]:
+    """The worlds with the scores of the recipe's judge, if it names one.
+
+    No model is served meanwhile, and a killed step asks for no answer again.
+    """
+    recipe = task.recipe.evaluate
+    if recipe.judge is None:
+        return worlds, None
+    parts = sequential_parts(on_progress, len(worlds))
+    with closing(RubricScorer(recipe.judge, samples, recipe, open_answers(task.store))) as scorer:
+        judged_worlds = {
+            name: scorer.add_scores(name, world, read_guesses(_guesses(out, name)), part)
+            for (name, world), part in zip(worlds.items(), parts, strict=True)
+        }
+        return judged_worlds, scorer.use
+
+
+def _guesses(out: Path, name: str) -> Path:
+    """What a predictor said; in a folder of its own, for every step fetches the files beside."""
+    return out / "guesses" / f"{name}.json"
 
 
 def _compare(
@@ -128,7 +176,14 @@ def _stage_scorer(
             context_tokens=context_tokens_of(folder),
             log=out / "logs" / f"{stage}.log",
         ) as engine:
-            return _score(engine.connect(), samples, recipe, on_progress, free_running=is_last)
+            return _score(
+                engine.connect(),
+                samples,
+                recipe,
+                on_progress,
+                _guesses(out, stage),
+                free_running=is_last,
+            )
 
     return score
 
@@ -138,6 +193,7 @@ def _score(
     samples: Sequence[Sample],
     recipe: Recipe,
     on_progress: OnProgress,
+    guesses_path: Path,
     *,
     free_running: bool = False,
 ) -> ScoredWorld:
@@ -147,7 +203,12 @@ def _score(
     async def ask() -> ScoredWorld:
         try:
             return await evaluate_world(
-                engine, samples, part, on_progress, recipe.simulate.sampling
+                engine,
+                samples,
+                part,
+                on_progress,
+                recipe.simulate.sampling,
+                guesses_path if part.judge else None,
             )
         finally:
             await engine.close()
@@ -168,11 +229,15 @@ BASELINES: dict[str, Callable[[Path], Engine]] = {
 """What needs no training, by the data set that it may read."""
 
 
-def _baselines(data: Path, samples: Sequence[Sample], recipe: Recipe) -> dict[str, _Scorer]:
-    def scorer(open_engine: Callable[[Path], Engine]) -> _Scorer:
-        return lambda on_progress: _score(open_engine(data), samples, recipe, on_progress)
+def _baselines(
+    data: Path, samples: Sequence[Sample], recipe: Recipe, out: Path
+) -> dict[str, _Scorer]:
+    def scorer(name: str, open_engine: Callable[[Path], Engine]) -> _Scorer:
+        return lambda on_progress: _score(
+            open_engine(data), samples, recipe, on_progress, _guesses(out, name)
+        )
 
-    return {name: scorer(open_engine) for name, open_engine in BASELINES.items()}
+    return {name: scorer(name, open_engine) for name, open_engine in BASELINES.items()}
 
 
 def _samples(data: Path, pool: Pool) -> Iterator[Sample]:

@@ -7,6 +7,7 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.task import Plan, Task
+from agentworld.steps.answers import open_answers
 from agentworld.steps.content import check_unchanged, content_of
 from agentworld.steps.start import check_rates, start_of
 from agentworld.steps.training_run import training_run
@@ -14,7 +15,10 @@ from agentworld.storage.pools import read_dataset
 
 
 def plan(task: Task) -> Plan:
-    """Trains the parent's model on the rewards of the recipe."""
+    """Trains the parent's model on the rewards of the recipe.
+
+    A judge's answers are kept in the store, beside all steps, as soon as they come.
+    """
     recipe, data, start = task.recipe.rl, task.folders["data"], start_of(task)
     if start.parent is None:
         raise InputError("RL has no model to start from; give --parent, or name model.base")
@@ -25,8 +29,11 @@ def plan(task: Task) -> Plan:
     def work(out: Path, on_progress: OnProgress) -> Digest:
         with frozen_gc():
             from agentworld.train import world_rl
+        answers = open_answers(task.store) if recipe.reward.rubric == "endpoint" else None
         with training_run(task, out, inputs) as on_metrics:
-            checkpoint = world_rl.run(recipe, data, parent(), out, on_progress, on_metrics)
+            checkpoint = world_rl.run(
+                recipe, data, parent(), out, on_progress, on_metrics, answers=answers
+            )
         check_unchanged(checkpoint, inputs)
         return checkpoint.artifact
 

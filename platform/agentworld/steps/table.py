@@ -49,19 +49,15 @@ def _new_model(recipe: "Recipe") -> "list[Record]":
 
 
 def _of_rl(recipe: "Recipe") -> "list[Record]":
-    """The folder of an embedding model counts by its content, as an input."""
-    reward = recipe.rl.reward.model_copy(update={"embedding_model": None})
-    return [recipe.rl.model_copy(update={"reward": reward})]
+    return [recipe.rl.model_copy(update={"reward": recipe.rl.reward.identity})]
 
 
 def _of_evaluate(recipe: "Recipe") -> "list[Record]":
-    """The folder of an embedding model counts as for RL."""
-    evaluate = recipe.evaluate.model_copy(update={"embedding_model": None})
-    return [evaluate, recipe.engine, recipe.simulate.sampling]
+    return [recipe.evaluate.identity, recipe.engine, recipe.simulate.sampling]
 
 
 def _of_measure(recipe: "Recipe") -> "list[Record]":
-    """The folder of an embedding model counts as for RL."""
+    """The folder of an embedding model counts by its content, as an input."""
     nightly = recipe.nightly.model_copy(update={"embedding_model": None})
     return [nightly, _of_collect(recipe), _of_prepare(recipe)]
 

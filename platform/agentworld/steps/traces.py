@@ -6,9 +6,8 @@ from agentworld.data.traces import make_traces
 from agentworld.errors import InputError
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
-from agentworld.runner.remote import fetch, keep
 from agentworld.runner.task import Plan, Task
-from agentworld.scoring.answers import ANSWERS, AnswerStore
+from agentworld.steps.answers import open_answers
 from agentworld.storage.pools import read_dataset
 
 
@@ -19,7 +18,7 @@ def plan(task: Task) -> Plan:
         raise InputError("the recipe names no teacher; add a section `traces` with one")
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
-        answers = AnswerStore(fetch(task.store / ANSWERS), keep)
+        answers = open_answers(task.store)
         return make_traces(recipe, data, out, on_progress, answers=answers).digest
 
     return Plan(work, domains=read_dataset(data).domains)

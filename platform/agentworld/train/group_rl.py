@@ -61,8 +61,9 @@ def _attempts_of_each(recipe: GroupRlRecipe, processes: int) -> int:
 
 
 def mean_reward(trainer: GRPOTrainer) -> dict[str, float]:
-    """The mean reward of the first and of the last tenth of the steps."""
-    rewards = [float(entry["reward"]) for entry in trainer.state.log_history if "reward" in entry]
+    """The mean reward of the first and of the last tenth of the steps that have one."""
+    logged = (entry.get("reward") for entry in trainer.state.log_history)
+    rewards = [float(reward) for reward in logged if reward is not None]
     tenth = max(1, len(rewards) // 10)
     if not rewards:
         return {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from agentworld.records.metrics import OnMetrics
+from agentworld.train.reward_figures import REWARD_FIGURES
 from agentworld.train.step_metrics import figures_of, memory_gib
 
 _NAMES = {
@@ -15,6 +16,7 @@ _NAMES = {
     "completions/mean_length": "answer_tokens",
     "completions/clipped_ratio": "cut_off_share",
     "entropy": "entropy",
+    **{name: name for name in REWARD_FIGURES},
 }
 _NUM_TOKENS = "num_tokens"
 """Of prompts and answers, of all processes, since the training began."""

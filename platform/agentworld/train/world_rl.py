@@ -12,6 +12,7 @@ from datasets import Dataset
 from trl import GRPOTrainer
 
 from agentworld.domains.base import domain_of
+from agentworld.errors import InputError
 from agentworld.recipes.train import WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.message import Message
@@ -19,6 +20,7 @@ from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
+from agentworld.scoring.answers import AnswerStore
 from agentworld.scoring.reward import Prediction, Rewarder
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.train.distributed import process_group
@@ -26,6 +28,7 @@ from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
+from agentworld.train.reward_figures import reward_figures, reward_totals
 from agentworld.train.rl_metrics import RlMetrics
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import TrainerProgress
@@ -45,8 +48,14 @@ def run(
     out: Path,
     on_progress: OnProgress,
     on_metrics: OnMetrics = ignore_metrics,
+    *,
+    answers: AnswerStore | None = None,
 ) -> Checkpoint:
-    """Trains from `parent`; writes `out/model`. A missing verdict leaves a hole in its group."""
+    """Trains from `parent`; writes `out/model`. A missing verdict leaves a hole in its group.
+
+    A judge is asked for nothing that `answers` holds. Raises JudgeError where half of its verdicts
+    are missing, and InputError where no answer at all got a reward.
+    """
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     language_model = load_model(parent, recipe.zero_stage)
@@ -55,7 +64,7 @@ def run(
     trainer = _WorldRlTrainer(
         model=language_model.model,
         processing_class=language_model.tokenizer,
-        reward_funcs=_reward_function(Rewarder(recipe.reward)),
+        reward_funcs=_reward_function(Rewarder(recipe.reward, answers=answers)),
         args=group_config(
             recipe,
             out,
@@ -76,8 +85,18 @@ def run(
         parent=parent,
         dataset=dataset,
         reward_model=recipe.reward.folder,
-        metrics=mean_reward(trainer),
+        metrics=_metrics(trainer, out),
     )
+
+
+def _metrics(trainer: GRPOTrainer, out: Path) -> dict[str, float]:
+    rewards = mean_reward(trainer)
+    if not rewards:
+        raise InputError(
+            "no answer got a reward, so that nothing was learned; correct rl.reward in the recipe,"
+            f" or its judge, then remove {out} and run this again"
+        )
+    return {**rewards, **reward_totals(trainer.state.log_history)}
 
 
 def _question(sample: Sample) -> dict[str, object]:
@@ -96,10 +115,14 @@ def _reward_function(rewarder: Rewarder) -> Callable[..., list[float | None]]:
         completions: Sequence[Sequence[Message]],
         truth: Sequence[str],
         domain: Sequence[str],
+        log_metric: Callable[[str, float], None],
         **_: object,
     ) -> list[float | None]:
         texts = (completion[0]["content"] for completion in completions)
         rows = zip(map(domain_of, domain), texts, truth, prompts, strict=True)
-        return rewarder.score_all([Prediction(*row) for row in rows])
+        rewards = rewarder.score_all([Prediction(*row) for row in rows])
+        for name, value in reward_figures(rewards, rewarder.take_usage()).items():
+            log_metric(name, value)
+        return rewards
 
     return reward

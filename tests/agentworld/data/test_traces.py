@@ -174,7 +174,9 @@ def test_half_of_the_prompts_as_holes_end_the_run_and_what_was_answered_is_kept(
 def test_an_endpoint_that_fails_from_the_start_is_not_asked_for_every_prompt(tmp_path):
     data = tracing.prepared(tmp_path / "store", training.samples())
     recipe = traces_recipe("http://127.0.0.1:9", turns=None)
-    with pytest.raises(JudgeError, match="20 of 20 prompts have no decision.*ConnectError"):
+    with pytest.raises(
+        JudgeError, match="20 of the last 20 prompts have no decision.*ConnectError"
+    ):
         traces_of(tmp_path, data, recipe)
 
 

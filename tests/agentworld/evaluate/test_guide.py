@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from agentworld.evaluate.metrics import metric_names
+from agentworld.evaluate.rubric import JUDGE_METRICS
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.steps.evaluate import BASELINES
 
@@ -23,6 +24,16 @@ def test_the_guide_names_every_metric_and_every_baseline():
     assert rows_under("Baselines") == [*BASELINES]
 
 
-def test_the_recipe_of_the_guide_is_that_of_the_defaults():
-    (text,) = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    assert EvaluateRecipe.model_validate(yaml.safe_load(text)["evaluate"]) == EvaluateRecipe()
+def test_the_guide_names_every_metric_of_a_judge():
+    assert rows_under("Scores of a judge") == [*JUDGE_METRICS]
+
+
+def test_the_recipes_of_the_guide_are_that_of_the_defaults_and_one_with_a_judge():
+    texts = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    defaults, judged = (
+        EvaluateRecipe.model_validate(yaml.safe_load(text)["evaluate"]) for text in texts
+    )
+    assert defaults == EvaluateRecipe()
+    assert defaults.judge is None
+    assert judged.judge
+    assert judged.judge.key_from == "JUDGE_KEY"

@@ -10,6 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 import make.job
+from agentworld.records.endpoint_usage import EndpointUsage, JudgeUse
 from agentworld.records.report import AgentScore
 from agentworld.reports.page import write_page
 from agentworld.reports.summary import summarise
@@ -151,6 +152,26 @@ def test_a_metric_stands_beside_its_lead_and_one_without_a_figure_is_said(groupe
     assert "0.900" in row_of(grouped, "token_f1")
     assert row_of(grouped, "token_f1").endswith("over copy</td>")
     assert "No figure of <code>embedding</code>: no model." in grouped
+    assert "without a verdict" not in grouped
+
+
+@pytest.mark.parametrize(
+    ("dollars", "price"), [(None, "of unknown price"), ("1.5", "1.50 dollars")]
+)
+def test_a_judges_scores_are_a_row_and_its_holes_and_its_price_are_said(tmp_path, dollars, price):
+    folders = make.job.finished_job(tmp_path)
+    report = records.grouped_report()
+    last = report.stages["rl"]
+    metrics = {**last.metrics, "judge": records.estimate(0.75)}
+    usage = EndpointUsage(num_answers=104, dollars=dollars)
+    judge = JudgeUse(models=("a-judge-2026",), num=100, holes=2, usage=usage)
+    stages = {**report.stages, "rl": last.model_copy(update={"metrics": metrics})}
+    report = report.model_copy(update={"stages": stages, "judge": judge})
+    report.write(folders["evaluate"] / REPORT)
+    page = written(tmp_path, folders)
+    assert "0.750" in row_of(page, "judge")
+    said = "a-judge-2026</code>: 100 predictions, 2 without a verdict, which count in no figure"
+    assert f"{said}; 104 answers, {price}." in page
 
 
 def test_kinds_of_turns_have_their_number_and_a_small_group_is_marked(grouped):

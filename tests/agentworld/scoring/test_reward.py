@@ -6,7 +6,11 @@ import pytest
 from agentworld.domains.base import domain_of
 from agentworld.domains.rubric import RubricScore
 from agentworld.errors import InputError, JudgeError
+from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.recipes.train import RewardRecipe
+from agentworld.scoring.answers import AnswerStore
+from fakes import endpoint
+from make.tracing import verdict
 
 pytestmark = pytest.mark.compute
 
@@ -16,10 +20,22 @@ RUBRIC = RewardRecipe(rule_weight=0, rubric_weight=1)
 RULE = RewardRecipe(rule_weight=1, rubric_weight=0)
 
 
-def rewarder(*settings):
+def rewarder(*settings, **options):
     from agentworld.scoring.reward import Rewarder
 
-    return Rewarder(*settings)
+    return Rewarder(*settings, **options)
+
+
+def predictions(*texts):
+    """Of one turn."""
+    from agentworld.scoring.reward import Prediction
+
+    return [Prediction(PLAIN, text, "kolu", ()) for text in texts]
+
+
+def asks(url):
+    """A recipe with a judge at this address and nothing else."""
+    return RUBRIC.model_copy(update={"rubric": "endpoint", "endpoint": EndpointRecipe(url=url)})
 
 
 def judged(value):
@@ -94,8 +110,6 @@ def test_the_judge_sees_the_domain_and_what_came_before():
 
 
 def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score():
-    from agentworld.scoring.reward import Prediction
-
     both = threading.Barrier(2)
 
     def judge(_domain, predicted, *_):
@@ -105,9 +119,57 @@ def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score
         return RubricScore(*[int(predicted)] * 5)
 
     recipe = RUBRIC.model_copy(update={"rubric": "endpoint"})
-    texts = ["1", "broken", "3", "5"]
-    predictions = [Prediction(PLAIN, text, "kolu", ()) for text in texts]
-    assert rewarder(recipe, judge).score_all(predictions) == [5, None, 15, 25]
+    answers = predictions("1", "broken", "3", "5")
+    assert rewarder(recipe, judge).score_all(answers) == [5, None, 15, 25]
+
+
+def test_answers_that_show_the_same_are_scored_once_whatever_they_thought():
+    questions = []
+
+    def judge(_domain, predicted, *_):
+        questions.append(predicted)
+        return RubricScore(*[len(questions)] * 5)
+
+    answers = predictions("kolu", "<think>so</think>kolu", "tane", "kolu")
+    assert rewarder(RUBRIC, judge).score_all(answers) == [5, 5, 10, 5]
+    other_truth = [answers[0]._replace(truth="tane"), answers[0]]
+    other_action = [answers[0]._replace(messages=[{"role": "user", "content": "ls"}]), answers[0]]
+    for different in (other_truth, other_action):
+        assert len(set(rewarder(RUBRIC, judge).score_all(different))) == 2
+
+
+def test_what_a_judge_answered_is_asked_for_once_and_is_on_the_bill_of_each_training(tmp_path):
+    with endpoint.running(lambda _: verdict(4)) as server:
+        for _ in range(2):
+            judging = rewarder(asks(server.url), answers=AnswerStore(tmp_path))
+            assert judging.score_all(predictions("kolu", "tane", "kolu")) == [20, 20, 20]
+            usage = judging.take_usage()
+            assert (usage.num_answers, usage.num_prompt_tokens, usage.num_tokens) == (2, 6, 2)
+            assert usage.dollars is None  # nobody knows what a server of one's own costs
+            assert judging.take_usage().num_answers == 0
+    assert len(server.asked) == 2
+
+
+def test_without_a_judge_there_is_no_bill():
+    judging = rewarder(RewardRecipe())
+    judging.score_all(predictions("kolu"))
+    assert judging.take_usage() is None
+
+
+def test_a_judge_that_is_gone_ends_the_work():
+    judging = rewarder(RUBRIC, broken)
+    texts = map(str, range(20))
+    with pytest.raises(JudgeError, match="20 of the last 20 answers have no verdict.*as the test"):
+        judging.score_all(predictions(*texts))
+
+
+def test_an_answer_without_an_observation_is_no_verdict_of_a_judge():
+    judging = rewarder(RUBRIC, broken)
+    texts = [str(number) for number in range(19)]
+    assert judging.score_all(predictions(*texts)) == [None] * 19
+    assert judging.score_all(predictions("", "<think>")) == [0, 0]
+    with pytest.raises(JudgeError, match="20 of the last 20 answers"):
+        judging.score_all(predictions("kolu"))
 
 
 def test_the_embedding_has_its_share():

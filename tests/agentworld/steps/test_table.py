@@ -8,6 +8,7 @@ import pytest
 
 from agentworld.errors import InputError
 from agentworld.recipes import load_recipe, recipe_path
+from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.records.base import Record
 from agentworld.runner import code
 from agentworld.runner.task import Plan, Task
@@ -50,6 +51,23 @@ def test_neither_processes_nor_addresses_of_data_are_part_of_a_step(name):
         }
     )
     assert STEPS[name].recipe(other) == STEPS[name].recipe(recipe)
+
+
+@pytest.mark.parametrize("name", ["rl", "evaluate"])
+def test_a_judge_counts_by_what_it_is_asked_and_not_by_where_it_is(name):
+    recipe = load_recipe(recipe_path("demo"))
+
+    def part(**fields):
+        judge = EndpointRecipe(**fields)
+        reward = recipe.rl.reward.model_copy(update={"endpoint": judge})
+        changes = {
+            "rl": recipe.rl.model_copy(update={"reward": reward}),
+            "evaluate": recipe.evaluate.model_copy(update={"judge": judge}),
+        }
+        return STEPS[name].recipe(recipe.model_copy(update=changes))
+
+    moved = {"url": "http://judge", "key_from": "JUDGE_KEY", "concurrency": 1, "timeout_seconds": 9}
+    assert part(**moved) == part() != part(model="another")
 
 
 def test_a_step_reads_steps_that_come_before_it():

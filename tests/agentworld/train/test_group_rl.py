@@ -33,7 +33,7 @@ AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size
 
 RL_FIGURES = {
     *("loss", "learning_rate", "gradient_norm", "reward", "reward_std", "equal_groups", "entropy"),
-    *("answer_tokens", "cut_off_share", "tokens_per_second", "memory_gib"),
+    *("answer_tokens", "cut_off_share", "tokens_per_second", "memory_gib", "holes"),
 }
 
 

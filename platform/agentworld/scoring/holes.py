@@ -1,0 +1,54 @@
+"""Ends work when half of its verdicts are missing: the rest says little; a judge may be gone."""
+
+from collections import deque
+from threading import Lock
+
+from agentworld.errors import JudgeError
+
+_WINDOW = 40
+_FEWEST = _WINDOW // 2
+"""Of fewer half may be missing by chance."""
+
+
+class HoleLimit:
+    """Counts what a judge was asked about; threads may share it.
+
+    `subjects` are what the verdicts are about, in the plural; `verdict` is what a hole lacks.
+    """
+
+    def __init__(self, subjects: str, verdict: str = "verdict") -> None:
+        self.num = 0
+        """All that were counted."""
+        self.num_holes = 0
+        self._subjects = subjects
+        self._verdict = verdict
+        self._last_problem = ""
+        self._recent: deque[bool] = deque(maxlen=_WINDOW)
+        """Whether each of the last ones is a hole."""
+        self._one_at_a_time = Lock()
+
+    def add(self, problem: str | None) -> None:
+        """Counts one more; of a hole `problem` says why it is one.
+
+        Raises JudgeError if half of the last 40 are holes.
+        """
+        with self._one_at_a_time:
+            is_hole = problem is not None
+            self.num += 1
+            self.num_holes += is_hole
+            self._recent.append(is_hole)
+            self._last_problem = problem or self._last_problem
+            num_recent = sum(self._recent)
+            if is_hole and num_recent >= _FEWEST:
+                raise self._error(num_recent, f"the last {len(self._recent)}")
+
+    def check(self) -> None:
+        """Raises JudgeError if half of all are holes, of however few."""
+        if self.num and 2 * self.num_holes >= self.num:
+            raise self._error(self.num_holes, f"{self.num}")
+
+    def _error(self, num_holes: int, of_which: str) -> JudgeError:
+        return JudgeError(
+            f"{num_holes} of {of_which} {self._subjects} have no {self._verdict}, the last because"
+            f" {self._last_problem}; what was answered is kept: correct it and run this again"
+        )

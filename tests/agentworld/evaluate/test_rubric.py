@@ -1,0 +1,208 @@
+"""A judge's scores as metrics, by a local endpoint that says what a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentworld.domains.base import domain_of
+from agentworld.domains.rubric import RubricScore
+from agentworld.engine.fake import Answer, FakeEngine
+from agentworld.errors import EngineError, JudgeError
+from agentworld.evaluate.compare import Comparison
+from agentworld.evaluate.guesses import read_guesses, write_guesses
+from agentworld.evaluate.rubric import JUDGE_METRICS, RubricScorer, values_of_score
+from agentworld.evaluate.world import ScoredWorld, evaluate_world
+from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.recipes.serve import EvaluateRecipe
+from agentworld.recipes.train import RewardRecipe
+from agentworld.records.endpoint_usage import JudgeUse
+from agentworld.records.message import Message
+from agentworld.records.progress import ignore_progress
+from agentworld.rendering.messages import world_messages
+from agentworld.scoring.answers import AnswerStore
+from fakes import endpoint
+from fakes.endpoint import Asked
+from make import records, tracing
+from make.tracing import verdict
+
+RECIPE = EvaluateRecipe(num_episodes=10, num_free_running=0, num_resamples=100)
+SAMPLES = [records.sample(seed, num_turns=4) for seed in range(4)]
+"""Of each two turns the second is a read."""
+TRUTHS = {turn.action: turn.observation for sample in SAMPLES for turn in sample.turns}
+NUM_TURNS = 16
+
+Say = Callable[[Asked], str | int]
+
+
+def says_by_action(read: str | EngineError) -> Callable[[Sequence[Message]], Answer]:
+    """A predictor that knows what a write shows, and says this of a read."""
+
+    def answer(messages: Sequence[Message]) -> Answer:
+        action = messages[-1]["content"]
+        return read if action.startswith("cat") else TRUTHS[action]
+
+    return answer
+
+
+def approves_truth(asked: Asked) -> str:
+    """A judge with full scores for the truth, and 2 of 5 for anything else."""
+    _, _, texts = tracing.question_of(asked).partition("## Prediction\n```\n")
+    predicted, _, truth = texts.partition("\n```\n\n## Truth\n```\n")
+    return verdict(5 if f"{predicted}\n```" == truth else 2)
+
+
+def predicted(
+    folder: Path, read: str | EngineError = "wrong\n[0] ~", name: str = "rl"
+) -> ScoredWorld:
+    """A predictor's verdicts, with what it said in a file."""
+    engine = FakeEngine(says_by_action(read))
+    world = evaluate_world(
+        engine, SAMPLES, RECIPE, ignore_progress, guesses_path=folder / f"{name}.json"
+    )
+    return asyncio.run(world)
+
+
+def judged(
+    folder: Path, say: Say, world: ScoredWorld, name: str = "rl"
+) -> tuple[ScoredWorld, JudgeUse, list[Asked]]:
+    """The predictor with the judge's scores, what the judge was asked for, and its requests."""
+    with endpoint.running(say) as server:
+        recipe = EndpointRecipe(url=server.url, model="judge", concurrency=2)
+        answers = AnswerStore(folder / "answers")
+        with closing(RubricScorer(recipe, SAMPLES, RECIPE, answers, pause_seconds=0.0)) as scorer:
+            guesses = read_guesses(folder / f"{name}.json")
+            scored = scorer.add_scores(name, world, guesses, ignore_progress)
+            return scored, scorer.use, server.asked
+
+
+def test_a_score_of_1_is_0_and_one_of_5_is_1_and_a_missing_dimension_is_left_out() -> None:
+    values = values_of_score(RubricScore(5, 3, 1, 0, 5))
+    assert values == {
+        "judge": pytest.approx(0.625),  # 3.5 of 5
+        "judge_format": 1.0,
+        "judge_factuality": 0.5,
+        "judge_consistency": 0.0,
+        "judge_realism": None,
+        "judge_quality": 1.0,
+    }
+    assert tuple(values) == JUDGE_METRICS
+
+
+def test_the_judges_scores_stand_beside_the_other_metrics_with_intervals_also_by_kind(
+    tmp_path: Path,
+) -> None:
+    before = predicted(tmp_path)
+    world, use, asked = judged(tmp_path, approves_truth, before)
+    score = world.score
+    for name in JUDGE_METRICS:
+        metric = score.metrics[name]
+        assert (metric.mean, metric.num, metric.holes) == (0.625, NUM_TURNS, 0)
+        assert metric.low <= metric.mean <= metric.high
+        assert score.by_kind["write"].metrics[name].mean == 1
+        assert score.by_kind["read"].metrics[name].mean == 0.25
+    assert (use.num, use.holes, use.models) == (NUM_TURNS, 0, ("judge",))
+    assert use.usage.num_answers == len(asked) == NUM_TURNS
+    others = {name: score.metrics[name] for name in before.score.metrics}
+    assert others == before.score.metrics
+    assert score.exact_match == before.score.exact_match
+    assert (score.by_tag, score.answers) == (before.score.by_tag, before.score.answers)
+
+
+def test_a_lead_and_a_gain_are_told_of_the_judges_scores_too(tmp_path: Path) -> None:
+    poor, good = predicted(tmp_path, name="copy"), predicted(tmp_path, "[0] ~", name="rl")
+    worlds = {}
+    for name, world in {"copy": poor, "rl": good}.items():
+        say = approves_truth if name == "copy" else lambda _: verdict(5)
+        worlds[name], _, _ = judged(tmp_path, say, world, name)
+    lead = Comparison(SAMPLES, RECIPE).leads(worlds["rl"], {"copy": worlds["copy"]})["copy"]
+    # The writes have one verdict, since both said the same of them.
+    assert lead.metrics["judge"].mean == pytest.approx(0.375)
+
+
+@pytest.mark.parametrize("said", ["I would rather not", 400])
+def test_a_missing_verdict_is_a_hole_and_no_failure(tmp_path: Path, said: str | int) -> None:
+    first = f"## Action\n```\n{SAMPLES[0].turns[1].action}\n```"
+
+    def say(asked: Asked) -> str | int:
+        return said if first in tracing.question_of(asked) else approves_truth(asked)
+
+    world, use, _ = judged(tmp_path, say, predicted(tmp_path))
+    metric = world.score.metrics["judge"]
+    assert (metric.num, metric.holes) == (NUM_TURNS - 1, 1)
+    assert metric.mean == pytest.approx((8 + 7 * 0.25) / 15)
+    assert (use.num, use.holes) == (NUM_TURNS, 1)
+    assert world.score.exact_match.holes == 0
+
+
+def test_an_answer_that_failed_is_wrong_and_the_judge_is_not_asked(tmp_path: Path) -> None:
+    cut_off = EngineError("too long", kind="cut-off")
+    world, use, asked = judged(tmp_path, approves_truth, predicted(tmp_path, cut_off))
+    metric = world.score.metrics["judge"]
+    assert (metric.mean, metric.num, metric.holes) == (0.5, NUM_TURNS, 0)
+    assert use.num == len(asked) == NUM_TURNS // 2
+
+
+def test_a_turn_that_the_engine_did_not_answer_is_a_hole_and_the_judge_is_not_asked(
+    tmp_path: Path,
+) -> None:
+    world, use, asked = judged(tmp_path, approves_truth, predicted(tmp_path, EngineError("gone")))
+    metric = world.score.metrics["judge"]
+    assert (metric.mean, metric.num, metric.holes) == (1, NUM_TURNS // 2, NUM_TURNS // 2)
+    assert (use.num, use.holes, len(asked)) == (NUM_TURNS // 2, 0, NUM_TURNS // 2)
+
+
+def test_half_of_the_verdicts_missing_is_an_error_and_what_was_answered_is_not_asked_again(
+    tmp_path: Path,
+) -> None:
+    world = predicted(tmp_path)
+
+    def writes_only(asked: Asked) -> str | int:
+        return 400 if "## Action\n```\ncat" in tracing.question_of(asked) else verdict(5)
+
+    with pytest.raises(
+        JudgeError, match="8 of 16 predictions of rl have no verdict.*run this again"
+    ):
+        judged(tmp_path, writes_only, world)
+    scored, use, asked = judged(tmp_path, approves_truth, world)
+    assert scored.score.metrics["judge"].num == NUM_TURNS
+    assert len(asked) == NUM_TURNS // 2
+    assert use.usage.num_answers == NUM_TURNS
+
+
+@pytest.mark.compute
+def test_a_verdict_that_rl_asked_for_is_not_asked_for_again(tmp_path: Path) -> None:
+    from agentworld.scoring.reward import Prediction, Rewarder
+
+    predictions = [
+        Prediction(
+            domain_of(sample.domain),
+            "wrong\n[0] ~" if turn.action.startswith("cat") else turn.observation,
+            turn.observation,
+            world_messages(sample.prompt, sample.turns[:place], turn.action),
+        )
+        for sample in SAMPLES
+        for place, turn in enumerate(sample.turns)
+    ]
+    with endpoint.running(approves_truth) as server:
+        recipe = RewardRecipe(
+            rubric="endpoint",
+            rubric_weight=1,
+            rule_weight=0,
+            endpoint=EndpointRecipe(url=server.url, model="judge"),
+        )
+        Rewarder(recipe, answers=AnswerStore(tmp_path / "answers")).score_all(predictions)
+        assert len(server.asked) == NUM_TURNS
+    world, _, asked = judged(tmp_path, approves_truth, predicted(tmp_path))
+    assert asked == []
+    assert world.score.metrics["judge"].mean == 0.625
+
+
+def test_half_of_a_character_is_kept_as_it_was_predicted(tmp_path: Path) -> None:
+    guesses = [["half-\ud800", None, ""], []]
+    write_guesses(tmp_path / "folder/rl.json", guesses)
+    assert read_guesses(tmp_path / "folder/rl.json") == guesses

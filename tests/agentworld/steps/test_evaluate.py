@@ -1,0 +1,147 @@
+"""The step that evaluates, with engines of a test in the place of served models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import InputError
+from agentworld.evaluate.rubric import JUDGE_METRICS
+from agentworld.records.message import Message
+from agentworld.records.report import WorldModelReport
+from agentworld.runner.folders import REPORT, model_of
+from agentworld.steps.evaluate import BASELINES
+from agentworld.steps.run import run_by_name
+from fakes.endpoint import Asked
+from make import records, tracing, training
+from make.pools import write_pool
+from make.tracing import verdict
+
+pytestmark = pytest.mark.waits  # torch and MLflow stand behind this step
+
+
+class Evaluation(NamedTuple):
+    """A store with a data set and two stages, and what the stages were asked."""
+
+    words: training.Training
+    stages: tuple[str, str]
+    served: list[str]
+    """The logs of the models that were served."""
+
+    def run(self, url: str | None) -> Path:
+        """The folder of the step, with a judge at this address or without one."""
+        recipe = yaml.safe_load(Path(self.words.recipe).read_text())
+        judge = {"url": url, "model": tracing.JUDGE, "concurrency": 2} if url else None
+        evaluate = {"num_episodes": 6, "num_free_running": 1, "num_resamples": 50}
+        recipe["evaluate"] = {**evaluate, **({"judge": judge} if judge else {})}
+        Path(self.words.recipe).write_text(yaml.safe_dump(recipe))
+        return Path(run_by_name("evaluate", *self.words, "", *self.stages))
+
+
+class _Served(NamedTuple):
+    log: Path
+
+    def connect(self) -> FakeEngine:
+        """RL knows every truth, and SFT shows the prompt line alone."""
+        truths = {
+            turn.action: turn.observation for sample in training.samples() for turn in sample.turns
+        }
+
+        def answer(messages: Sequence[Message]) -> str:
+            return truths[messages[-1]["content"]] if self.log.stem == "rl" else "[0] ~"
+
+        return FakeEngine(answer)
+
+
+@pytest.fixture
+def evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evaluation:
+    words = training.training(tmp_path / "store")
+    data = Path(words.data)
+    pools = {
+        name: write_pool(data / f"{name}.parquet", training.samples())
+        for name in ("cpt", "sft", "rl", "held_out")
+    }
+    records.dataset(**pools).write(data / "dataset.json")
+    folders = [records.trained_step(Path(words.store), stage) for stage in ("sft", "rl")]
+    for folder in folders:
+        model_of(folder).mkdir()
+        (model_of(folder) / "config.json").write_text('{"max_position_embeddings": 1024}')
+    served: list[str] = []
+
+    @contextmanager
+    def serve(*_: object, log: Path, **__: object) -> Iterator[_Served]:
+        served.append(log.stem)
+        yield _Served(log)
+
+    monkeypatch.setattr("agentworld.steps.evaluate.serve", serve)
+    return Evaluation(words, (str(folders[0]), str(folders[1])), served)
+
+
+def by_length(asked: Asked) -> str:
+    """The same verdict of the same question, and another one of another."""
+    return verdict(1 + len(tracing.question_of(asked)) % 5)
+
+
+def questions(asked: list[Asked]) -> list[str]:
+    return [tracing.question_of(request) for request in asked]
+
+
+def test_the_judges_scores_are_in_the_report_for_every_stage_and_every_baseline(
+    evaluation: Evaluation,
+) -> None:
+    with tracing.endpoints(judge=by_length) as server:
+        folder = evaluation.run(server.url)
+    report = WorldModelReport.read(folder / REPORT)
+    assert report.baselines.keys() == BASELINES.keys()
+    for score in (*report.stages.values(), *report.baselines.values()):
+        assert set(JUDGE_METRICS) <= score.metrics.keys()
+        assert 0 <= score.metrics["judge"].low <= score.metrics["judge"].high <= 1
+    last = report.stages["rl"]
+    assert {name for name in last.leads if "judge" in last.leads[name].metrics} == set(BASELINES)
+    assert last.gain
+    assert last.gain.over == "sft"
+    assert "judge_factuality" in last.gain.metrics
+    assert report.judge
+    assert (report.judge.holes, report.judge.models) == (0, (tracing.JUDGE,))
+    # Two predictors that say the same of a turn ask one question.
+    assert report.judge.usage.num_answers == report.judge.num > len(server.asked)
+    assert len(set(questions(server.asked))) == len(server.asked)
+
+
+def test_a_killed_evaluation_asks_only_for_what_is_missing_and_serves_no_model_again(
+    evaluation: Evaluation,
+) -> None:
+    numbers, answered = count(), list[str]()
+
+    def stops(asked: Asked) -> str | int:
+        if next(numbers) >= 20:
+            return 401
+        answered.append(tracing.question_of(asked))
+        return by_length(asked)
+
+    with tracing.endpoints(judge=stops) as first, pytest.raises(InputError, match="status 401"):
+        evaluation.run(first.url)
+    with tracing.endpoints(judge=by_length) as second:
+        folder = evaluation.run(second.url)
+    asked = [*answered, *questions(second.asked)]
+    assert len(set(asked)) == len(asked) > 2 * len(answered) == 40
+    assert evaluation.served == ["sft", "rl"]
+    report = WorldModelReport.read(folder / REPORT)
+    assert report.judge
+    assert report.judge.usage.num_answers == report.judge.num  # those of the first run too
+
+
+def test_without_a_judge_none_is_asked_and_the_report_names_none(evaluation: Evaluation) -> None:
+    folder = evaluation.run(None)
+    fields = json.loads((folder / REPORT).read_text())
+    assert "judge" not in fields
+    assert not [name for name in fields["stages"]["rl"]["metrics"] if name.startswith("judge")]
+    assert not (folder / "guesses").exists()

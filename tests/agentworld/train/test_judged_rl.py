@@ -1,0 +1,186 @@
+"""RL whose rewards are the verdicts of a judge behind an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
+from agentworld.records.endpoint_usage import EndpointUsage
+from agentworld.runner.folders import checkpoint_of, model_of
+from agentworld.steps.run import run_by_name
+from agentworld.storage.step_figures import read_figures
+from fakes.endpoint import Asked
+from make import records, tracing, training
+from make.tracing import verdict
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.compute
+
+STEPS = 4
+NO_VERDICT = "I would rather not"
+
+
+class Rl(NamedTuple):
+    """A store with all that the step `rl` reads, and a recipe with a judge."""
+
+    words: training.Training
+    parent: str
+
+    def run(self, url: str) -> Path:
+        """The folder of the step, with the judge at this address."""
+        recipe = Path(self.words.recipe)
+        before = recipe.read_text()
+        recipe.write_text(before.replace("JUDGE", url))
+        try:
+            return Path(run_by_name("rl", *self.words, self.parent))
+        finally:
+            recipe.write_text(before)
+
+
+@pytest.fixture
+def rl(language_model: LanguageModel, tmp_path: Path) -> Callable[..., Rl]:
+    """Makes a store of a name; all begin with the same weights."""
+
+    def make(name: str, num_steps: int = STEPS) -> Rl:
+        judge = {"url": "JUDGE", "model": tracing.JUDGE, "concurrency": 2}
+        reward = {"rubric": "endpoint", "endpoint": judge, "rubric_weight": 1, "rule_weight": 0}
+        fields = {
+            "num_steps": num_steps,
+            "checkpoint_every": 2,
+            "max_tokens": 6,
+            "learning_rate": 1e-3,
+        }
+        words = training.training(tmp_path / name, rl={**fields, "reward": reward})
+        parent = records.finished_step(Path(words.store), "sft", records.digest("parent"))
+        language_model.save(model_of(parent))
+        artifact = ArtifactManifest.of(model_of(parent)).digest
+        records.checkpoint("sft", artifact=artifact).write(parent / "checkpoint.json")
+        return Rl(words, str(parent))
+
+    return make
+
+
+def folder_of(own: Rl) -> Path:
+    """The only folder of the step."""
+    steps = (Path(own.words.store) / "steps/rl").iterdir()
+    (folder,) = (path for path in steps if path.is_dir())
+    return folder
+
+
+def by_length(asked: Asked) -> str:
+    """The same verdict of the same question, and another one of another."""
+    return verdict(1 + len(tracing.question_of(asked)) % 5)
+
+
+def questions(asked: list[Asked]) -> list[str]:
+    return [tracing.question_of(request) for request in asked]
+
+
+def test_a_killed_training_asks_its_judge_only_for_what_is_missing_and_counts_it_all(
+    rl: Callable[..., Rl],
+) -> None:
+    with tracing.endpoints(judge=by_length) as server:
+        whole = rl("whole").run(server.url)
+    needed = questions(server.asked)
+    assert len(set(needed)) == len(needed) > STEPS
+    numbers, answered = count(), list[str]()
+    most = len(needed) - 2  # the last step, after the checkpoint of the second one
+
+    def stops(asked: Asked) -> str | int:
+        if next(numbers) >= most:
+            return 401
+        answered.append(tracing.question_of(asked))
+        return by_length(asked)
+
+    own = rl("killed")
+    with (
+        tracing.endpoints(judge=stops) as first,
+        pytest.raises(InputError, match="status 401.*correct the recipe's endpoint"),
+    ):
+        own.run(first.url)
+    with tracing.endpoints(judge=by_length) as second:
+        resumed = own.run(second.url)
+    assert sorted([*answered, *questions(second.asked)]) == sorted(needed)
+    checkpoints: list[Checkpoint] = [checkpoint_of(folder) for folder in (whole, resumed)]
+    assert checkpoints[0].artifact == checkpoints[1].artifact
+    assert checkpoints[0].metrics == checkpoints[1].metrics
+    metrics = checkpoints[0].metrics
+    assert (metrics["holes"], metrics["judge_answers"]) == (0, len(needed))
+    assert (metrics["judge_prompt_tokens"], metrics["judge_tokens"]) == (
+        *(3 * len(needed), len(needed)),
+    )
+    assert "judge_dollars" not in metrics  # which is unknown, and not 0
+
+
+def test_a_trainer_that_logs_means_over_processes_logs_what_they_did_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from agentworld.train.reward_figures import reward_figures
+
+    monkeypatch.setattr("agentworld.train.reward_figures.num_ranks", lambda: 2)
+    usage = EndpointUsage(num_answers=3, num_prompt_tokens=9, num_tokens=3, dollars="0.5")
+    assert reward_figures([None, 5.0, None], usage) == {
+        "holes": 4,
+        "judge_answers": 6,
+        "judge_prompt_tokens": 18,
+        "judge_tokens": 6,
+        "judge_dollars": 1.0,
+    }
+    assert reward_figures([5.0], None) == {"holes": 0}
+
+
+def test_a_price_that_is_unknown_of_one_step_is_unknown_of_the_training() -> None:
+    from agentworld.train.reward_figures import reward_totals
+
+    logs = [{"holes": 1.0, "judge_dollars": 0.5}, {"epoch": 1.0}]
+    assert reward_totals(logs) == {"holes": 1, "judge_dollars": 0.5}
+    assert reward_totals([*logs, {"holes": 2.0, "judge_dollars": None}]) == {"holes": 3}
+
+
+def test_an_answer_without_a_verdict_is_counted_and_is_no_answer_of_reward_0(
+    rl: Callable[..., Rl],
+) -> None:
+    asked_once: list[str] = []
+
+    def judge(asked: Asked) -> str:
+        """No verdict of the first question."""
+        question = tracing.question_of(asked)
+        asked_once.append(question)
+        return NO_VERDICT if question == asked_once[0] else verdict(3)
+
+    with tracing.endpoints(judge=judge) as server:
+        folder = rl("store").run(server.url)
+    metrics = checkpoint_of(folder).metrics
+    # Three requests were made for a verdict that never came.
+    assert metrics["judge_answers"] == len(server.asked) == len(set(asked_once)) + 2
+    assert metrics["holes"] >= 1
+    figures = read_figures(folder)
+    assert sum(step["holes"] for step in figures.values()) == metrics["holes"]
+    rewards = {step["reward"] for step in figures.values() if "reward" in step}
+    assert rewards == {15.0}
+
+
+def test_groups_of_holes_alone_teach_nothing_and_a_training_of_them_is_none(
+    rl: Callable[..., Rl],
+) -> None:
+    own = rl("store", num_steps=3)  # of more, half of the last 40 verdicts are missing
+    with (
+        tracing.endpoints(judge=lambda _: NO_VERDICT) as server,
+        pytest.raises(InputError, match="no answer got a reward.*then remove .*run this again"),
+    ):
+        own.run(server.url)
+    folder = folder_of(own)
+    figures = read_figures(folder)
+    assert [(step["holes"], "reward" in step) for step in figures.values()] == [(6, False)] * 3
+    (last, *_) = sorted((folder / "checkpoints").glob("checkpoint-*"), reverse=True)
+    weights = (path / "model.safetensors" for path in (model_of(Path(own.parent)), last))
+    before, after = (path.read_bytes() for path in weights)
+    assert before == after
