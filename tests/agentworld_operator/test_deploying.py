@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import yaml
 from fastapi import FastAPI
 
+import make.chart
 import make.many
 import make.operator
 import make.service
@@ -41,7 +40,6 @@ pytestmark = pytest.mark.waits
 
 ALIAS = "world"
 ACCOUNT = "pipeline-runner"
-GUIDE = Path(__file__).parents[2] / "docs/guides/pipelines.md"
 
 
 def named(manifest) -> str:
@@ -56,11 +54,10 @@ _CODE = (
 
 
 def allow(namespace) -> None:
-    """The rights that the guide names, for who runs the steps."""
+    """The rights that the chart gives an account of runs in another namespace."""
     about = {"metadata": {"name": ACCOUNT}}
-    blocks = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
-    told = [each for each in map(yaml.safe_load, blocks) if each.get("kind") == "Role"]
-    (rules,) = [each["rules"] for each in told if each["metadata"]["name"] == "agentworld-deployer"]
+    values = {"pipelines": {"account": {"name": ACCOUNT, "namespace": "kubeflow"}}}
+    rules = make.chart.only(make.chart.objects(values), "Role", "agentworld-runs")["rules"]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
     who = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
     for kind, told in (

@@ -102,6 +102,7 @@ EVERYTHING: Values = {
     "pipelines": {
         "url": "http://ml-pipeline.kubeflow:8888",
         "namespace": "team-a",
+        "account": {"name": "pipeline-runner"},
         "placement": {"default": {"volumes": {"agentworld-stores": "/stores"}, "queue": "cpu"}},
     },
     "ingress": {
