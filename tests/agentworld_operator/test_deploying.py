@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 from fastapi import FastAPI
 
 import make.chart
@@ -22,11 +23,14 @@ import make.service
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import InputError, PipelineError
 from agentworld.ledger import Ledger
+from agentworld.operations.pinning import pin_model
 from agentworld.operations.simulators import attach
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.report import Figures
 from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.storage.objects import ObjectStore
-from agentworld.storage.simulators import SimulatorStore
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld_pipelines.deploying import deploy_on_cluster
 from agentworld_pipelines.placement import Placement
 from machines.kubelet import Kubelet
@@ -38,6 +42,8 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
+PLACEMENT = make.chart.ROOT / "docs/guides/placements/one-gpu.yaml"
+RECIPE = "qwen3-0.6b-shell"
 ALIAS = "world"
 ACCOUNT = "pipeline-runner"
 
@@ -312,22 +318,70 @@ def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
     assert versions(step.namespace) == []
 
 
-def test_one_that_is_scaled_to_zero_is_asked_once_by_the_service(
-    step, monkeypatch, world, tmp_path, caplog
-):
-    caplog.set_level("INFO")
-    step.deployment["bounds"] = {"min": 0, "max": 2}
+class Shipped(NamedTuple):
+    """What the step is given for the shipped recipe and placement, with the claim's folder here."""
+
+    placement: Placement
+    store: Path
+    pinned: PinnedSimulator
+
+    def run(self) -> None:
+        deploy_on_cluster(
+            RECIPE, str(self.store), str(self.pinned.folder), self.placement.target
+        )
+
+
+@pytest.fixture
+def shipped(step, monkeypatch) -> Shipped:
+    """After the steps before it: the weights are evaluated and pinned."""
+    claimed = PLACEMENT.read_text().replace("/stores", str(step.store))
+    placement = Placement.model_validate(yaml.safe_load(claimed))
+    for name, value in placement.of("simulate").environment.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", step.url)
+    store = step.store / "shell"
+    (store / "weights").mkdir(parents=True)
+    (store / "weights/model.safetensors").write_bytes(weights())
+    artifact = SimulatorStore(store).import_model(store / "weights")
+    recipe = load_recipe(recipe_path(RECIPE))
+    pinned = pin_model(artifact, store / "weights", recipe, store, ["shell"])
+    leads = dict.fromkeys(("copy", "nearest"), Figures(exact_match=records.estimate(0.3)))
+    stages = {"rl": records.world_score().model_copy(update={"leads": leads})}
+    report = records.world_report(stages=stages, artifacts={"rl": artifact.digest})
+    attach(pinned, report, store)
+    return Shipped(placement, store, pinned)
+
+
+def test_the_shipped_recipe_and_placement_end_with_a_simulator_that_answers_by_its_alias(
+    step, running, shipped, monkeypatch, world, tmp_path, caplog
+):
+    """It is scaled to zero, and the service asks it once."""
+    caplog.set_level("INFO")
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "token"))
     with pytest.raises(InputError, match="the credential cannot be read from"):
-        step.run(step.pinned())
+        shipped.run()
     (tmp_path / "token").write_text("a-token\n")
-    step.run(step.pinned())
+    shipped.run()
+    digest = shipped.pinned.digest
+    name = f"shell-{digest[7:19]}"
     # As the step saw it: the operator may have begun to start an engine for the step's own run.
-    assert f"{named(ONE)}: Ready is True, Idle" in caplog.text
+    assert f"{name}: Ready is True, Idle" in caplog.text
     (run,) = make.service.ledger(world.store).runs()
     assert (run.opening.agent, run.num_steps, run.opening.purpose) == ("probe", 1, "evaluation")
     assert run.closing
+    spec = step.namespace.get("Simulator", name)["spec"]
+    told = shipped.placement.of("simulate").environment
+    assert spec["identity"]["manifest"]["engine"]["image"] == told["AGENTWORLD_ENGINE_IMAGE"]
+    path = f"shell/simulators/{digest[7:]}/model"
+    assert spec["serving"]["weights"] == {"claim": "agentworld-stores", "path": path}
+    assert spec["serving"]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert step.namespace.get("SimulatorAlias", "shell")["spec"]["simulator"] == name
+    (moved,) = running.history("shell")
+    gate = [
+        {"metric": f"leads.{baseline}.exact_match", "least": 0.1, "value": 0.3}
+        for baseline in ("copy", "nearest")
+    ]
+    assert (moved["simulator"], moved["gate"]) == (digest, gate)
 
 
 @pytest.mark.usefixtures("nodes")
