@@ -1,7 +1,7 @@
 """Values of the chart that name its images by their digests.
 
-`python tools/image_values.py --control REGISTRY/control@sha256:... --train REGISTRY/train@sha256:...`
-prints them. `--into charts/agentworld/values.yaml` writes them into a chart that is released.
+`python tools/image_values.py --control NAME@DIGEST --train NAME@DIGEST` prints them.
+`--into charts/agentworld/values.yaml` writes them into a chart that is released.
 """
 
 import argparse

@@ -326,9 +326,7 @@ class Shipped(NamedTuple):
     pinned: PinnedSimulator
 
     def run(self) -> None:
-        deploy_on_cluster(
-            RECIPE, str(self.store), str(self.pinned.folder), self.placement.target
-        )
+        deploy_on_cluster(RECIPE, str(self.store), str(self.pinned.folder), self.placement.target)
 
 
 @pytest.fixture

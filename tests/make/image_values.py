@@ -5,8 +5,8 @@ import sys
 
 import yaml
 
-from make.chart import ROOT, Values
 from machines.images import Image
+from make.chart import ROOT, Values
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
