@@ -2,6 +2,7 @@
 #   control     operator, service and the command line: no torch, no MLflow
 #   train       the steps of a pipeline: torch, transformers, TRL, DeepSpeed, MLflow; the console
 #   engine-cpu  vLLM on CPUs, for trials and tests; GPUs take vLLM's own image
+#   train-vllm  `train` with vLLM for NVIDIA GPUs, for steps that start it; no test builds it
 #
 # All run as a user without rights or a home, on a root file system that nobody may write to;
 # /tmp is to be writable. A secret `pip` is the pip.conf of whoever builds; it stays out of them.
@@ -71,9 +72,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     /build/bin/pip --python /opt/agentworld/bin/python install -q \
         -c tools/constraints/product.txt -c tools/constraints/test.txt -r train.txt
 
-FROM runtime AS train
-LABEL org.opencontainers.image.title="agentworld train" \
-      org.opencontainers.image.description="The steps of agentworld's pipelines, and its console"
+FROM runtime AS train-programs
 USER 0:0
 # Live environments need bubblewrap and mount, and terminals less and vi; torch.compile needs a
 # compiler on CPUs and GPUs alike. A base that has them stays as it is.
@@ -82,6 +81,10 @@ RUN for program in bwrap mount less vi g++; do command -v "$program" || exit 1; 
         && apt-get -qy install --no-install-recommends bubblewrap mount less vim-tiny g++ \
         && rm -rf /var/lib/apt/lists/*; }
 USER 65532:65532
+
+FROM train-programs AS train
+LABEL org.opencontainers.image.title="agentworld train" \
+      org.opencontainers.image.description="The steps of agentworld's pipelines, and its console"
 COPY --from=train-packages /opt/agentworld /opt/agentworld
 COPY --from=ours /opt/agentworld /opt/agentworld
 ENTRYPOINT ["agentworld"]
@@ -112,3 +115,18 @@ ENV LD_PRELOAD=/opt/agentworld/lib/libiomp5.so \
     VLLM_CPU_KVCACHE_SPACE=1
 EXPOSE 8000
 ENTRYPOINT ["python", "-m", "vllm.entrypoints.openai.api_server"]
+
+# The version that the tests run on CPUs; what it pins itself, such as its kernels, is as it says. It
+# stands last, because older builders build every stage before the one that they are asked for.
+FROM train-packages AS train-vllm-packages
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    --mount=type=cache,target=/root/.cache/pip \
+    /build/bin/pip --python /opt/agentworld/bin/python install -q \
+        -c tools/constraints/product.txt vllm==0.32.0
+
+FROM train-programs AS train-vllm
+LABEL org.opencontainers.image.title="agentworld train with vLLM" \
+      org.opencontainers.image.description="Steps of agentworld's pipelines that start vLLM on a GPU"
+COPY --from=train-vllm-packages /opt/agentworld /opt/agentworld
+COPY --from=ours /opt/agentworld /opt/agentworld
+ENTRYPOINT ["agentworld"]

@@ -96,6 +96,8 @@ _CALLED: Schema = {
     "operator.leaseSeconds": {"type": "number", "exclusiveMinimum": 3},
     "operator.replicas": {"minimum": 1},
     "operator.webhook.issuer.name": _NAME,
+    "pipelines.account.name": _NAME,
+    "pipelines.account.namespace": _NAME,
     "pipelines.namespace": _NAME,
     "pipelines.placement": {"additionalProperties": True},  # the operator says what is wrong in it
     "pipelines.url": {"pattern": "^(https?://.+)?$"},

@@ -1,14 +1,7 @@
 """The step `deploy` before a real API server, an operator that guards it and a real service."""
 
-import asyncio
-import json
-import os
-import re
-import subprocess
-import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,137 +10,33 @@ import pytest
 import yaml
 from fastapi import FastAPI
 
+import make.chart
 import make.many
 import make.operator
 import make.service
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import InputError, PipelineError
 from agentworld.ledger import Ledger
+from agentworld.operations.pinning import pin_model
 from agentworld.operations.simulators import attach
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.report import Figures
 from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.storage.objects import ObjectStore
-from agentworld.storage.simulators import SimulatorStore
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld_pipelines.deploying import deploy_on_cluster
 from agentworld_pipelines.placement import Placement
-from machines.kubelet import Kubelet
 from make import records
+from make.deploying import ACCOUNT, ALIAS, ONE, TWO, Step, allow, kubelet, may_write, named
 from make.operator import RIGHTS
-from make.simulator import IMAGE, pinned_manifest
 from make.weights import weights
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
-ALIAS = "world"
-ACCOUNT = "pipeline-runner"
-GUIDE = Path(__file__).parents[2] / "docs/guides/pipelines.md"
-
-
-def named(manifest) -> str:
-    return f"{ALIAS}-{manifest.digest[7:19]}"
-
-
-ONE, TWO = pinned_manifest("one"), pinned_manifest("two")
-_CODE = (
-    "import sys; from agentworld_pipelines.deploying import deploy_on_cluster;"
-    " deploy_on_cluster(*sys.argv[1:])"
-)
-
-
-def allow(namespace) -> None:
-    """The rights that the guide names, for who runs the steps."""
-    about = {"metadata": {"name": ACCOUNT}}
-    blocks = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
-    told = [each for each in map(yaml.safe_load, blocks) if each.get("kind") == "Role"]
-    (rules,) = [each["rules"] for each in told if each["metadata"]["name"] == "agentworld-deployer"]
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
-    who = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
-    for kind, told in (
-        ("ServiceAccount", {}),
-        ("Role", {"rules": rules}),
-        ("RoleBinding", {"roleRef": role, "subjects": who}),
-    ):
-        place = RIGHTS[kind]
-        made = {"apiVersion": place.api_version, "kind": kind, **about, **told}
-        namespace.call("POST", place.path(namespace.namespace), made)
-
-
-def may_write(namespace) -> bool:
-    """Whether the API server knows that who runs the steps may change aliases."""
-    what = {"namespace": namespace.namespace, "group": "agentworld.dev"}
-    asked = {**what, "resource": "simulatoraliases", "verb": "patch"}
-    account = f"system:serviceaccount:{namespace.namespace}:{ACCOUNT}"
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-    review["spec"] = {"user": account, "resourceAttributes": asked}
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    return namespace.call("POST", path, review)["status"]["allowed"]
-
-
-class Step:
-    """The step in a pod of a pipeline, which the environment tells who it is."""
-
-    def __init__(self, namespace, store: Path, url: str, kubeconfig: Path) -> None:
-        self.namespace, self.store, self.url = namespace, store, url
-        self.told = {
-            "AGENTWORLD_KUBECONFIG": str(kubeconfig),
-            "AGENTWORLD_NAMESPACE": namespace.namespace,
-        }
-        self.deployment = {"image": IMAGE, "claim": "stores", "ready_seconds": 60}
-        self.least = 0.8
-
-    def pinned(self, manifest=ONE, mean: float = 0.82) -> str:
-        """The folder of a simulator whose weights were evaluated."""
-        (self.store / "weights").mkdir(exist_ok=True)
-        (self.store / "weights/model.safetensors").write_bytes(weights())
-        simulators = SimulatorStore(self.store)
-        simulators.import_model(self.store / "weights")
-        kept = simulators.keep(manifest)
-        stages = {"rl": records.world_score(mean)}
-        found = records.world_report(stages=stages, artifacts={"rl": manifest.artifact})
-        attach(kept, found, self.store)
-        return str(kept.folder)
-
-    def arguments(self, folder: str) -> list[str]:
-        recipe = self.store / "mine.yaml"
-        gate = [{"metric": "rl.exact_match", "least": self.least}]
-        recipe.write_text(json.dumps({"name": "mine", "gate": gate}))
-        volumes = {"stores": str(self.store.parent)}
-        placed = {"deploy": self.deployment, "steps": {"deploy": {"volumes": volumes}}}
-        target = Placement.model_validate(placed).target
-        return [str(recipe), str(self.store), folder, target]
-
-    def run(self, folder: str) -> Path:
-        return Path(deploy_on_cluster(*self.arguments(folder)))
-
-    def start(self, folder: str) -> subprocess.Popen:
-        """In a process of its own."""
-        told = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.Popen([sys.executable, "-c", _CODE, *self.arguments(folder)], env=told)
-
-    def alias(self) -> dict | None:
-        found = self.namespace.get("SimulatorAlias", ALIAS)
-        return found and found["spec"]
-
-
-@contextmanager
-def kubelet(namespace):
-    """Lets every pod of an engine come to run, its weights verified, while the block runs."""
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(Kubelet(namespace).run())
-
-    def run():
-        with pytest.raises(asyncio.CancelledError):
-            loop.run_until_complete(task)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        loop.close()
+PLACEMENT = make.chart.ROOT / "docs/guides/placements/one-gpu.yaml"
+RECIPE = "qwen3-0.6b-shell"
 
 
 class World(NamedTuple):
@@ -315,22 +204,68 @@ def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
     assert versions(step.namespace) == []
 
 
-def test_one_that_is_scaled_to_zero_is_asked_once_by_the_service(
-    step, monkeypatch, world, tmp_path, caplog
-):
-    caplog.set_level("INFO")
-    step.deployment["bounds"] = {"min": 0, "max": 2}
+class Shipped(NamedTuple):
+    """What the step is given for the shipped recipe and placement, with the claim's folder here."""
+
+    placement: Placement
+    store: Path
+    pinned: PinnedSimulator
+
+    def run(self) -> None:
+        deploy_on_cluster(RECIPE, str(self.store), str(self.pinned.folder), self.placement.target)
+
+
+@pytest.fixture
+def shipped(step, monkeypatch) -> Shipped:
+    """After the steps before it: the weights are evaluated and pinned."""
+    claimed = PLACEMENT.read_text().replace("/stores", str(step.store))
+    placement = Placement.model_validate(yaml.safe_load(claimed))
+    for name, value in placement.of("simulate").environment.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", step.url)
+    store = step.store / "shell"
+    (store / "weights").mkdir(parents=True)
+    (store / "weights/model.safetensors").write_bytes(weights())
+    artifact = SimulatorStore(store).import_model(store / "weights")
+    recipe = load_recipe(recipe_path(RECIPE))
+    pinned = pin_model(artifact, store / "weights", recipe, store, ["shell"])
+    leads = dict.fromkeys(("copy", "nearest"), Figures(exact_match=records.estimate(0.3)))
+    stages = {"rl": records.world_score().model_copy(update={"leads": leads})}
+    report = records.world_report(stages=stages, artifacts={"rl": artifact.digest})
+    attach(pinned, report, store)
+    return Shipped(placement, store, pinned)
+
+
+def test_the_shipped_recipe_and_placement_end_with_a_simulator_that_answers_by_its_alias(
+    step, running, shipped, monkeypatch, world, tmp_path, caplog
+):
+    """It is scaled to zero, and the service asks it once."""
+    caplog.set_level("INFO")
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "token"))
     with pytest.raises(InputError, match="the credential cannot be read from"):
-        step.run(step.pinned())
+        shipped.run()
     (tmp_path / "token").write_text("a-token\n")
-    step.run(step.pinned())
+    shipped.run()
+    digest = shipped.pinned.digest
+    name = f"shell-{digest[7:19]}"
     # As the step saw it: the operator may have begun to start an engine for the step's own run.
-    assert f"{named(ONE)}: Ready is True, Idle" in caplog.text
+    assert f"{name}: Ready is True, Idle" in caplog.text
     (run,) = make.service.ledger(world.store).runs()
     assert (run.opening.agent, run.num_steps, run.opening.purpose) == ("probe", 1, "evaluation")
     assert run.closing
+    spec = step.namespace.get("Simulator", name)["spec"]
+    told = shipped.placement.of("simulate").environment
+    assert spec["identity"]["manifest"]["engine"]["image"] == told["AGENTWORLD_ENGINE_IMAGE"]
+    path = f"shell/simulators/{digest[7:]}/model"
+    assert spec["serving"]["weights"] == {"claim": "agentworld-stores", "path": path}
+    assert spec["serving"]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert step.namespace.get("SimulatorAlias", "shell")["spec"]["simulator"] == name
+    (moved,) = running.history("shell")
+    gate = [
+        {"metric": f"leads.{baseline}.exact_match", "least": 0.1, "value": 0.3}
+        for baseline in ("copy", "nearest")
+    ]
+    assert (moved["simulator"], moved["gate"]) == (digest, gate)
 
 
 @pytest.mark.usefixtures("nodes")

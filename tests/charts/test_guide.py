@@ -94,7 +94,11 @@ def rights_told():
 def rights_given():
     """Verbs of one account for one kind of thing, whichever rule has them."""
     verbs: dict[tuple[str, str, bool], set[str]] = {}
-    values = {"console": {"enabled": True}, "definitions": {"upgrade": True}}
+    values = {
+        "console": {"enabled": True},
+        "definitions": {"upgrade": True},
+        "pipelines": {"account": {"name": "pipeline-runner"}},
+    }
     for each in make.chart.objects(values):
         for rule in each["rules"] if each["kind"] in ("Role", "ClusterRole") else ():
             account = f"agentworld-{each['metadata']['labels']['app.kubernetes.io/component']}"

@@ -52,6 +52,8 @@ def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_
         ("PodMonitor", "agentworld-engine"),
         ("PodMonitor", "agentworld-operator"),
         ("PrometheusRule", "agentworld"),
+        ("Role", "agentworld-runs"),
+        ("RoleBinding", "agentworld-runs"),
         ("ServiceMonitor", "agentworld-service"),
     }
     assert not [name for _, name in there if name in _OF_A_CONSOLE | _OF_BACKUPS]

@@ -91,10 +91,12 @@ class Release(NamedTuple):
     def install(self, *, previous: bool = False, **values: object) -> Object:
         with self._helm() as helm:
             chart = self.charts[0 if previous else 1]
+            values = make.chart.with_tags(values)
             return helm.install(chart, "agentworld", values, timeout=SECONDS)
 
     def upgrade(self, **values: object) -> Object:
         with self._helm() as helm:
+            values = make.chart.with_tags(values)
             return helm.upgrade(self.charts[1], "agentworld", values, timeout=SECONDS)
 
     def roll_back(self) -> None:

@@ -5,6 +5,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -111,6 +112,7 @@ EVERYTHING: Values = {
     "pipelines": {
         "url": "http://ml-pipeline.kubeflow:8888",
         "namespace": "team-a",
+        "account": {"name": "pipeline-runner"},
         "placement": {"default": {"volumes": {"agentworld-stores": "/stores"}, "queue": "cpu"}},
     },
     "ingress": {
@@ -167,24 +169,36 @@ VALUES: dict[str, Values] = {
 }
 
 
-def files(values: Values, name: str = "agentworld", namespace: str = "worlds") -> dict[str, str]:
-    """What each template of the chart becomes."""
+def with_tags(values: Values) -> Values:
+    """The same where images may run by tag, unless the values say whether they may: the chart of
+    this folder has no digests.
+    """
+    return {**values, "images": {"allowTags": True, **values.get("images", {})}}
+
+
+def files(
+    values: Values, name: str = "agentworld", namespace: str = "worlds", chart: Path = CHART
+) -> dict[str, str]:
+    """What each template of the chart becomes; images may run by tag."""
     from helm_python.chart import Chart  # 80 MB, which an operator that is tested is not to load
 
-    with Chart.load(CHART) as chart:
-        return chart.render(values, name=name, namespace=namespace)
+    with Chart.load(chart) as loaded:
+        return loaded.render(with_tags(values), name=name, namespace=namespace)
 
 
 def objects(
-    values: Values | None = None, name: str = "agentworld", namespace: str = "worlds"
+    values: Values | None = None,
+    name: str = "agentworld",
+    namespace: str = "worlds",
+    chart: Path = CHART,
 ) -> list[Object]:
     """All that a release of this name has in this namespace."""
-    return deepcopy(_objects(json.dumps(values or {}), name, namespace))
+    return deepcopy(_objects(json.dumps(values or {}), name, namespace, chart))
 
 
 @cache
-def _objects(values: str, name: str, namespace: str) -> list[Object]:
-    told = files(json.loads(values), name, namespace)
+def _objects(values: str, name: str, namespace: str, chart: Path) -> list[Object]:
+    told = files(json.loads(values), name, namespace, chart)
     texts = [text for path, text in told.items() if path.endswith(".yaml")]
     return [each for text in texts for each in yaml.load_all(text, _LOADER) if each]
 
@@ -207,6 +221,22 @@ def pods(found: list[Object]) -> dict[str, Object]:
     specs = [spec.get("jobTemplate", {}).get("spec", spec) for spec in specs]
     templates = [spec["template"] for spec in specs if "template" in spec]
     return {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in templates}
+
+
+def containers(found: list[Object]) -> Iterator[Object]:
+    """Of all pods."""
+    for template in pods(found).values():
+        yield from template["spec"]["containers"]
+        yield from template["spec"].get("initContainers", ())
+
+
+def images(found: list[Object]) -> Iterator[str]:
+    """Of the pods, and the one that the operator's pods are made of."""
+    for container in containers(found):
+        yield container["image"]
+        for each in container.get("env", ()):
+            if each["name"].endswith("_IMAGE"):
+                yield each["value"]
 
 
 def golden() -> str:

@@ -28,7 +28,7 @@ from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from machines import images
 from machines.nodes import Cluster
-from make import older_chart, records
+from make import image_values, older_chart, records
 from make.bounds import set_limits, set_quota
 from make.operator import Namespace
 from waiting import wait_for
@@ -143,14 +143,9 @@ def values(**more: object) -> Object:
     """What an administrator of this cluster says."""
     small = {"requests": {"cpu": "50m", "memory": "64Mi"}}
     keys = {"trainer": {"sha256": key_digest(AGENT), "roles": ["agent"]}}
-    postgres = images.postgres()
+    built = images.built("control"), images.built("train"), images.postgres()
     return {
-        "images": {
-            "registry": "localhost/agentworld",
-            "control": {"digest": images.built("control").digest},
-            "train": {"digest": images.built("train").digest},
-            "postgres": {"name": "localhost/postgres", "digest": postgres.digest},
-        },
+        **image_values.of_images(*built),
         "operator": {"leaseSeconds": 6, "resources": small},
         "service": {"engineWaitSeconds": 20, "resources": small},
         "access": {"tenants": {"acme": {"keys": keys}}},

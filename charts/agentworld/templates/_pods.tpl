@@ -3,13 +3,22 @@
 {{- $context := index . 0 -}}
 {{- $image := index . 1 -}}
 {{- $name := printf "%s/%s" $context.Values.images.registry $image.name -}}
-{{- include "agentworld.pinned" (list $name $image.digest ($image.tag | default $context.Chart.AppVersion)) -}}
+{{- include "agentworld.pinned" (list $context $name $image.digest ($image.tag | default $context.Chart.AppVersion)) -}}
 {{- end -}}
 
-{{/* Takes a name, a digest or nothing, and a tag. */}}
+{{/* Takes the chart's context, a name, a digest or nothing, and a tag. */}}
 {{- define "agentworld.pinned" -}}
-{{- $name := index . 0 -}}
-{{- with index . 1 }}{{ $name }}@{{ . }}{{ else }}{{ $name }}:{{ index $ 2 }}{{ end -}}
+{{- $context := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- with index . 2 -}}
+{{ $name }}@{{ . }}
+{{- else -}}
+{{- $tagged := printf "%s:%s" $name (index . 3) -}}
+{{- if not $context.Values.images.allowTags -}}
+{{- fail (printf "the image %s has no digest; write the digests of your images into a values file with tools/image_values.py, or set images.allowTags to true" $tagged) -}}
+{{- end -}}
+{{ $tagged }}
+{{- end -}}
 {{- end -}}
 
 {{/* The restricted pod security standard, for a pod of a user and group of this number. */}}

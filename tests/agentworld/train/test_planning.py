@@ -210,6 +210,7 @@ QWEN3_5_35B = {"model_type": "qwen3_5_moe_text"}
 """transformers' own defaults are its shape."""
 CONFIGS = {
     "qwen3-0.6b": QWEN3_06B,
+    "qwen3-0.6b-shell": QWEN3_06B,
     "qwen3-8b": QWEN3_8B,
     "qwen3.5-35b-a3b": QWEN3_5_35B,
     "qwen3.5-35b-a3b-nodes": QWEN3_5_35B,
@@ -233,6 +234,7 @@ def plans(folder: Path, name: str, gpus: str, **terms: Any) -> list[Any]:
     ("name", "gpus"),
     [
         ("qwen3-0.6b", "1xH100"),
+        ("qwen3-0.6b-shell", "1xH100"),
         ("qwen3-8b", "8xH100"),
         ("qwen3.5-35b-a3b", "8xH200"),
         ("qwen3.5-35b-a3b-nodes", "4x8xH200"),

@@ -41,7 +41,7 @@ def test_cpt_and_sft_of_the_recipe_train_from_the_base(name, base, tmp_path):
     assert generation["eos_token_id"] == [ends["<|im_end|>"], ends["<|endoftext|>"]]
 
 
-@pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-8b"])
+@pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-0.6b-shell", "qwen3-8b"])
 def test_a_base_of_a_hub_is_pinned_and_trained_by_the_defaults(name):
     recipe = load_recipe(recipe_path(name))
     assert recipe.model.base is not None

@@ -1,0 +1,83 @@
+"""The shipped placement for one GPU, with the recipe that ends in a served Simulator.
+
+What its step `deploy` makes is in `agentworld_operator/test_deploying.py`.
+"""
+
+import re
+
+import pytest
+
+import make.pipelines
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.steps.table import names_of
+from agentworld_pipelines.compile import arguments_for
+from agentworld_pipelines.placement import load_placement
+from agentworld_pipelines.step_job import step_job
+from fakes import kfp_security
+from machines.kubernetes_types import check
+from machines.pod_standards import level_of
+from make.pipelines import ROOT, Compiled
+
+pytestmark = pytest.mark.compute
+
+PLACEMENT = load_placement(ROOT / "docs/guides/placements/one-gpu.yaml")
+NAME, STORE = "qwen3-0.6b-shell", "/stores/shell"
+RECIPE = load_recipe(recipe_path(NAME))
+ON_A_GPU = {"cpt", "sft", "rl", "evaluate"}
+PINNED = re.compile(r"mirror\.example/agentworld/(train|train-vllm)@sha256:[0-9a-f]{64}")
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    return make.pipelines.compiled("world_model", PLACEMENT)
+
+
+def test_every_pod_is_where_the_placement_says_and_reaches_the_store_by_itself(compiled):
+    for step in compiled.containers:
+        place = compiled.place(step)
+        assert place == PLACEMENT.of(step).own_pod
+        assert STORE.startswith(f"{place.volumes['agentworld-stores']}/")
+        assert level_of(kfp_security.pod(compiled.pod(step))) == "restricted"
+
+
+def test_each_image_has_a_digest_and_the_step_that_starts_vllm_one_with_vllm(compiled):
+    images = {step: PINNED.fullmatch(compiled.place(step).image) for step in compiled.containers}
+    assert all(images.values())
+    with_vllm = {step for step, image in images.items() if image and image[1] == "train-vllm"}
+    assert with_vllm == {"evaluate"}
+    targets = re.findall(r"^FROM .* AS (.*)$", (ROOT / "Dockerfile").read_text(), re.M)
+    assert {"train", "train-vllm"} <= {*targets}
+
+
+def test_each_gpu_is_one_and_tolerated_where_a_model_is_trained_or_asked(compiled):
+    places = {step: compiled.place(step) for step in compiled.containers}
+    assert {step for step, place in places.items() if place.accelerator} == ON_A_GPU
+    for step in ON_A_GPU:
+        place = places[step]
+        assert (place.accelerator.type, place.accelerator.count) == ("nvidia.com/gpu", 1)
+        assert [each.key for each in place.tolerations] == ["nvidia.com/gpu"]
+
+
+def test_live_shells_get_a_job_that_kubernetes_takes_with_the_same_place(compiled):
+    (live,) = {*names_of("live")} & {*compiled.containers}
+    place = compiled.taken_along(live)
+    assert place == PLACEMENT.of(live)
+    job = step_job("a-job", live, [NAME, STORE], place)
+    check(job)
+    assert level_of(job["spec"]["template"]["spec"]) == "baseline"
+
+
+def test_the_recipe_is_one_that_pods_find_and_a_cluster_serves(compiled):
+    given = {"recipe": NAME, "store": STORE}
+    assert arguments_for("world_model", given) == given
+    assert RECIPE.engine.kind == "vllm"
+    assert RECIPE.gate
+    assert {gate.metric.partition(".")[0] for gate in RECIPE.gate} == {"rl"}
+    target = compiled.tasks["deploy"]["inputs"]["parameters"]["place"]
+    assert target["runtimeValue"]["constant"] == PLACEMENT.target
+
+
+def test_its_stages_are_those_of_the_recipe_for_recordings():
+    """Which are trained from a base of its family in `train/test_shipped_recipes.py`."""
+    other = load_recipe(recipe_path("qwen3-0.6b"))
+    assert (RECIPE.model, RECIPE.cpt, RECIPE.sft) == (other.model, other.cpt, other.sft)

@@ -1,0 +1,49 @@
+"""What the chart lets the account of Kubeflow's runs do."""
+
+import pytest
+import yaml
+
+import make.chart
+from make.chart import ROOT
+
+DEPLOYS = {"simulators", "simulatoraliases"}
+FOLLOWS = {"trainjobs", "jobs", "pods", "events", "pods/log"}
+
+
+def objects(**account: str):
+    return make.chart.objects({"pipelines": {"account": account}})
+
+
+@pytest.mark.parametrize(
+    ("namespace", "resources"), [("", DEPLOYS | FOLLOWS), ("kubeflow", DEPLOYS)], ids=str
+)
+def test_the_account_may_deploy_here_and_start_jobs_where_its_pods_are(namespace, resources):
+    found = objects(name="pipeline-runner", namespace=namespace)
+    role = make.chart.only(found, "Role", "agentworld-runs")
+    assert {each for rule in role["rules"] for each in rule["resources"]} == resources
+    binding = make.chart.only(found, "RoleBinding", "agentworld-runs")
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "pipeline-runner", "namespace": namespace or "worlds"}
+    ]
+
+
+def test_no_account_gets_rights_that_nobody_named():
+    names = {each["metadata"]["name"] for each in objects(name="", namespace="kubeflow")}
+    assert "agentworld-runs" not in names
+
+
+def test_it_may_do_in_its_own_namespace_what_the_guide_shows_by_hand():
+    guide = (ROOT / "docs/guides/several-nodes.md").read_text()
+    (text,) = [block for block in guide.split("```yaml\n") if "name: agentworld-stages" in block]
+    by_hand = yaml.safe_load(text.partition("```")[0])["rules"]
+    rules = make.chart.only(objects(name="pipeline-runner"), "Role", "agentworld-runs")["rules"]
+    assert [rule for rule in rules if not DEPLOYS & {*rule["resources"]}] == by_hand
+
+
+def test_the_values_of_the_guide_of_a_cluster_give_the_runs_rights_and_a_claim_for_all_nodes():
+    guide = (ROOT / "docs/guides/cluster.md").read_text()
+    (values,) = [block.partition("```")[0] for block in guide.split("```yaml\n")[1:]]
+    found = make.chart.objects(yaml.safe_load(values))
+    assert make.chart.only(found, "RoleBinding", "agentworld-runs")
+    claim = make.chart.only(found, "PersistentVolumeClaim", "agentworld-stores")
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]

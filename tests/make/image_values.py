@@ -1,0 +1,24 @@
+"""The tool that writes the digests of images into values of the chart."""
+
+import subprocess
+import sys
+
+import yaml
+
+from machines.images import Image
+from make.chart import ROOT, Values
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """The tool, as a person calls it."""
+    command = [sys.executable, ROOT / "tools/image_values.py", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def of_images(control: Image, train: Image, postgres: Image) -> Values:
+    """The values that install these images."""
+    images = {"control": control, "train": train, "postgres": postgres}
+    done = run(*(f"--{key}={image.pinned_name}" for key, image in images.items()))
+    assert done.returncode == 0, done.stderr
+    values: Values = yaml.safe_load(done.stdout)
+    return values
