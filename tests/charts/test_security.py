@@ -26,6 +26,7 @@ def test_every_pod_meets_the_restricted_standard_on_a_root_that_is_read_only(fou
         assert told["seccompProfile"] == {"type": "RuntimeDefault"}
         for volume in spec["volumes"]:
             assert volume.keys() - {"name"} <= _VOLUMES
+            assert volume.get("emptyDir", {"sizeLimit": ""}).keys() >= {"sizeLimit"}
     for container in containers(found):
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,

@@ -33,7 +33,7 @@ terminationMessagePolicy: FallbackToLogsOnError
 
 {{/* Where PostgreSQL's own programs dump and restore. */}}
 {{- define "agentworld.dumpContainer" -}}
-image: {{ with .Values.images.postgres }}{{ include "agentworld.pinned" (list .name .digest .tag) }}{{ end }}
+image: {{ with .Values.images.postgres }}{{ include "agentworld.pinned" (list $ .name .digest .tag) }}{{ end }}
 imagePullPolicy: {{ .Values.images.pullPolicy }}
 resources: {{ toYaml .Values.backup.resources | nindent 2 }}
 securityContext: {{ include "agentworld.containerSecurity" . | nindent 2 }}
@@ -53,5 +53,5 @@ volumeMounts:
 - name: stores
   persistentVolumeClaim: {claimName: {{ include "agentworld.storesClaim" . }}}
 {{- end }}
-- {name: tmp, emptyDir: {}}
+- {name: tmp, emptyDir: {sizeLimit: 1Gi}}
 {{- end -}}

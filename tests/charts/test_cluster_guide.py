@@ -1,0 +1,84 @@
+"""What the guide of a whole cluster shows is what the chart, the operator and Kueue take."""
+
+import re
+from itertools import chain
+from textwrap import dedent
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+import make.chart
+from agentworld_operator.resources.kinds import KINDS
+from agentworld_pipelines.placement import Placement
+from fakes import kueue_objects
+from fakes.kueue_objects import ClusterQueue, LocalQueue, ResourceFlavor
+from make.chart import ROOT
+
+TEXT = (ROOT / "docs/guides/cluster.md").read_text()
+TEXTS = re.findall(r"^( *)```yaml\n(.*?)^\1```", TEXT, re.M | re.S)
+YAMLS = list(chain.from_iterable(yaml.safe_load_all(dedent(text)) for _, text in TEXTS))
+VALUES = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
+
+
+def check(written):
+    """Raises an error where nobody takes it."""
+    group = written.get("apiVersion", "").partition("/")[0]
+    if group == "kueue.x-k8s.io":
+        kueue_objects.OBJECT.validate_python(written)
+    elif group:
+        [kind] = [kind for kind in KINDS if kind.kind == written["kind"]]
+        spec = kind.spec.model_validate(written["spec"])
+        assert len(spec.model_fields_set) == len(written["spec"])
+    elif "integrations" in written:
+        kueue_objects.Configuration.model_validate(written)
+    elif written.keys() <= VALUES.keys():
+        assert make.chart.objects(written)
+        if placement := written.get("pipelines", {}).get("placement"):
+            assert Placement.model_validate({"image": "train", **placement}).deploy
+    else:
+        Placement.model_validate({"image": "train", "default": written})
+
+
+@pytest.mark.parametrize("written", YAMLS, ids=lambda each: each.get("kind") or [*each][0])
+def test_what_the_guide_writes_is_taken(written):
+    check(written)
+
+
+def test_a_misspelt_field_of_kueue_or_of_a_placement_is_not_taken():
+    for written in YAMLS:
+        if not written.get("apiVersion", "").startswith("agentworld"):
+            with pytest.raises(ValidationError):
+                check(written | {"misspelt": 1})
+
+
+def test_a_queue_of_the_guide_leads_to_nodes():
+    objects = [
+        kueue_objects.OBJECT.validate_python(each)
+        for each in YAMLS
+        if each.get("apiVersion", "").startswith("kueue")
+    ]
+    flavor, cluster_queue, local_queue = objects
+    assert isinstance(flavor, ResourceFlavor)
+    assert isinstance(cluster_queue, ClusterQueue)
+    assert isinstance(local_queue, LocalQueue)
+    assert local_queue.spec.cluster_queue == cluster_queue.metadata.name
+    [group] = cluster_queue.spec.resource_groups
+    [of_nodes] = group.flavors
+    assert of_nodes.name == flavor.metadata.name
+    assert [each.name for each in of_nodes.resources] == group.covered_resources
+
+
+def test_kueue_is_started_with_all_that_our_objects_are():
+    [written] = [each for each in YAMLS if "integrations" in each]
+    told = set(written["integrations"]["frameworks"])
+    assert told == {"pod", "deployment", "batch/job", "trainer.kubeflow.org/trainjob"}
+
+
+def test_no_need_of_day_1_or_day_30_is_without_a_value_and_a_test():
+    table = TEXT.partition("## What you need on day 1 and on day 30")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    assert len(rows) > 8
+    for row in rows:
+        assert len(row) == 3
+        assert all(cell.strip() for cell in row), row
