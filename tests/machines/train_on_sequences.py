@@ -123,7 +123,8 @@ def train(out: Path, preempted_at: int | None = None) -> None:
     )
     trainer.args.logging_steps = 1
     trainer.add_callback(_Gradients(out, language_model.trained))
-    trainer.add_callback(Steps(preempted_at))
+    steps = Steps(preempted_at)
+    trainer.add_callback(steps)
     compute_in_float32(trainer)
     try:
         train_to_end(trainer)
@@ -135,6 +136,7 @@ def train(out: Path, preempted_at: int | None = None) -> None:
     ]
     text = json.dumps({"losses": losses, "validation": validation})
     on_rank_zero(lambda: (out / "figures.json").write_text(text))
+    on_rank_zero(lambda: (out / "steps.json").write_text(str(steps.num)))
     with gathered(language_model.model.parameters()):
         weights = {
             name: weight.detach() for name, weight in language_model.trained.named_parameters()

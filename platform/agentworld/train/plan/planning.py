@@ -14,6 +14,7 @@ from agentworld.train.plan.activations import Activations, count_activations
 from agentworld.train.plan.architecture import Architecture, architecture_of, model_without_memory
 from agentworld.train.plan.memory import most_tokens, stage_memory
 from agentworld.train.plan.speed import speed_of
+from agentworld.train.sequence_parallel import check_architecture, check_processes
 
 _GPUS = re.compile(r"(?:([1-9]\d{0,3})x)?([1-9]\d{0,2})x(\w+)")
 _USABLE = 0.95
@@ -78,7 +79,8 @@ class Planner:
         self._activations: dict[tuple[LoraRecipe | None, bool, int], Activations] = {}
 
     def plan(self, recipe: NextTokenRecipe, terms: Terms) -> StagePlan:
-        """Raises InputError where the stage does not fit."""
+        """Raises InputError where the stage does not fit, or these GPUs cannot share sequences."""
+        self._check_sharing(recipe, terms.gpus)
         gpus, memory = terms.gpus, self.memory(recipe, terms.gpus)
         if problem := _problem(memory, terms):
             raise InputError(
@@ -123,6 +125,12 @@ class Planner:
             without_memory = model_without_memory(self._config, recipe)
             self._architectures[recipe.lora] = architecture_of(without_memory)
         return self._architectures[recipe.lora]
+
+    def _check_sharing(self, recipe: NextTokenRecipe, gpus: Gpus) -> None:
+        if recipe.sequence_parallel:
+            check_processes(recipe.sequence_parallel, gpus.count)
+            without_memory = model_without_memory(self._config, recipe)
+            check_architecture(without_memory, recipe.sequence_parallel)
 
     def _advice(self, recipe: NextTokenRecipe, terms: Terms) -> str:
         """The first change that makes it fit."""
