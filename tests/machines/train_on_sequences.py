@@ -1,4 +1,4 @@
-"""Trains small models on sequences of up to 2,048 tokens, shared by processes, and writes the results.
+"""Trains small models on sequences of 2,048 tokens that processes share, and writes the results.
 
 Without bfloat16, in which the sums of two parts are not those of the whole.
 """
@@ -56,6 +56,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "recomputed": {"gradient_checkpointing": True, "accumulation": 2},
     "compiled": {"compile_layers": True},
     "thirds": {"sequence_parallel": 3},
+    "quarters": {"sequence_parallel": 4},
     "zero-1": {"zero_stage": 1},
     "zero-2": {"zero_stage": 2},
     "zero-3": {"zero_stage": 3},
@@ -73,14 +74,15 @@ def _rows() -> list[Row]:
 
 
 def _model(name: str) -> PreTrainedModel:
-    """Two layers; the mixture has a key-value head for each of two processes."""
+    """Two layers; key-value heads are as many as processes, or are repeated."""
     torch.manual_seed(0)
     sizes = {"vocab_size": _VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "head_dim": 8}
     if name == "experts":
         experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
         heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
         return Qwen3MoeForCausalLM(Qwen3MoeConfig(**sizes, **heads, **experts))
-    heads = {"num_attention_heads": 3 if name == "thirds" else 2, "num_key_value_heads": 1}
+    num_heads, num_key_heads = {"thirds": (3, 1), "quarters": (4, 2)}.get(name, (2, 1))
+    heads = {"num_attention_heads": num_heads, "num_key_value_heads": num_key_heads}
     return Qwen3ForCausalLM(Qwen3Config(intermediate_size=64, **sizes, **heads))
 
 

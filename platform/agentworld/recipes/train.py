@@ -167,7 +167,9 @@ class NextTokenRecipe(Record):
         if self.sequence_parallel is None:
             return self
         if self.stage == "imitation":
-            raise ValueError("imitation is trained by one process alone; leave sequence_parallel out")
+            raise ValueError(
+                "imitation is trained by one process alone; leave sequence_parallel out"
+            )
         if self.packing:
             raise ValueError(
                 f"sequence_parallel {self.sequence_parallel} splits samples that are padded, and"

@@ -163,7 +163,7 @@ def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
 
 
 def to_next_tokens(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """`targets` (B, T) in place of `is_target`: at each token the id of the next one, or NO_TARGET."""
+    """`targets` (B, T) in place of `is_target`: at a token the id of the next one, or NO_TARGET."""
     input_ids, is_target = batch["input_ids"], batch["is_target"]
     targets = torch.full_like(input_ids, NO_TARGET)
     targets[:, :-1] = input_ids[:, 1:].where(is_target[:, 1:], NO_TARGET)

@@ -125,8 +125,8 @@ def check_architecture(model: PreTrainedModel, num_sharing: int | None) -> None:
     name = type(model).__name__
     if mixing := mixing_layers(model):
         raise InputError(
-            f"sequence_parallel {num_sharing} would cut what layers of {mixing} carry from token to"
-            f" token, and {name} has such layers; leave sequence_parallel out"
+            f"sequence_parallel {num_sharing} needs full attention in all layers, and {name} has"
+            f" layers of {mixing}; leave sequence_parallel out"
         )
     config = model.config.get_text_config()
     num_heads = config.num_attention_heads

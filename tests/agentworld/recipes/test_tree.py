@@ -45,12 +45,13 @@ def test_the_recipes_of_the_training_guide_are_some(tmp_path):
     for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL):
         (tmp_path / "my-world.yaml").write_text(block)
         recipes.append(load_recipe(tmp_path / "my-world.yaml"))
-    whole, validated, mixed, lora = recipes
+    whole, validated, mixed, lora, shared = recipes
     assert (whole.model.base, whole.sft.reasoning) == ("/models/my-base", "recorded-state")
     assert whole.collect.record_state
     assert validated.sft.validate_every == 50
     assert mixed.cpt.corpora.keys() == {"licences"}
     assert lora.sft.lora == LoraRecipe()
+    assert shared.sft.sequence_parallel == 4
 
 
 @pytest.mark.parametrize("source", ["sk-rimo-4711", "AIzaRimo4711", "teacher key", "a/key"])

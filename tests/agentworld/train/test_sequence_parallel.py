@@ -95,14 +95,15 @@ def test_two_processes_train_on_sequences_of_2048_tokens_as_one_does(
 
 
 @pytest.mark.long
-def test_three_processes_share_a_sequence_that_three_does_not_divide(
-    alone: Callable[[str], Path], tmp_path: Path
+@pytest.mark.parametrize(("name", "num"), [("thirds", 3), ("quarters", 4)])
+def test_more_processes_share_sequences_of_any_length_and_repeat_key_value_heads(
+    name: str, num: int, alone: Callable[[str], Path], tmp_path: Path
 ) -> None:
     from machines.train_on_sequences import train_in_each
 
-    (folder,) = folders_of(tmp_path, "thirds")
-    run_with_ranks(tmp_path, train_in_each, [folder], num=3)
-    assert_same(alone("thirds"), folder)
+    (folder,) = folders_of(tmp_path, name)
+    run_with_ranks(tmp_path, train_in_each, [folder], num=num)
+    assert_same(alone(name), folder)
 
 
 @pytest.mark.parametrize(
@@ -211,13 +212,17 @@ def test_a_number_of_processes_that_it_does_not_divide_is_refused_before_the_dat
     )
 
 
-def test_a_model_that_carries_something_from_token_to_token_is_refused(tmp_path: Path) -> None:
+def test_a_model_that_carries_something_from_token_to_token_is_refused_as_the_guide_shows(
+    tmp_path: Path,
+) -> None:
     from make.model import tiny_family
 
     base = tiny_family(tmp_path / "base", "Qwen3_5")
-    given = training(tmp_path / "store", model={"base": str(base)}, cpt=SHARED)
-    with pytest.raises(InputError, match=r"layers of linear_attention .*leave sequence_parallel"):
+    given = training(tmp_path / "store", model={"base": str(base)}, cpt={"sequence_parallel": 4})
+    with pytest.raises(InputError) as refused:
         run_by_name("cpt", *given)
+    guide = (Path(__file__).parents[3] / "docs/guides/training.md").read_text()
+    assert f"```text\nerror: {refused.value}\n```" in guide
 
 
 def model_of(family: str = "Qwen3", **sizes: Any) -> PreTrainedModel:
@@ -237,7 +242,7 @@ def test_a_sliding_window_is_refused() -> None:
 
     sizes = {"num_attention_heads": 2, "num_key_value_heads": 2}
     sliding = model_of("Mistral", sliding_window=4, **sizes)
-    with pytest.raises(InputError, match="layers of sliding attention .*MistralForCausalLM"):
+    with pytest.raises(InputError, match="MistralForCausalLM has layers of sliding attention"):
         check_architecture(sliding, 2)
     check_architecture(sliding, None)
     check_architecture(model_of("Mistral", sliding_window=None, **sizes), 2)
