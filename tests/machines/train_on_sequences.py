@@ -24,6 +24,7 @@ from transformers import (
 
 from agentworld.errors import Preempted
 from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
+from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import ignore_progress
 from agentworld.train.compiling import compile_layers
 from agentworld.train.distributed import on_rank_zero, process_group, rank
@@ -105,29 +106,37 @@ class _Gradients(TrainerCallback):
             torch.save(gradients, self._out / "gradients.pt")
 
 
-def train(out: Path, preempted_at: int | None = None) -> None:
-    """By the settings that the folder's name stands for."""
-    recipe = RECIPE.model_copy(update=_SETTINGS[out.name])
+def new_trainer(
+    out: Path, on_metrics: OnMetrics = ignore_metrics, **settings: Any
+) -> NextTokenTrainer:
+    """By the settings that the folder's name stands for, and others."""
+    recipe = RECIPE.model_copy(update=_SETTINGS[out.name] | settings)
     language_model = LanguageModel(_model(out.name), None)
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, 0)
     if recipe.compile_layers:
         compile_layers(language_model.model)
-    figures: dict[int, dict[str, float]] = {}
     trainer = NextTokenTrainer(
         language_model,
         recipe,
         _rows() if rank() == 0 else [],
         out,
         ignore_progress,
-        lambda step, of_step: figures.setdefault(step, {}).update(of_step),
+        on_metrics,
         HeldOut({"shell": _rows()[2:]}, every=3),
     )
     trainer.args.logging_steps = 1
-    trainer.add_callback(_Gradients(out, language_model.trained))
-    steps = Steps(preempted_at)
-    trainer.add_callback(steps)
     compute_in_float32(trainer)
+    return trainer
+
+
+def train(out: Path, preempted_at: int | None = None) -> None:
+    """Writes figures, gradients and weights into a folder, whose name stands for settings."""
+    figures: dict[int, dict[str, float]] = {}
+    trainer = new_trainer(out, lambda step, of_step: figures.setdefault(step, {}).update(of_step))
+    steps = Steps(preempted_at)
+    trainer.add_callback(_Gradients(out, trainer.model))
+    trainer.add_callback(steps)
     try:
         train_to_end(trainer)
     except Preempted:
@@ -139,10 +148,8 @@ def train(out: Path, preempted_at: int | None = None) -> None:
     text = json.dumps({"losses": losses, "validation": validation})
     on_rank_zero(lambda: (out / "figures.json").write_text(text))
     on_rank_zero(lambda: (out / "steps.json").write_text(str(steps.num)))
-    with gathered(language_model.model.parameters()):
-        weights = {
-            name: weight.detach() for name, weight in language_model.trained.named_parameters()
-        }
+    with gathered(trainer.model.parameters()):
+        weights = {name: weight.detach() for name, weight in trainer.model.named_parameters()}
         on_rank_zero(lambda: torch.save(weights, out / "weights.pt"))
 
 

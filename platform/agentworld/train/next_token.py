@@ -61,9 +61,7 @@ def run(
     With a folder of traces the loss counts these alone, thoughts included. Corpora are mixed with
     the episodes by the weights of the recipe.
     """
-    check_zero(recipe.zero_stage, out)
-    check_processes(recipe.sequence_parallel, num_ranks())
-    _check_adapter(recipe, parent)
+    _check(recipe, parent, out)
     dataset = read_dataset(data)
     pool: Pool = "cpt" if recipe.stage == "cpt" else "sft"
     tiny_models = [domain_of(name).tiny for name in dataset.domains]
@@ -128,7 +126,10 @@ def warm_up_rows(
     return list(encode_texts(language_model.tokenizer, texts)) if texts else []
 
 
-def _check_adapter(recipe: NextTokenRecipe, parent: Parent | None) -> None:
+def _check(recipe: NextTokenRecipe, parent: Parent | None, out: Path) -> None:
+    """Raises InputError for what can be refused before anything is read."""
+    check_zero(recipe.zero_stage, out)
+    check_processes(recipe.sequence_parallel, num_ranks())
     if recipe.lora and parent is None:
         raise InputError(
             f"{recipe.stage}.lora would freeze the random weights of a new model; name a base as"

@@ -106,7 +106,7 @@ class SequenceGroup:
 
 
 def check_processes(num_sharing: int | None, num_processes: int) -> None:
-    """Raises InputError where not each process shares its sequences with as many others.
+    """Raises InputError where some processes would be in no group.
 
     A single process trains alone, whatever a recipe says.
     """
@@ -114,7 +114,7 @@ def check_processes(num_sharing: int | None, num_processes: int) -> None:
         raise InputError(
             f"sequence_parallel {num_sharing} does not divide {num_processes}, the number of"
             f" processes; start a multiple of {num_sharing} processes, or set sequence_parallel to"
-            " one of its divisors"
+            f" a divisor of {num_processes}"
         )
 
 

@@ -77,7 +77,10 @@ class NextTokenTrainer(ZeroTrainer):
     ) -> None:
         group = SequenceGroup(recipe.sequence_parallel)
         self._group = group
-        self._packed = group.num_processes == 1 and packs(language_model.model, recipe.packing)
+        # Not packed by a single process either: batches are those of any number of processes.
+        self._packed = recipe.sequence_parallel is None and packs(
+            language_model.model, recipe.packing
+        )
         language_model.model.set_attn_implementation(self._attention())
         lengths = share_lengths(rows)
         batches = TokenBatches(

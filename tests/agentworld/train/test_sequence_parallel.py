@@ -208,7 +208,7 @@ def test_a_number_of_processes_that_it_does_not_divide_is_refused_before_the_dat
         run_by_name("cpt", *given)
     assert str(refused.value) == (
         "sequence_parallel 2 does not divide 3, the number of processes; start a multiple of 2"
-        " processes, or set sequence_parallel to one of its divisors"
+        " processes, or set sequence_parallel to a divisor of 3"
     )
 
 
@@ -262,6 +262,22 @@ def test_heads_are_split_evenly_or_refused(
     else:
         with pytest.raises(InputError, match=f"{num_sharing} cannot split {num_heads} attention"):
             check_architecture(model, num_sharing)
+
+
+def test_a_single_process_pads_as_several_do_where_it_would_pack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentworld.train import trainer
+    from agentworld.train.model import ATTENTION
+    from agentworld.train.packing import PACKED_ATTENTION
+    from machines.train_on_sequences import new_trainer
+
+    monkeypatch.setattr(trainer, "packs", lambda _model, packing: packing is not False)
+    chosen = [
+        new_trainer(tmp_path / "dense", packing=None, sequence_parallel=num).model.config
+        for num in (None, 2)
+    ]
+    assert [config._attn_implementation for config in chosen] == [PACKED_ATTENTION, ATTENTION]
 
 
 def test_an_attention_with_dropout_is_refused() -> None:
