@@ -320,3 +320,30 @@ def test_sequences_that_cannot_be_shared_on_these_gpus_are_refused(tmp_path: Pat
         planner.plan(recipe, Terms(parse_gpus("8xH100")))
     with pytest.raises(InputError, match="3 cannot split 16 attention heads with 8 key-value"):
         planner.plan(recipe, Terms(parse_gpus("3xH100")))
+
+
+@pytest.mark.parametrize(
+    ("layers", "advice"),
+    [
+        ({}, "; set cpt.sequence_parallel to 2"),
+        (
+            {"use_sliding_window": True, "sliding_window": 4_096, "max_window_layers": 0},
+            "; set cpt.tokens_per_batch and cpt.sequence_tokens to 12288",
+        ),
+    ],
+    ids=["full attention", "sliding attention"],
+)
+def test_a_plan_advises_to_share_long_sequences_where_a_model_allows_it(
+    layers: dict[str, object], advice: str, tmp_path: Path
+) -> None:
+    from agentworld.train.plan.architecture import config_of_folder
+    from agentworld.train.plan.planning import Planner, Terms, parse_gpus
+
+    recipe = NextTokenRecipe(
+        stage="cpt", tokens_per_batch=24_576, sequence_tokens=24_576, zero_stage=3
+    )
+    (tmp_path / "config.json").write_text(json.dumps(QWEN3_8B | layers))
+    planner = Planner(config_of_folder(tmp_path))
+    with pytest.raises(InputError) as refused:
+        planner.plan(recipe, Terms(parse_gpus("8xH100")))
+    assert str(refused.value).endswith(advice)

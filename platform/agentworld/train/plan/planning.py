@@ -141,6 +141,10 @@ class Planner:
 
     def _fits(self, recipe: NextTokenRecipe, terms: Terms) -> bool:
         """Activations take seconds to count: only where all else fits."""
+        try:
+            self._check_sharing(recipe, terms.gpus)
+        except InputError:
+            return False
         model, none = self.architecture(recipe), Activations(0, 0, 0, 0)
         num_tokens = most_tokens(recipe, terms.gpus.count, model.context_tokens)
         least = stage_memory(model, none, recipe, num_tokens, terms.gpus)
@@ -187,6 +191,11 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
             recipe = recipe.model_copy(update={"zero_stage": zero_stage})
             yield _Change(f"{done}set {stage}.zero_stage to {zero_stage}", recipe, gpus)
         done += f"set {stage}.zero_stage to 3, and "
+    num_sharing = 2 * (recipe.sequence_parallel or 1)
+    while not recipe.packing and gpus.per_node % num_sharing == 0:
+        shared = recipe.model_copy(update={"sequence_parallel": num_sharing})
+        yield _Change(f"{done}set {stage}.sequence_parallel to {num_sharing}", shared, gpus)
+        num_sharing *= 2
     tokens = max(recipe.tokens_per_batch, recipe.sequence_tokens or 0)
     while (tokens := tokens // 2) >= _SHORTEST:
         shorter = {"tokens_per_batch": tokens, "sequence_tokens": tokens}
