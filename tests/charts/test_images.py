@@ -131,7 +131,10 @@ def test_a_digest_wins_over_a_tag():
     [
         ({}, "control, postgres, train"),
         ({"images": {"control": {"digest": DIGESTS["control"]}}}, "postgres, train"),
-        ({**EXTERNAL, "mlflow": {"enabled": False}, "console": {"enabled": False}}, "control"),
+        (
+            {**EXTERNAL, "mlflow": {"enabled": False}, "console": {"enabled": False}},
+            "control, postgres",
+        ),
         (AIRGAP, None),
     ],
 )

@@ -42,7 +42,8 @@ def test_it_may_do_in_its_own_namespace_what_the_guide_shows_by_hand():
 
 def test_the_values_of_the_guide_of_a_cluster_give_the_runs_rights_and_a_claim_for_all_nodes():
     guide = (ROOT / "docs/guides/cluster.md").read_text()
-    (values,) = [block.partition("```")[0] for block in guide.split("```yaml\n")[1:]]
+    blocks = [block.partition("```")[0] for block in guide.split("```yaml\n")[1:]]
+    (values,) = [block for block in blocks if block.lstrip().startswith("stores:")]
     found = make.chart.objects(yaml.safe_load(values))
     assert make.chart.only(found, "RoleBinding", "agentworld-runs")
     claim = make.chart.only(found, "PersistentVolumeClaim", "agentworld-stores")

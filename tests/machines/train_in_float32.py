@@ -80,7 +80,14 @@ def _model() -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(Qwen3Config(vocab_size=_VOCABULARY, **sizes, **heads))
 
 
-class _Steps(TrainerCallback):
+def compute_in_float32(trainer: NextTokenTrainer) -> None:
+    """Before it trains; with DeepSpeed and without."""
+    trainer.accelerator.native_amp = False
+    if trainer.is_deepspeed_enabled:
+        trainer.accelerator.deepspeed_plugin.deepspeed_config["torch_autocast"] = {}
+
+
+class Steps(TrainerCallback):
     """Counts the steps of this process; before one of them rank 0 is told to end."""
 
     def __init__(self, preempted_at: int | None) -> None:
@@ -101,7 +108,7 @@ def train(out: Path, zero_stage: int | None = None, preempted_at: int | None = N
     The folder's name says how batches are made.
     """
     recipe = RECIPE.model_copy(update={"zero_stage": zero_stage, **_BATCHES[out.name]})
-    model, losses, steps = _model(), [], _Steps(preempted_at)
+    model, losses, steps = _model(), [], Steps(preempted_at)
     for name in ("first", "second"):
         trainer = NextTokenTrainer(
             LanguageModel(model, None),
@@ -112,9 +119,7 @@ def train(out: Path, zero_stage: int | None = None, preempted_at: int | None = N
         )
         trainer.args.logging_steps = 1
         trainer.add_callback(steps)
-        trainer.accelerator.native_amp = False
-        if trainer.is_deepspeed_enabled:
-            trainer.accelerator.deepspeed_plugin.deepspeed_config["torch_autocast"] = {}
+        compute_in_float32(trainer)
         try:
             train_to_end(trainer)
         except Preempted:

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import logging
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -14,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
 from agentworld.client.credential import START_SECONDS, Credential, authorisation, split_credential
+from agentworld.client.repeats import Repeats
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
@@ -45,10 +44,6 @@ many, on those about a run or an episode.
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 8.0
 """Before a request that got no answer is sent again; the first doubles up to the second."""
-
-_LONGEST_WAIT_SECONDS = 60.0
-
-_log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
@@ -248,35 +243,14 @@ class SimulatorClient:
         self, send: Callable[[], Awaitable[httpx.Response]]
     ) -> httpx.Response:
         """An answer that is no failure, after the waits that the service asks for."""
-        loop, attempt = asyncio.get_running_loop(), 1
-        begin = loop.time()
+        repeats = Repeats(self._attempts, self._start_seconds)
         while True:
             response = await send()
             if digest := response.headers.get(SIMULATOR_HEADER):
                 self._check_digest(digest)
             if not response.is_error:
                 return response
-            failure = read_failure(response.status_code, response.content)
-            wait = failure.retry_after_seconds
-            if not failure.retryable or wait is None:
-                raise failure
-            if failure.kind == "starting":
-                self._check_start(failure, loop.time() - begin + wait)
-            elif attempt == self._attempts:
-                raise failure
-            else:
-                attempt += 1
-            await asyncio.sleep(min(wait, _LONGEST_WAIT_SECONDS) * random.uniform(1, 1.5))
-
-    def _check_start(self, failure: SimulatorError, seconds: float) -> None:
-        """Raises the failure where an engine would have taken too long to start."""
-        if seconds > self._start_seconds:
-            raise failure
-        _log.warning(
-            "%s has no engine yet; asked again, for at most %.0f s more",
-            self.simulator or self._connections.url,
-            self._start_seconds - seconds,
-        )
+            await repeats.wait(read_failure(response.status_code, response.content))
 
     async def _send(
         self,

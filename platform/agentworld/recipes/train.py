@@ -114,6 +114,10 @@ class NextTokenRecipe(Record):
     """What several processes share out (DeepSpeed ZeRO): 1 the optimizer's state, 2 gradients too,
     3 weights too, null nothing. Not with Muon, which takes matrices whole.
     """
+    sequence_parallel: int | None = Field(None, ge=2, exclude_if=lambda number: number is None)
+    """Number of processes that share each sequence, each with a part of its tokens; null is one.
+    It must divide the number of processes and of attention heads. Not with packing.
+    """
     lora: LoraRecipe | None = Field(None, exclude_if=lambda lora: lora is None)
     """Trains an adapter in place of all weights, which takes about ten times the learning rate
     (Schulman et al. 2025, LoRA Without Regret); null trains all weights."""
@@ -155,6 +159,22 @@ class NextTokenRecipe(Record):
             raise ValueError(
                 f"zero_stage {self.zero_stage} cuts the matrices that Muon takes whole; set"
                 " muon_learning_rate to null, or leave zero_stage out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _sequences_can_be_split(self) -> Self:
+        if self.sequence_parallel is None:
+            return self
+        if self.stage == "imitation":
+            raise ValueError(
+                "imitation is trained by one process alone; leave sequence_parallel out"
+            )
+        if self.packing:
+            raise ValueError(
+                f"sequence_parallel {self.sequence_parallel} splits samples that are padded, and"
+                " packing puts several into one sequence; set packing to false, or leave"
+                " sequence_parallel out"
             )
         return self
 

@@ -15,6 +15,8 @@ _SORTED_TOGETHER = 512
 _ROUND_TO = 8  # whole vectors of a processor; a tenth of a batch is padding with 32
 NO_ROW = Row(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.bool_))
 """The row for a process that gets no row of a batch."""
+NO_TARGET = -100
+"""In `targets`: the token after this one is not to be predicted."""
 
 
 class Rows(Dataset[Row]):
@@ -127,24 +129,24 @@ class TokenBatches(Sampler[list[int]]):
 
 
 class ShareOfBatches(Sampler[list[int]]):
-    """The rows of each batch for one of several processes; there may be none."""
+    """The rows of each batch for one of several processes, or groups of them; may be none."""
 
-    def __init__(self, batches: TokenBatches, rank: int, num_ranks: int) -> None:
+    def __init__(self, batches: TokenBatches, number: int, num_shares: int) -> None:
         self._batches = batches
-        self._rank = rank
-        self._num_ranks = num_ranks
+        self._number = number
+        self._num_shares = num_shares
 
     def __len__(self) -> int:
         return len(self._batches)
 
     @property
     def numbers(self) -> set[int]:
-        """Of all rows of this process."""
+        """Of all rows of this share."""
         return {number for batch in self for number in batch}
 
     def __iter__(self) -> Iterator[list[int]]:
-        # A batch ascends by length: in turn, each process gets some of the short and of the long.
-        return (batch[self._rank :: self._num_ranks] for batch in self._batches)
+        # A batch ascends by length: in turn, each share gets some of the short and of the long.
+        return (batch[self._number :: self._num_shares] for batch in self._batches)
 
 
 def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
@@ -158,3 +160,12 @@ def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
         input_ids[place, :length] = torch.from_numpy(row.input_ids)
         is_target[place, :length] = torch.from_numpy(row.is_target)
     return {"input_ids": input_ids, "is_target": is_target}
+
+
+def to_next_tokens(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """`targets` (B, T) in place of `is_target`: at a token the id of the next one, or NO_TARGET."""
+    input_ids, is_target = batch["input_ids"], batch["is_target"]
+    targets = torch.full_like(input_ids, NO_TARGET)
+    targets[:, :-1] = input_ids[:, 1:].where(is_target[:, 1:], NO_TARGET)
+    rest = {name: value for name, value in batch.items() if name != "is_target"}
+    return {**rest, "targets": targets}

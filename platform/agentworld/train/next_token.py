@@ -18,7 +18,7 @@ from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.storage.traces import read_trace_set, read_traces
 from agentworld.train.corpora import Mixture, mix
-from agentworld.train.distributed import on_rank_zero, process_group, rank
+from agentworld.train.distributed import num_ranks, on_rank_zero, process_group, rank
 from agentworld.train.encode import (
     Conversation,
     Row,
@@ -34,6 +34,7 @@ from agentworld.train.parent import Parent
 from agentworld.train.reasoner import recorded_thoughts
 from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
+from agentworld.train.sequence_parallel import check_architecture, check_processes
 from agentworld.train.tokenizer import train_tokenizer
 from agentworld.train.trainer import train_rows
 from agentworld.train.validation import HeldOut, samples_by_domain
@@ -60,8 +61,7 @@ def run(
     With a folder of traces the loss counts these alone, thoughts included. Corpora are mixed with
     the episodes by the weights of the recipe.
     """
-    check_zero(recipe.zero_stage, out)
-    _check_adapter(recipe, parent)
+    _check(recipe, parent, out)
     dataset = read_dataset(data)
     pool: Pool = "cpt" if recipe.stage == "cpt" else "sft"
     tiny_models = [domain_of(name).tiny for name in dataset.domains]
@@ -70,6 +70,7 @@ def run(
         if parent
         else new_tiny_model(model, tiny_models, _texts(read_pool(data, dataset, pool)))
     )
+    check_architecture(language_model.model, recipe.sequence_parallel)
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
     # A trainer deals the first process's rows to all.
@@ -125,7 +126,10 @@ def warm_up_rows(
     return list(encode_texts(language_model.tokenizer, texts)) if texts else []
 
 
-def _check_adapter(recipe: NextTokenRecipe, parent: Parent | None) -> None:
+def _check(recipe: NextTokenRecipe, parent: Parent | None, out: Path) -> None:
+    """Raises InputError for what can be refused before anything is read."""
+    check_zero(recipe.zero_stage, out)
+    check_processes(recipe.sequence_parallel, num_ranks())
     if recipe.lora and parent is None:
         raise InputError(
             f"{recipe.stage}.lora would freeze the random weights of a new model; name a base as"

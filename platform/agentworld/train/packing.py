@@ -4,7 +4,7 @@ A packed batch has no padding. It needs a model in which only attention mixes to
 convolutional layer would carry one row's content into the next row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -73,6 +73,13 @@ def mixing_layers(model: PreTrainedModel) -> str:
     return "" if model._supports_attention_backend else "an attention of its own"
 
 
+def refuse_options(options: Mapping[str, object], what: str, advice: str) -> None:
+    """Raises InputError where a layer asks for more than full causal attention."""
+    for name in _OTHER_ATTENTION:
+        if isinstance(options.get(name), torch.Tensor) or options.get(name):
+            raise InputError(f"{what} would lose the {name} of this model's attention; {advice}")
+
+
 def _attend(
     _layer: torch.nn.Module,
     query: torch.Tensor,
@@ -89,11 +96,7 @@ def _attend(
 
     Raises InputError for an option of an attention that this one is not.
     """
-    for name in _OTHER_ATTENTION:
-        if isinstance(options.get(name), torch.Tensor) or options.get(name):
-            raise InputError(
-                f"packed rows would lose the {name} of this model's attention; set packing to false"
-            )
+    refuse_options(options, "packed rows", "set packing to false")
     # Norms of queries and keys answer in the float32 of their weights.
     query, key = query.to(value.dtype), key.to(value.dtype)
     if query.is_cuda:

@@ -20,7 +20,14 @@ from transformers import (
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.records.progress import OnProgress
-from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
+from agentworld.train.batches import (
+    NO_TARGET,
+    Rows,
+    ShareOfBatches,
+    TokenBatches,
+    collate,
+    to_next_tokens,
+)
 from agentworld.train.compiling import compile_layers
 from agentworld.train.deal_rows import deal_rows, share_lengths
 from agentworld.train.determinism import deterministic_algorithms
@@ -32,13 +39,14 @@ from agentworld.train.optimizer import make_optimizer
 from agentworld.train.packing import PACKED_ATTENTION, pack, packs
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
+from agentworld.train.sequence_parallel import SequenceGroup
 from agentworld.train.step_metrics import StepMetrics
 from agentworld.train.validation import HeldOut, Validation
 from agentworld.train.zero import computing, on_one_device
 from agentworld.train.zero_trainer import ZeroTrainer
 
 Batch = dict[str, torch.Tensor]
-"""Of `collate` or `pack`."""
+"""Of `collate` or `pack`, with `targets`; where processes share sequences, the part of one."""
 
 
 class TrainerProgress(TrainerCallback):
@@ -67,18 +75,22 @@ class NextTokenTrainer(ZeroTrainer):
         on_metrics: OnMetrics = ignore_metrics,
         held_out: HeldOut | None = None,
     ) -> None:
-        self._packed = packs(language_model.model, recipe.packing)
-        language_model.model.set_attn_implementation(
-            PACKED_ATTENTION if self._packed else ATTENTION
+        group = SequenceGroup(recipe.sequence_parallel)
+        self._group = group
+        # Not packed by a single process either: batches are those of any number of processes.
+        self._packed = recipe.sequence_parallel is None and packs(
+            language_model.model, recipe.packing
         )
+        language_model.model.set_attn_implementation(self._attention())
         lengths = share_lengths(rows)
         batches = TokenBatches(
             lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=self._packed
         )
-        self._batches = ShareOfBatches(batches, rank(), num_ranks())
-        own_rows = deal_rows(
-            rows, lengths, lambda other: ShareOfBatches(batches, other, num_ranks()).numbers
-        )
+        shares = [
+            ShareOfBatches(batches, number, group.num_groups) for number in range(group.num_groups)
+        ]
+        self._batches = shares[group.group_of(rank())]
+        own_rows = deal_rows(rows, lengths, lambda other: shares[group.group_of(other)].numbers)
         self._recipe = recipe
         self.zero_stage = recipe.zero_stage
         self._causal_lm = language_model.model
@@ -93,7 +105,12 @@ class NextTokenTrainer(ZeroTrainer):
         )
         if held_out:
             validation = Validation(
-                held_out, recipe.tokens_per_batch, self._validate, on_metrics, packed=self._packed
+                held_out,
+                recipe.tokens_per_batch,
+                self._validate,
+                on_metrics,
+                packed=self._packed,
+                share=slice(group.group_of(rank()), None, group.num_groups),
             )
             self.add_callback(validation)
         self.model_accepts_loss_kwargs = True  # the loss below is divided already
@@ -119,7 +136,7 @@ class NextTokenTrainer(ZeroTrainer):
     ) -> tuple[list[dict[str, torch.Tensor]], torch.Tensor]:
         """The batches of a step, and how many targets all processes together have in them."""
         batches = list(islice(epoch_iterator, num_batches))
-        num_targets = sum((batch["is_target"][:, 1:].sum() for batch in batches), torch.tensor(0))
+        num_targets = sum(map(_num_targets, batches), torch.tensor(0))
         num_targets = num_targets.to(device)
         if num_ranks() > 1:
             dist.all_reduce(num_targets)
@@ -137,8 +154,9 @@ class NextTokenTrainer(ZeroTrainer):
 
         A mean over processes comes later, so that each one's part is multiplied by their number.
         """
-        is_target = inputs.pop("is_target")[:, 1:]  # (B, T-1)
-        truth = inputs["input_ids"][:, 1:][is_target]
+        targets = inputs.pop("targets")  # (B, T)
+        is_target = targets != NO_TARGET
+        truth = targets[is_target]
         if model is self.model:
             loss = self._loss_sum(inputs, is_target, truth)
         else:
@@ -149,13 +167,20 @@ class NextTokenTrainer(ZeroTrainer):
         """0: the Trainer would count the weights again at each step; `StepMetrics` has the MFU."""
         return 0
 
+    def _attention(self) -> str:
+        """What transformers calls the attention of these batches."""
+        if self._group.num_processes > 1:
+            return self._group.attention()
+        return PACKED_ATTENTION if self._packed else ATTENTION
+
     def _collate(self, rows: list[Row]) -> dict[str, torch.Tensor | int]:
-        return pack(rows) if self._packed else {**collate(rows)}
+        batch = pack(rows) if self._packed else collate(rows)
+        return self._group.part_of(to_next_tokens(batch))
 
     def _validate(self, rows: list[Row]) -> tuple[torch.Tensor, int]:
         """The summed loss of held-out rows, and how many targets they have."""
         batch = self._prepare_inputs(self._collate(rows))
-        num_targets = int(batch["is_target"][:, 1:].sum())
+        num_targets = int(_num_targets(batch))
         model = self.model_wrapped
         model.eval()
         # Compiled layers would be compiled once more for a forward pass alone.
@@ -170,7 +195,7 @@ class NextTokenTrainer(ZeroTrainer):
         """Only targets pass the output layer."""
         # The Trainer's own mixed precision is around `model.forward`, which is not called here.
         with self.accelerator.autocast():
-            hidden = self._causal_lm.model(**inputs).last_hidden_state[:, :-1][is_target]
+            hidden = self._causal_lm.model(**inputs).last_hidden_state[is_target]
             return loss_sum(hidden, self._causal_lm.lm_head, truth)
 
     def _loss_sum_of_wrapped(
@@ -184,6 +209,10 @@ class NextTokenTrainer(ZeroTrainer):
         columns = is_target.any(dim=0).nonzero().squeeze(1)
         logits = wrapped(**inputs, logits_to_keep=columns).logits  # (B, columns, V)
         return cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
+
+
+def _num_targets(batch: Batch) -> torch.Tensor:
+    return (batch["targets"] != NO_TARGET).sum()
 
 
 def train_rows(

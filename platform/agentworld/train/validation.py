@@ -13,7 +13,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from agentworld.records.metrics import OnMetrics
 from agentworld.records.sample import Sample
 from agentworld.train.batches import TokenBatches
-from agentworld.train.distributed import num_ranks, rank
+from agentworld.train.distributed import num_ranks
 from agentworld.train.encode import Row
 
 VALIDATION_LOSS = "validation_loss"
@@ -43,7 +43,7 @@ class Validation(TrainerCallback):
     """Measures before the first step, every few steps, and after the last one.
 
     Each process computes its share of every batch, so that all take part in what the model
-    exchanges; the sums are added up over the processes.
+    exchanges; the sums are added up over the processes. `share` has the rows of a batch.
     """
 
     def __init__(
@@ -54,10 +54,12 @@ class Validation(TrainerCallback):
         on_metrics: OnMetrics,
         *,
         packed: bool,
+        share: slice,
     ) -> None:
         self._every = held_out.every
         self._loss_sum = loss_sum
         self._on_metrics = on_metrics
+        self._share = share
         self._batches = {
             domain: [
                 [rows[index] for index in batch]
@@ -97,6 +99,6 @@ class Validation(TrainerCallback):
         """The summed loss, and the number of targets."""
         total = torch.zeros(2, dtype=torch.float64)
         for batch in batches:
-            loss, num_targets = self._loss_sum(batch[rank() :: num_ranks()])
+            loss, num_targets = self._loss_sum(batch[self._share])
             total += torch.tensor([loss.item(), num_targets], dtype=torch.float64)
         return total

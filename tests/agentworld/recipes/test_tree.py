@@ -45,7 +45,7 @@ def test_the_recipes_of_the_training_guide_are_some(tmp_path):
     for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL):
         (tmp_path / "my-world.yaml").write_text(block)
         recipes.append(load_recipe(tmp_path / "my-world.yaml"))
-    whole, validated, mixed, lora, judged = recipes
+    whole, validated, mixed, lora, shared, judged = recipes
     assert (whole.model.base, whole.sft.reasoning) == ("/models/my-base", "recorded-state")
     assert whole.collect.record_state
     assert validated.sft.validate_every == 50
@@ -53,6 +53,7 @@ def test_the_recipes_of_the_training_guide_are_some(tmp_path):
     assert lora.sft.lora == LoraRecipe()
     assert judged.rl.reward.rubric == "endpoint"
     assert judged.rl.reward.endpoint.key_from == "JUDGE_KEY"
+    assert shared.sft.sequence_parallel == 4
 
 
 @pytest.mark.parametrize("source", ["sk-rimo-4711", "AIzaRimo4711", "teacher key", "a/key"])

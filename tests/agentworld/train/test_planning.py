@@ -187,6 +187,19 @@ def test_a_process_of_several_can_have_a_row_more_than_its_share() -> None:
     assert most_tokens(one_row, 1, 4_096) == 9_000
 
 
+def test_processes_that_share_sequences_have_a_part_of_the_tokens() -> None:
+    from agentworld.train.plan.memory import most_tokens
+
+    shared = NextTokenRecipe(
+        stage="cpt", tokens_per_batch=8_000, sequence_tokens=1_000, sequence_parallel=4
+    )
+    assert most_tokens(shared, 1, 4_096) == 8_000
+    assert most_tokens(shared, 4, 4_096) == 8_000 / 4
+    assert most_tokens(shared, 8, 4_096) == (4_000 + 1_000) / 4  # two groups
+    one_row = shared.model_copy(update={"sequence_tokens": 9_001})
+    assert most_tokens(one_row, 8, 4_096) == 2_251
+
+
 QWEN3_8B = {
     "model_type": "qwen3",
     "vocab_size": 151_936,
@@ -297,3 +310,42 @@ def test_other_names_of_gpus_are_refused(text: str) -> None:
 
     with pytest.raises(InputError, match="names no GPUs; write 8xH100"):
         parse_gpus(text)
+
+
+def test_sequences_that_cannot_be_shared_on_these_gpus_are_refused(tmp_path: Path) -> None:
+    from agentworld.train.plan.architecture import config_of_folder
+    from agentworld.train.plan.planning import Planner, Terms, parse_gpus
+
+    recipe = NextTokenRecipe(stage="cpt", sequence_parallel=3)
+    planner = Planner(config_of_folder(base_of(tmp_path, "qwen3-0.6b")))
+    with pytest.raises(InputError, match="sequence_parallel 3 does not divide 8, the number of"):
+        planner.plan(recipe, Terms(parse_gpus("8xH100")))
+    with pytest.raises(InputError, match="3 cannot split 16 attention heads with 8 key-value"):
+        planner.plan(recipe, Terms(parse_gpus("3xH100")))
+
+
+@pytest.mark.parametrize(
+    ("layers", "advice"),
+    [
+        ({}, "; set cpt.sequence_parallel to 2"),
+        (
+            {"use_sliding_window": True, "sliding_window": 4_096, "max_window_layers": 0},
+            "; set cpt.tokens_per_batch and cpt.sequence_tokens to 12288",
+        ),
+    ],
+    ids=["full attention", "sliding attention"],
+)
+def test_a_plan_advises_to_share_long_sequences_where_a_model_allows_it(
+    layers: dict[str, object], advice: str, tmp_path: Path
+) -> None:
+    from agentworld.train.plan.architecture import config_of_folder
+    from agentworld.train.plan.planning import Planner, Terms, parse_gpus
+
+    recipe = NextTokenRecipe(
+        stage="cpt", tokens_per_batch=24_576, sequence_tokens=24_576, zero_stage=3
+    )
+    (tmp_path / "config.json").write_text(json.dumps(QWEN3_8B | layers))
+    planner = Planner(config_of_folder(tmp_path))
+    with pytest.raises(InputError) as refused:
+        planner.plan(recipe, Terms(parse_gpus("8xH100")))
+    assert str(refused.value).endswith(advice)

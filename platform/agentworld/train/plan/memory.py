@@ -22,13 +22,16 @@ _BY_COMPILED_LOGIT = 4
 def most_tokens(recipe: NextTokenRecipe, num_ranks: int, context_tokens: int) -> int:
     """Of the largest batch of one process; several share the rows of a batch in turn.
 
-    Then the share of one can be larger than the others' by a row.
+    Then the share of one can be larger than the others' by a row. With `sequence_parallel` a group
+    of processes has a share, and each of them a part of each row's tokens.
     """
+    num_sharing = (recipe.sequence_parallel or 1) if num_ranks > 1 else 1
+    num_shares = num_ranks // num_sharing
     longest = recipe.sequence_tokens or min(recipe.tokens_per_batch, context_tokens)
-    share = -(-recipe.tokens_per_batch // num_ranks)
-    if num_ranks > 1:
+    share = -(-recipe.tokens_per_batch // num_shares)
+    if num_shares > 1:
         share = min(share + longest, recipe.tokens_per_batch)
-    return max(share, longest)
+    return -(-max(share, longest) // num_sharing)
 
 
 def stage_memory(

@@ -14,6 +14,7 @@ from agentworld.train.plan.activations import Activations, count_activations
 from agentworld.train.plan.architecture import Architecture, architecture_of, model_without_memory
 from agentworld.train.plan.memory import most_tokens, stage_memory
 from agentworld.train.plan.speed import speed_of
+from agentworld.train.sequence_parallel import check_architecture, check_processes
 
 _GPUS = re.compile(r"(?:([1-9]\d{0,3})x)?([1-9]\d{0,2})x(\w+)")
 _USABLE = 0.95
@@ -78,7 +79,8 @@ class Planner:
         self._activations: dict[tuple[LoraRecipe | None, bool, int], Activations] = {}
 
     def plan(self, recipe: NextTokenRecipe, terms: Terms) -> StagePlan:
-        """Raises InputError where the stage does not fit."""
+        """Raises InputError where the stage does not fit, or these GPUs cannot share sequences."""
+        self._check_sharing(recipe, terms.gpus)
         gpus, memory = terms.gpus, self.memory(recipe, terms.gpus)
         if problem := _problem(memory, terms):
             raise InputError(
@@ -124,6 +126,12 @@ class Planner:
             self._architectures[recipe.lora] = architecture_of(without_memory)
         return self._architectures[recipe.lora]
 
+    def _check_sharing(self, recipe: NextTokenRecipe, gpus: Gpus) -> None:
+        if recipe.sequence_parallel:
+            check_processes(recipe.sequence_parallel, gpus.count)
+            without_memory = model_without_memory(self._config, recipe)
+            check_architecture(without_memory, recipe.sequence_parallel)
+
     def _advice(self, recipe: NextTokenRecipe, terms: Terms) -> str:
         """The first change that makes it fit."""
         for change in _changes(recipe, terms.gpus):
@@ -133,6 +141,10 @@ class Planner:
 
     def _fits(self, recipe: NextTokenRecipe, terms: Terms) -> bool:
         """Activations take seconds to count: only where all else fits."""
+        try:
+            self._check_sharing(recipe, terms.gpus)
+        except InputError:
+            return False
         model, none = self.architecture(recipe), Activations(0, 0, 0, 0)
         num_tokens = most_tokens(recipe, terms.gpus.count, model.context_tokens)
         least = stage_memory(model, none, recipe, num_tokens, terms.gpus)
@@ -179,6 +191,11 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
             recipe = recipe.model_copy(update={"zero_stage": zero_stage})
             yield _Change(f"{done}set {stage}.zero_stage to {zero_stage}", recipe, gpus)
         done += f"set {stage}.zero_stage to 3, and "
+    num_sharing = 2 * (recipe.sequence_parallel or 1)
+    while not recipe.packing and gpus.per_node % num_sharing == 0:
+        shared = recipe.model_copy(update={"sequence_parallel": num_sharing})
+        yield _Change(f"{done}set {stage}.sequence_parallel to {num_sharing}", shared, gpus)
+        num_sharing *= 2
     tokens = max(recipe.tokens_per_batch, recipe.sequence_tokens or 0)
     while (tokens := tokens // 2) >= _SHORTEST:
         shorter = {"tokens_per_batch": tokens, "sequence_tokens": tokens}
