@@ -40,7 +40,7 @@ def check(written):
         Placement.model_validate({"image": "train", "default": written})
 
 
-@pytest.mark.parametrize("written", YAMLS, ids=lambda each: each.get("kind") or [*each][0])
+@pytest.mark.parametrize("written", YAMLS, ids=lambda each: each.get("kind") or min(each))
 def test_what_the_guide_writes_is_taken(written):
     check(written)
 

@@ -81,8 +81,8 @@ def _fetch(url: str, artifact: ArtifactManifest, folder: Path) -> None:
 
 
 def _describe(artifact: ArtifactManifest, folder: Path) -> _Verified:
-    stats = {name: path.stat() for name, path in model_files(folder).items()}
-    files = {name: (each.st_size, each.st_ctime_ns) for name, each in stats.items()}
+    found = {name: path.stat() for name, path in model_files(folder).items()}
+    files = {name: (stat.st_size, stat.st_ctime_ns) for name, stat in found.items()}
     return _Verified(artifact=artifact.digest, files=files)
 
 
