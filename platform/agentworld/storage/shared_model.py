@@ -81,9 +81,13 @@ def _fetch(url: str, artifact: ArtifactManifest, folder: Path) -> None:
 
 
 def _describe(artifact: ArtifactManifest, folder: Path) -> _Verified:
-    found = {name: path.stat() for name, path in model_files(folder).items()}
-    files = {name: (stat.st_size, stat.st_ctime_ns) for name, stat in found.items()}
+    files = {name: _stamp(path) for name, path in model_files(folder).items()}
     return _Verified(artifact=artifact.digest, files=files)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_ctime_ns
 
 
 @contextmanager
