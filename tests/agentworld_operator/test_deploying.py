@@ -219,7 +219,9 @@ class Shipped(NamedTuple):
 def shipped(step, monkeypatch) -> Shipped:
     """After the steps before it: the weights are evaluated and pinned."""
     claimed = PLACEMENT.read_text().replace("/stores", str(step.store))
-    placement = Placement.model_validate(yaml.safe_load(claimed))
+    fields = yaml.safe_load(claimed)
+    fields["deploy"]["ready_seconds"] = 60
+    placement = Placement.model_validate(fields)
     for name, value in placement.of("simulate").environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", step.url)
