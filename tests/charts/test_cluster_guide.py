@@ -13,6 +13,8 @@ from agentworld_operator.resources.kinds import KINDS
 from agentworld_pipelines.placement import Placement
 from fakes import kueue_objects
 from fakes.kueue_objects import ClusterQueue, LocalQueue, ResourceFlavor
+from machines import kubernetes_types
+from machines.pod_standards import level_of
 from make.chart import ROOT
 
 TEXT = (ROOT / "docs/guides/cluster.md").read_text()
@@ -26,6 +28,9 @@ def check(written):
     group = written.get("apiVersion", "").partition("/")[0]
     if group == "kueue.x-k8s.io":
         kueue_objects.OBJECT.validate_python(written)
+    elif group == "v1":
+        kubernetes_types.check_schema(written)
+        assert level_of(written["spec"]) == "restricted"
     elif group:
         [kind] = [kind for kind in KINDS if kind.kind == written["kind"]]
         spec = kind.spec.model_validate(written["spec"])
@@ -47,7 +52,7 @@ def test_what_the_guide_writes_is_taken(written):
 
 def test_a_misspelt_field_of_kueue_or_of_a_placement_is_not_taken():
     for written in YAMLS:
-        if not written.get("apiVersion", "").startswith("agentworld"):
+        if not written.get("apiVersion", "").startswith(("agentworld", "v1")):
             with pytest.raises(ValidationError):
                 check(written | {"misspelt": 1})
 

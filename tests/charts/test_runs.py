@@ -43,7 +43,7 @@ def test_it_may_do_in_its_own_namespace_what_the_guide_shows_by_hand():
 def test_the_values_of_the_guide_of_a_cluster_give_the_runs_rights_and_a_claim_for_all_nodes():
     guide = (ROOT / "docs/guides/cluster.md").read_text()
     blocks = [block.partition("```")[0] for block in guide.split("```yaml\n")[1:]]
-    (values,) = [block for block in blocks if block.lstrip().startswith("stores:")]
+    (values,) = [block for block in blocks if "account: {name: pipeline-runner}" in block]
     found = make.chart.objects(yaml.safe_load(values))
     assert make.chart.only(found, "RoleBinding", "agentworld-runs")
     claim = make.chart.only(found, "PersistentVolumeClaim", "agentworld-stores")

@@ -1,9 +1,8 @@
 """The agent at each stage of its training, in the simulator and live."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -75,13 +74,6 @@ class _Agent(NamedTuple):
     policy: Policy
 
 
-class _Setup(NamedTuple):
-    """All that a validation asks."""
-
-    simulator: SimulatorClient
-    agents: list[_Agent]
-
-
 def plan(task: Task) -> Plan:
     """Writes the report, the live episodes and the agents' log of the simulated.
 
@@ -101,15 +93,15 @@ def plan(task: Task) -> Plan:
     def work(out: Path, on_progress: OnProgress) -> Digest:
         live = LiveWorld(domain)
         with TrajectoryLog(out / TRAJECTORY) as trajectory_log:
-            at_once = settings.engine.concurrency
-            world = open_client(digest, at_once, store, out / "logs", trajectory_log)
-            with _all_served(world, agents, settings, out / "logs") as setup:
-                worlds = _Worlds(setup.simulator, live)
-                parts = sequential_parts(on_progress, len(setup.agents))
-                episodes_of = {
-                    served_agent.name: _try(served_agent, worlds, domain, settings, out, part)
-                    for served_agent, part in zip(setup.agents, parts, strict=True)
-                }
+            at_once, logs = settings.engine.concurrency, out / "logs"
+            with open_client(digest, at_once, store, logs, trajectory_log) as simulator:
+                worlds = _Worlds(simulator, live)
+                parts = sequential_parts(on_progress, len(agents))
+                episodes_of = {}
+                for (name, weights), part in zip(agents.items(), parts, strict=True):
+                    # One at a time: vLLM takes most of a device's memory for itself.
+                    with _served_agent(name, weights, settings, logs) as served_agent:
+                        episodes_of[name] = _try(served_agent, worlds, domain, settings, out, part)
         part = settings.validation
         report = AgentReport(
             simulator=digest,
@@ -150,27 +142,6 @@ def _simulator(name: str, agent: Path, store: Path) -> Digest:
     if trained_in is None:
         raise InputError(f"{agent} does not say which simulator trained it; name one")
     return trained_in
-
-
-@contextmanager
-def _all_served(
-    world: AbstractContextManager[SimulatorClient],
-    weights: Mapping[str, _Weights],
-    recipe: Recipe,
-    logs: Path,
-) -> Iterator[_Setup]:
-    """Starts the simulator and all agents' engines side by side."""
-    # A server ends with the thread that started it, so that the threads outlive all of them.
-    with ThreadPoolExecutor() as threads, ExitStack() as stack:
-        simulator = threads.submit(stack.enter_context, world)
-        agents = [
-            threads.submit(stack.enter_context, _served_agent(name, agent_weights, recipe, logs))
-            for name, agent_weights in weights.items()
-        ]
-        # None is still starting when the failure of one ends them all.
-        wait(agents)
-        wait([simulator])
-        yield _Setup(simulator.result(), [agent.result() for agent in agents])
 
 
 @contextmanager
