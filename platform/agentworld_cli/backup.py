@@ -55,7 +55,7 @@ def finish(
 
     name, backup, lost_copies = finish_backup(destination, Path(store), Path(folder), keep)
     if as_json:
-        show_json({"name": name, **backup.model_dump(mode="json")})
+        show_json({"name": name, **backup.model_dump(mode="json"), "lost_copies": lost_copies})
         return
     print(_line(name, backup))
     for digest in backup.damaged:

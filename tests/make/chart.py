@@ -112,7 +112,7 @@ EVERYTHING: Values = {
     "pipelines": {
         "url": "http://ml-pipeline.kubeflow:8888",
         "namespace": "team-a",
-        "account": {"name": "pipeline-runner"},
+        "account": {"name": "pipeline-runner", "jobs": True},
         "placement": {"default": {"volumes": {"agentworld-stores": "/stores"}, "queue": "cpu"}},
     },
     "ingress": {

@@ -67,8 +67,7 @@ class EnginePool:
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The first answer. Where all replicas fail, raises the EngineError that says to come back
-        soonest; where none came in time, one of kind `starting`; where too many wait for one, one
-        of kind `capacity`.
+        soonest; where none came in time, or too many wait for one, one of kind `starting`.
         """
         arrival = self._clock()
         if self._resolve is not None:
@@ -141,7 +140,7 @@ class EnginePool:
             raise EngineError(
                 f"no replica is there and {self._num_waiting} requests wait for one, which is all"
                 f" that may; come back in {_FRESH_SECONDS:.0f} s",
-                kind="capacity",
+                kind="starting",
                 retry_after_seconds=_FRESH_SECONDS,
             )
         self._num_waiting += 1

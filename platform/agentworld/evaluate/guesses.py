@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentworld.records.file import read_regular, write_whole
+from agentworld.records.file import input_errors, read_regular, write_whole
 
 Guesses = Sequence[Sequence[str | None]]
 """By episode and target turn; null is a hole, and `NOTHING` an answer that failed."""
@@ -17,5 +17,6 @@ def write_guesses(path: Path, guesses: Guesses) -> None:
 
 def read_guesses(path: Path) -> Guesses:
     """Those of `write_guesses`."""
-    guesses: Guesses = json.loads(read_regular(path))
+    with input_errors(path):
+        guesses: Guesses = json.loads(read_regular(path))
     return guesses

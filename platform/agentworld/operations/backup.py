@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -35,6 +36,7 @@ from agentworld.storage.stores import Stores
 _START = "start.txt"
 _DUMP = re.compile(r"[a-z0-9_-]+\.dump")
 _AT_ONCE = 8
+_SUBMITTED = 1_000
 _PUNCTUATION = re.compile(r"[-:]|\+.*")
 _log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -71,8 +73,10 @@ class _Start(NamedTuple):
 def begin_backup(destination: str, store: Path, work: Path) -> int:
     """Copies long texts and notes in `work` which there are; returns their number.
 
-    Raises Conflict if the destination has backups of another ledger.
+    Raises Conflict if the destination has backups of another ledger, or `work` has dumps already.
     """
+    if dumps := sorted(work.glob("*.dump")):
+        raise Conflict(f"{dumps[0]} is of another backup; remove it, or use another folder")
     at, stores, backups = now(), Stores.of(store), BackupStore(destination)
     _check_ledger(backups, WriteOnce(stores.mirror_url))
     copied = sorted(_copy_texts(ObjectStore(stores.objects_url), backups).copied)
@@ -83,13 +87,15 @@ def begin_backup(destination: str, store: Path, work: Path) -> int:
 def finish_backup(destination: str, store: Path, work: Path, keep: int) -> FinishedBackup:
     """Copies the dumps in `work`, and what else belongs to them, and removes old backups.
 
-    Raises InputError if no backup was begun or no database dumped, and StoreError if another
-    process finishes a backup at this destination.
+    Raises InputError if no backup was begun or no database dumped, Conflict if this one is whole
+    already, and StoreError if another process finishes a backup at this destination.
     """
     start, dumps = _read_start(work), _find_dumps(work)
     stores, backups = Stores.of(store), BackupStore(destination)
     with backups.hold(from_environment(WorkingCopySettings).lease_seconds) as lease:
         _check_ledger(backups, WriteOnce(stores.mirror_url))
+        if start.name in backups.names():
+            raise Conflict(f"the backup {start.name} is whole already; begin another one")
         finished = _copy_all(start, dumps, stores, backups)
         lease.check()
         backups.put_manifest(start.name, finished.backup)
@@ -232,5 +238,10 @@ def _find(store: WriteOnce, name: str) -> bytes | None:
 
 
 def _run_all(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """In order. A pool keeps all that it was given in memory, so it is given a few at a time."""
+    results: list[_Result] = []
+    remaining = iter(items)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(work, items))
+        while part := list(islice(remaining, _SUBMITTED)):
+            results += pool.map(work, part)
+    return results

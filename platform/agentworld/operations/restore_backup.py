@@ -97,7 +97,9 @@ def _restore_texts(texts: set[Digest], backups: BackupStore, objects: ObjectStor
     for digest in texts:
         try:
             objects.get(digest)
-        except (NotFound, StoreError):
+        except (NotFound, StoreError) as error:
+            if isinstance(error, StoreError) and error.retryable:
+                raise
             objects.put(backups.texts.get(digest))
             num_texts += 1
     return num_texts

@@ -57,9 +57,10 @@ class EndpointClient:
         self._bill: list[Answer] | None = None
 
     def billed_to(self, bill: list[Answer]) -> Self:
-        """The same client, which also appends each answer to a list."""
+        """The same client, which also appends each answer to a list: once for each question."""
         client = copy(self)
         client._bill = bill
+        client._billed = set()
         return client
 
     def ask(self, messages: Sequence[Message], *, temperature: float, number: int = 0) -> Answer:
@@ -70,13 +71,15 @@ class EndpointClient:
         body = self._body(messages, temperature)
         question = Question(request=body, number=number).digest
         answer = self._answers.find(question) if self._answers else None
+        is_new = answer is None
         if answer is None:
             with self._turns:
                 answer = self._ask_patiently(body)
             if self._answers:
                 self._answers.add(question, answer)
-        if self._bill is not None:
+        if self._bill is not None and (is_new or question not in self._billed):
             self._bill.append(answer)
+            self._billed.add(question)
         return answer
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.rubric import RubricScorer
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe
+from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld.records.endpoint_usage import JudgeUse
@@ -54,7 +55,7 @@ def plan(task: Task) -> Plan:
             is_last = stage == [*stages][-1]
             scorers[stage] = _stage_scorer(stage, folder, samples, settings, out, is_last=is_last)
         on_predicted, on_judged = _parts(settings, on_progress)
-        worlds = _run_all(scorers, settings.evaluate.at_once, out, on_predicted)
+        worlds = _run_all(scorers, settings.evaluate, out, on_predicted)
         worlds, judge_use = _judge_all(worlds, samples, task, out, on_judged)
         baselines = {name: worlds[name] for name in names}
         by_stage = {stage: worlds[stage] for stage in stages}
@@ -142,18 +143,20 @@ _Scorer = Callable[[OnProgress], ScoredWorld]
 
 
 def _run_all(
-    scorers: dict[str, _Scorer], at_once: int, out: Path, on_progress: OnProgress
+    scorers: dict[str, _Scorer], recipe: EvaluateRecipe, out: Path, on_progress: OnProgress
 ) -> dict[str, ScoredWorld]:
     """Every score; those that a killed step had finished are read."""
     parts = concurrent_parts(on_progress, len(scorers))
 
     def run(name: str, part: OnProgress) -> ScoredWorld:
         path = out / f"{name}.json"
-        if not path.is_file():
+        # A bucket gets the files of a killed step in any order.
+        is_whole = path.is_file() and not (recipe.judge and not _guesses(out, name).is_file())
+        if not is_whole:
             scorers[name](part).write(path)
         return ScoredWorld.read(path)
 
-    with ThreadPoolExecutor(at_once) as threads:
+    with ThreadPoolExecutor(recipe.at_once) as threads:
         return dict(zip(scorers, threads.map(run, scorers, parts), strict=True))
 
 

@@ -7,8 +7,9 @@ a network than one connection. Several files are hashed at once, since a hash ta
 import hashlib
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from fsspec.core import url_to_fs
@@ -16,87 +17,106 @@ from fsspec.core import url_to_fs
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.records.base import Digest
 from agentworld.storage.address import redact
+from agentworld.storage.bases import path_in
 from agentworld.storage.folder import translate_errors
 
 _RANGE_BYTES = 16 << 20
 _FILES_AT_ONCE = 4
 _RANGES_AHEAD = 4
-"""Of one file. At most 256 MiB are in memory: files, ranges and their size multiplied."""
+"""Of one file. About 320 MiB are in memory at most: these and one more range of each file."""
 
 
 def fetch_files(url: str, files: Mapping[str, Digest], folder: Path) -> None:
     """Copies the files of these names; raises InputError naming one that has another digest.
 
-    Raises NotFound naming one that is not there, and StoreError. What was copied before is copied
-    anew: nobody but a digest knows whether it is whole.
+    Raises NotFound naming one that is not there, InputError for a name that leads out of the
+    folder, and StoreError. Files that are there are replaced.
     """
-    with translate_errors(redact(url)):
-        system, root = url_to_fs(url, use_listings_cache=False)
-        source = Source(system, root.rstrip("/"), redact(url))
-        with (
-            ThreadPoolExecutor(_FILES_AT_ONCE * _RANGES_AHEAD) as ranges,
-            ThreadPoolExecutor(_FILES_AT_ONCE) as pool,
-        ):
-            copies = [
-                pool.submit(_copy, source, name, digest, folder / name, ranges)
-                for name, digest in sorted(files.items())
-            ]
-            try:
-                for copy in copies:
-                    copy.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    source = Source(url)
+    paths = {name: path_in(folder, name, source.address) for name in files}
+    with (
+        ThreadPoolExecutor(_FILES_AT_ONCE * _RANGES_AHEAD) as ranges,
+        ThreadPoolExecutor(_FILES_AT_ONCE) as pool,
+    ):
+        copier = _Copier(source, ranges)
+        copies = [
+            pool.submit(copier.copy, name, digest, paths[name]) for name, digest in files.items()
+        ]
+        try:
+            ended, _ = wait(copies, return_when=FIRST_EXCEPTION)
+        finally:
+            copier.is_over.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+        for copy in ended:
+            copy.result()
 
 
 class Source:
-    """A folder from which ranges are read."""
+    """A folder from which ranges of files are read."""
 
-    def __init__(self, system: Any, root: str, address: str) -> None:
-        self._system, self._root = system, root
-        self.address = address
+    def __init__(self, url: str) -> None:
+        self.address = redact(url)
+        with translate_errors(self.address):
+            self._system: Any
+            self._system, root = url_to_fs(url, use_listings_cache=False)
+        self._root = root.rstrip("/")
 
     def size(self, name: str) -> int:
-        try:
-            return int(self._system.size(f"{self._root}/{name}"))
-        except FileNotFoundError as error:
-            raise NotFound(
-                f"there is no {name} at {self.address}; put the model's files there"
-            ) from error
+        """In bytes; raises NotFound."""
+        with translate_errors(self.address):
+            try:
+                return int(self._system.size(f"{self._root}/{name}"))
+            except FileNotFoundError as error:
+                raise NotFound(
+                    f"there is no {name} at {self.address}; put the model's files there"
+                ) from error
 
     def read(self, name: str, begin: int, end: int) -> bytes:
-        piece: bytes = self._system.cat_file(f"{self._root}/{name}", start=begin, end=end)
+        """Raises StoreError for a file that ends before `end`."""
+        with translate_errors(self.address):
+            piece: bytes = self._system.cat_file(f"{self._root}/{name}", start=begin, end=end)
         if len(piece) != end - begin:
             raise StoreError(f"{self.address} ends {name} too early; begin again")
         return piece
 
 
-def _copy(
-    source: Source, name: str, digest: Digest, path: Path, ranges: ThreadPoolExecutor
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sha256 = hashlib.sha256()
-    with path.open("wb") as copy:
-        for piece in _pieces(source, name, ranges):
-            sha256.update(piece)
-            copy.write(piece)
-    if f"sha256:{sha256.hexdigest()}" != digest:
-        raise InputError(
-            f"{name} at {source.address} is not the file of the manifest; restore it or pin again"
-        )
+class _Copier:
+    """Copies of one fetch. Each ends early once the fetch is over, because another has failed."""
 
+    def __init__(self, source: Source, ranges: ThreadPoolExecutor) -> None:
+        self.is_over = Event()
+        self._source = source
+        self._ranges = ranges
 
-def _pieces(source: Source, name: str, ranges: ThreadPoolExecutor) -> Iterator[bytes]:
-    """The file in its order, with a few ranges read ahead."""
-    ahead: deque[Future[bytes]] = deque()
-    size = source.size(name)
-    try:
-        for begin in range(0, size, _RANGE_BYTES):
-            if len(ahead) == _RANGES_AHEAD:
+    def copy(self, name: str, digest: Digest, path: Path) -> None:
+        """Raises InputError for another digest."""
+        sha256 = hashlib.sha256()
+        with translate_errors(str(path.parent)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as copy:
+                for piece in self._pieces(name):
+                    sha256.update(piece)
+                    copy.write(piece)
+                    if self.is_over.is_set():
+                        return
+        if f"sha256:{sha256.hexdigest()}" != digest:
+            raise InputError(
+                f"{name} at {self._source.address} is not the file of the manifest; restore it or"
+                " pin again"
+            )
+
+    def _pieces(self, name: str) -> Iterator[bytes]:
+        """The file in its order, with a few ranges read ahead."""
+        ahead: deque[Future[bytes]] = deque()
+        size = self._source.size(name)
+        try:
+            for begin in range(0, size, _RANGE_BYTES):
+                if len(ahead) == _RANGES_AHEAD:
+                    yield ahead.popleft().result()
+                end = min(begin + _RANGE_BYTES, size)
+                ahead.append(self._ranges.submit(self._source.read, name, begin, end))
+            while ahead:
                 yield ahead.popleft().result()
-            ahead.append(ranges.submit(source.read, name, begin, min(begin + _RANGE_BYTES, size)))
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        for future in ahead:
-            future.cancel()
+        finally:
+            for future in ahead:
+                future.cancel()

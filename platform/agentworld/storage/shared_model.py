@@ -1,11 +1,11 @@
-"""A model's folder that several pods share: it is fetched and hashed once, whoever comes first.
+"""A model's folder that several pods share: the first of them fetches and verifies for all.
 
     NAME/           the model's files
     NAME.json       the size and the time of change of each; it is written when all are verified
-    NAME.lock       held by who fetches; others wait for it
+    NAME.lock       held by a pod that fetches; others wait for it
 
-A file whose size or time of change is another one is hashed again. Who can write to the folder can
-exchange a file and this record of it, so nobody else should be able to.
+A file whose size or time of change differs is hashed again. Only this program may write here: any
+other writer could exchange a file together with its record.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ Work = Literal["fetched", "hashed", "unchanged"]
 """What was done: everything, or no fetch, or neither fetch nor hash."""
 
 
-class _Verified(Record):
+class _VerifiedFiles(Record):
     """What was found in the files when they were verified."""
 
     artifact: Digest
@@ -41,7 +41,7 @@ def share_model(url: str, artifact: ArtifactManifest, folder: Path) -> Work:
     Raises InputError naming a file that is another one at `url`, NotFound and StoreError.
     """
     mark = folder.with_name(f"{folder.name}.json")
-    with _lock(folder.with_name(f"{folder.name}.lock")):
+    with _lock(folder.with_name(f"{folder.name}.lock")), translate_errors(str(folder)):
         if _is_marked(mark, artifact, folder):
             return "unchanged"
         work: Work = "hashed"
@@ -55,7 +55,7 @@ def share_model(url: str, artifact: ArtifactManifest, folder: Path) -> Work:
 
 def _is_marked(mark: Path, artifact: ArtifactManifest, folder: Path) -> bool:
     try:
-        return _Verified.read(mark) == _describe(artifact, folder)
+        return _VerifiedFiles.read(mark) == _describe(artifact, folder)
     except InputError:  # no mark, or no folder
         return False
 
@@ -73,6 +73,11 @@ def _fetch(url: str, artifact: ArtifactManifest, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     try:
         fetch_files(url, artifact.files, folder)
+        if model_files(folder).keys() != artifact.files.keys():
+            raise InputError(
+                f"the files in {folder} are not those of the manifest; remove that folder, or pin"
+                " again"
+            )
         for path in (*model_files(folder).values(), folder):
             sync(path)  # else a power cut could leave the mark, and not what it is about
     except BaseException:
@@ -80,9 +85,9 @@ def _fetch(url: str, artifact: ArtifactManifest, folder: Path) -> None:
         raise
 
 
-def _describe(artifact: ArtifactManifest, folder: Path) -> _Verified:
+def _describe(artifact: ArtifactManifest, folder: Path) -> _VerifiedFiles:
     files = {name: _stamp(path) for name, path in model_files(folder).items()}
-    return _Verified(artifact=artifact.digest, files=files)
+    return _VerifiedFiles(artifact=artifact.digest, files=files)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

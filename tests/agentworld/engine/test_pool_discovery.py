@@ -221,7 +221,7 @@ def test_more_than_may_wait_are_refused_at_once_and_the_others_are_answered():
     said = asyncio.run(work())
     assert said[:3] == [ADDRESSES[0]] * 3
     assert [(error.kind, error.retry_after_seconds) for error in said[3:]] == [
-        ("capacity", FRESH)
+        ("starting", FRESH)
     ] * 2
 
 

@@ -105,6 +105,20 @@ def test_a_store_that_is_lost_comes_back_from_its_newest_backup(tmp_path, kind, 
     assert place.mirror.get(COPY) == b"{}"
 
 
+def test_a_dump_of_another_backup_is_not_taken_for_this_ones(place):
+    place.back_up()
+    with pytest.raises(Conflict, match="ledger.dump is of another backup"):
+        begin_backup(place.url, place.store, place.work)
+
+
+def test_a_backup_that_is_whole_is_not_written_again(place):
+    place.back_up()
+    (place.work / "ledger.dump").write_bytes(b"another dump")
+    with pytest.raises(Conflict, match="is whole already; begin another one"):
+        place.finish()
+    assert place.verify() == []
+
+
 def kill_after(monkeypatch, num_changes):
     """The next process dies with this change of the destination, and changes nothing more."""
     left = num_changes

@@ -79,3 +79,32 @@ def test_ranges_of_a_file_are_read_beside_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "cat_file", waits)
     fetch_files(url, files, tmp_path / "copy")
     assert digest_file(tmp_path / "copy" / "part-0") == files["part-0"]
+
+
+@pytest.mark.parametrize("name", ["../other/part-0", "/etc/part-0", "a/../../part-0"])
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
+    url, files = model(tmp_path / "source", 5)
+    with pytest.raises(InputError, match="outside its folder"):
+        fetch_files(url, {**files, name: files["part-0"]}, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_failure_ends_the_other_copies(tmp_path, monkeypatch):
+    """The other file is read for ever, unless the fetch ends."""
+    url, files = model(tmp_path / "source", 5, 5)
+    (tmp_path / "source" / "part-1").unlink()
+    system = type(fsspec.filesystem("file"))
+    size = system.size
+    monkeypatch.setattr(
+        system, "size", lambda own, path: 10**12 if path.endswith("part-0") else size(own, path)
+    )
+    monkeypatch.setattr(system, "cat_file", lambda _own, _path, start, end: bytes(end - start))
+    with pytest.raises(NotFound, match="there is no part-1 at"):
+        fetch_files(url, files, tmp_path / "copy")
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_not_the_source(tmp_path):
+    url, files = model(tmp_path / "source", 5)
+    (tmp_path / "copy").write_text("a file")
+    with pytest.raises(StoreError, match=f"{tmp_path / 'copy'} failed"):
+        fetch_files(url, files, tmp_path / "copy")

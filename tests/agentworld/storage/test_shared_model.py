@@ -96,6 +96,15 @@ def test_a_file_that_is_not_there_is_named_and_leaves_nothing(source, artifact, 
     assert not folder.exists()
 
 
+def test_a_name_beside_the_folder_writes_nothing_into_another_model(source, artifact, folder):
+    other = folder.with_name("other")
+    share(source, artifact, other)
+    files = {**artifact.files, "../other/begin": artifact.files["begin"]}
+    with pytest.raises(InputError, match="outside its folder"):
+        share(source, ArtifactManifest(files=files), folder)
+    assert share(source, artifact, other) == "unchanged"
+
+
 _KILLED = """
 import os, sys
 from pathlib import Path
