@@ -22,6 +22,14 @@ def backed_up(call, played, tmp_path_factory):
     return folder / "all", finished.out.split()[0], work
 
 
+def begin(call, destination, work, store):
+    """Another backup of the same dump."""
+    dump = (work / "ledger.dump").read_bytes()
+    (work / "ledger.dump").unlink()
+    call(f"backup begin {destination} {work} {store}")
+    (work / "ledger.dump").write_bytes(dump)
+
+
 def test_a_backup_is_listed_verified_and_restored(call, played, backed_up):
     destination, name, work = backed_up
     size = (played.store / "ledger.db").stat().st_size
@@ -50,7 +58,7 @@ def test_what_a_backup_lacks_is_printed_and_no_success(call, backed_up):
 def test_a_damaged_manifest_hides_no_other_backup(call, played, backed_up):
     destination, name, work = backed_up
     store = f"--store {played.store}"
-    call(f"backup begin {destination} {work} {store}")
+    begin(call, destination, work, store)
     newer = json.loads(call(f"backup finish {destination} {work} {store} --json").out)["name"]
     (destination / "backups" / name / "manifest.json").write_text("{")
     first, second = call(f"backup list {destination}").out.splitlines()
@@ -68,7 +76,7 @@ def test_what_is_wrong_with_the_stores_is_printed_with_the_backup(call, played, 
     digest = ObjectStore(str(played.store / "objects")).put(b"a text")
     [text] = played.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
     text.write_bytes(b"damaged")
-    call(f"backup begin {destination} {work} {store}")
+    begin(call, destination, work, store)
     done = call(f"backup finish {destination} {work} {store}")
     name = copy.relative_to(played.store / "mirror")
     assert f"{name} is in the backup and missing in the evidence mirror" in done.out

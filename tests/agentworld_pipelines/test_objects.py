@@ -98,6 +98,8 @@ def test_a_simulator_is_what_the_operator_serves():
         "suspend": False,
         "tenants": ("acme",),
         "startup_seconds": 600,
+        "scratch": "10Gi",
+        "shared_memory": "8Gi",
     }
 
 

@@ -126,10 +126,13 @@ def test_a_restore_waits_for_commands_and_never_starts_by_itself():
     assert mounted["step-keys"] == "/keys/steps/trusted"
 
 
-def test_a_backup_is_where_the_claim_of_one_node_is_and_a_restore_anywhere():
+def test_a_backup_is_where_the_claim_of_one_node_is_and_a_restore_also_without_a_service():
     beside = spec_of(render(), "service")["affinity"]
     assert spec_of(render())["affinity"] == beside
-    assert "affinity" not in spec_of(render(), "restore")
+    (preferred,) = spec_of(render(), "restore")["affinity"]["podAffinity"].values()
+    (required,) = beside["podAffinity"].values()
+    assert [each["podAffinityTerm"] for each in preferred] == required
+    assert "affinity" not in spec_of(make.chart.objects(EVERYTHING), "restore")
     assert "affinity" not in spec_of(make.chart.objects(EVERYTHING))
     one_pod = {"stores": {"claim": {"accessMode": "ReadWriteOncePod"}}}
     with pytest.raises(HelmRenderError, match=r"accessMode is ReadWriteOncePod, .* no backup"):

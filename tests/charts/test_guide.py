@@ -97,7 +97,7 @@ def rights_given():
     values = {
         "console": {"enabled": True},
         "definitions": {"upgrade": True},
-        "pipelines": {"account": {"name": "pipeline-runner"}},
+        "pipelines": {"account": {"name": "pipeline-runner", "jobs": True}},
     }
     for each in make.chart.objects(values):
         for rule in each["rules"] if each["kind"] in ("Role", "ClusterRole") else ():

@@ -21,6 +21,7 @@ from agentworld.engine.http_client import open_client
 from agentworld.engine.refusal import refusal
 from agentworld.errors import EngineError, EngineFailure, InputError
 from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.records.base import Digest
 from agentworld.records.message import Message
 from agentworld.scoring.answers import Answer, AnswerStore, Question
 from agentworld.storage.address import redact
@@ -55,6 +56,8 @@ class EndpointClient:
         self._turns = BoundedSemaphore(endpoint.concurrency)
         self._client = open_client(endpoint.url, timeout_seconds=endpoint.timeout_seconds)
         self._bill: list[Answer] | None = None
+        self._billed: set[Digest] = set()
+        """The questions whose answers are in the bill."""
 
     def billed_to(self, bill: list[Answer]) -> Self:
         """The same client, which also appends each answer to a list: once for each question."""

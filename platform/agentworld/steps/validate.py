@@ -98,10 +98,11 @@ def plan(task: Task) -> Plan:
                 worlds = _Worlds(simulator, live)
                 parts = sequential_parts(on_progress, len(agents))
                 episodes_of = {}
-                for (name, weights), part in zip(agents.items(), parts, strict=True):
+                for (name, weights), on_part in zip(agents.items(), parts, strict=True):
                     # One at a time: vLLM takes most of a device's memory for itself.
                     with _served_agent(name, weights, settings, logs) as served_agent:
-                        episodes_of[name] = _try(served_agent, worlds, domain, settings, out, part)
+                        episodes = _try(served_agent, worlds, domain, settings, out, on_part)
+                    episodes_of[name] = episodes
         part = settings.validation
         report = AgentReport(
             simulator=digest,
