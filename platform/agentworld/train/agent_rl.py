@@ -16,6 +16,7 @@ from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.message import Message
 from agentworld.records.progress import OnProgress
 from agentworld.records.task import Task
+from agentworld.train.divergence import FiniteTrainer
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
@@ -27,6 +28,10 @@ from agentworld.train.trainer import TrainerProgress
 _MASKED = "masked_steps"
 _MAX_OBSERVATION_TOKENS = 64
 _SEEDS_PER_RUN = 1_000_000  # far from the seeds of validation's tasks
+
+
+class _AgentTrainer(FiniteTrainer, GRPOTrainer):
+    """TRL's, which ends where it diverges."""
 
 
 class Practice(NamedTuple):
@@ -60,7 +65,7 @@ def run(
             current_policy = replace(policy, step=trainer.state.global_step)
             return _columns(runner.run(rollout_all(current_policy, practice.world, batch)))
 
-        trainer = GRPOTrainer(
+        trainer = _AgentTrainer(
             model=language_model.model,
             processing_class=language_model.tokenizer,
             reward_funcs=_reward,

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import Trainer
 from transformers.trainer import SCHEDULER_NAME
 
+from agentworld.train.divergence import FiniteTrainer
 from agentworld.train.fragments import load_fragments, save_fragments
 
 
-class ZeroTrainer(Trainer):
+class ZeroTrainer(FiniteTrainer):
     """Writes fragments in place of what DeepSpeed writes, which as many processes can read alone.
 
     Without a `zero_stage` it is the Trainer.

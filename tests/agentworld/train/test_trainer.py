@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentworld.errors import InputError
 from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.progress import ignore_progress
 from agentworld.records.sample import Sample
 from agentworld.train.parent import Parent
+from agentworld.train.resume import CHECKPOINTS
 from make.training import TINY
 
 if TYPE_CHECKING:
@@ -62,6 +64,24 @@ def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     train_rows(trained, RECIPE, rows_of(trained, samples), tmp_path / "out", ignore_progress)
     assert computed_in == {torch.bfloat16}
     assert layer.weight.dtype == torch.float32
+
+
+def test_a_training_that_diverges_ends_and_leaves_no_checkpoint_that_did(
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path
+) -> None:
+    from agentworld.train.trainer import train_rows
+
+    trained = copy_of(language_model, tmp_path / "copy")
+    rates = {"learning_rate": 1e30, "muon_learning_rate": 1e30, "checkpoint_every": 1}
+    with pytest.raises(InputError, match="diverged: at step 2 the norm of the gradient is nan"):
+        train_rows(
+            trained,
+            RECIPE.model_copy(update=rates),
+            rows_of(trained, samples),
+            tmp_path / "out",
+            ignore_progress,
+        )
+    assert [path.name for path in (tmp_path / "out" / CHECKPOINTS).iterdir()] == ["checkpoint-1"]
 
 
 @pytest.mark.parametrize("packing", [False, True])

@@ -1,0 +1,37 @@
+"""A trainer that ends where its weights stop being numbers, and writes no such checkpoint."""
+
+import math
+from typing import Any
+
+import torch
+from transformers import Trainer
+
+from agentworld.errors import InputError
+
+
+class FiniteTrainer(Trainer):
+    """Looks at the norm of the gradient before it logs and before it saves.
+
+    A loss, a gradient or a weight that is no number makes each later gradient one, so that none is
+    missed. The Trainer itself leaves such losses out of what it logs and goes on.
+    """
+
+    def _maybe_log_save_evaluate(
+        self,
+        tr_loss: torch.Tensor,
+        grad_norm: torch.Tensor | float | None,
+        *rest: Any,
+        **named: Any,
+    ) -> None:
+        if self.control.should_log or self.control.should_save:
+            self._check_finite(grad_norm)
+        super()._maybe_log_save_evaluate(tr_loss, grad_norm, *rest, **named)
+
+    def _check_finite(self, grad_norm: torch.Tensor | float | None) -> None:
+        norm = 0.0 if grad_norm is None else float(grad_norm)
+        if not math.isfinite(norm):
+            raise InputError(
+                f"the training diverged: at step {self.state.global_step} the norm of the gradient"
+                f" is {norm}; lower learning_rate, or look for what is odd in the data of the steps"
+                " before"
+            )
