@@ -20,12 +20,12 @@ class FiniteTrainer(Trainer):
         self,
         tr_loss: torch.Tensor,
         grad_norm: torch.Tensor | float | None,
-        *rest: Any,
-        **named: Any,
+        *arguments: Any,
+        **options: Any,
     ) -> None:
         if self.control.should_log or self.control.should_save:
             self._check_finite(grad_norm)
-        super()._maybe_log_save_evaluate(tr_loss, grad_norm, *rest, **named)
+        super()._maybe_log_save_evaluate(tr_loss, grad_norm, *arguments, **options)
 
     def _check_finite(self, grad_norm: torch.Tensor | float | None) -> None:
         norm = 0.0 if grad_norm is None else float(grad_norm)
