@@ -48,6 +48,7 @@ def older_chart(folder: Path) -> Path:
     for name in ("operator", "service", "console"):
         budgets = copied / f"templates/{name}/deployment.yaml"
         changed(budgets, "apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")
+        changed(budgets, "  unhealthyPodEvictionPolicy: AlwaysAllow\n", "")
     for path in (copied / "crds").iterdir():
         path.write_text(yaml.safe_dump(without_cel(yaml.safe_load(path.read_text()))))
     return copied
