@@ -9,6 +9,7 @@ other writer could exchange a file together with its record.
 """
 
 import fcntl
+import logging
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from agentworld.records.checkpoint import ArtifactManifest, model_files
 from agentworld.records.file import sync
 from agentworld.storage.fetch import fetch_files
 from agentworld.storage.folder import translate_errors
+
+_log = logging.getLogger(__name__)
 
 Work = Literal["fetched", "hashed", "unchanged"]
 """What was done: everything, or no fetch, or neither fetch nor hash."""
@@ -102,5 +105,9 @@ def _lock(path: Path) -> Iterator[None]:
         file = path.open("w")
     with file:
         with translate_errors(str(path.parent)):
-            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _log.warning("waits for a pod that fetches the same model; it holds %s", path)
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -128,7 +128,7 @@ def test_what_a_killed_pod_left_is_not_believed(source, artifact, folder):
     assert ArtifactManifest.of(folder) == artifact
 
 
-def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypatch):
+def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypatch, caplog):
     begun, go_on, fetches = threading.Event(), threading.Event(), []
     fetch = shared_model.fetch_files
 
@@ -148,6 +148,8 @@ def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypa
     threads[0].start()
     assert begun.wait(30)
     threads[1].start()
+    while "waits for a pod that fetches the same model" not in caplog.text:
+        assert threads[1].is_alive()
     go_on.set()
     for thread in threads:
         thread.join(30)
