@@ -63,7 +63,7 @@ def _recipe(path: Path, **collected: str) -> str:
     recipe["collect"] = {"domain": "counter", "num_transitions": 600, "num_held_out_episodes": 10}
     recipe["collect"] |= {"num_workers": 1, "format": "counter-log", **collected}
     recipe["evaluate"]["metrics"] = ["rule", "near"]
-    recipe["rl"] |= {"algorithm": "plain", "num_steps": 1}
+    recipe["rl"] |= {"algorithm": "plain", "num_steps": 1, "prompts_per_step": 1}
     recipe["cpt"]["epochs"] = recipe["sft"]["epochs"] = 2
     path.write_text(yaml.safe_dump(recipe))
     return str(path)

@@ -70,7 +70,7 @@ def test_each_setting_that_a_server_lacks_is_named_and_none_once_all_are_set(
     assert (found.code, found.error) == (0, "")
     assert found.out == "a step's pod is started again after any failure\n"
     guide = (ROOT / "docs/guides/cluster.md").read_text()
-    assert f"pipeline check --server http://ml-pipeline.kubeflow:8888\n{found.out}" in guide
+    assert f"$ agentworld pipeline check\n   {found.out}" in guide
 
 
 def test_a_server_of_many_users_wants_a_namespace_named(call, server, kubeflow, monkeypatch):

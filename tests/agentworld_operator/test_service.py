@@ -181,5 +181,5 @@ def test_an_engine_that_nobody_started_is_a_typed_refusal_and_no_observation(
     run = opened(served, digest).json()["run"]["id"]
     episode = ask(served, "/episodes", run=run).json()["episode"]
     answer = ask(served, "/steps", episode=episode, action="ls", step=1)
-    assert (answer.status_code, answer.json()["error"]["kind"]) == (503, "engine")
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (503, "starting")
     assert "observation" not in answer.json()

@@ -201,4 +201,4 @@ def test_the_placement_of_the_guide_says_everything_and_lands():
     assert placement.deploy
     told = placement.deploy.model_fields_set
     # There are bounds, and a claim.
-    assert told == set(type(placement.deploy).model_fields) - {"replicas", "secret"}
+    assert told == set(type(placement.deploy).model_fields) - {"replicas", "secret", "cache"}

@@ -39,6 +39,7 @@ _FORMS = (
     (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:\+00:00| UTC)?"), "TIME"),
     (re.compile(r"\bby \w+"), "by NAME"),
     (re.compile(r", \d+ cut off"), ""),
+    (re.compile(r"; \d+ of \d+ answers are cut off or empty"), ""),
     (re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?|[-+]?\.\d+"), "N"),
     (re.compile(r"[─\s]+"), " "),
 )

@@ -17,6 +17,7 @@ from agentworld_operator.policy.engine import VERIFIER
 Manifest = dict[str, Any]
 
 _PINNED, _VERIFIED, _WEIGHTS = "/pinned", "/verified", "/weights"
+_WEIGHTS_LIMIT = "200Gi"
 _PROBE_SECONDS = 5
 
 # The name that the engine answers to is what the verifier computed: a service that asks for the
@@ -178,7 +179,7 @@ def _weights_volume(weights: Weights) -> Manifest:
         return {"image": {"reference": weights.image, "pullPolicy": "IfNotPresent"}}
     if weights.cache:
         return {"persistentVolumeClaim": {"claimName": weights.cache}}
-    return {"emptyDir": {"sizeLimit": str(weights.size_limit)}}
+    return {"emptyDir": {"sizeLimit": str(weights.size_limit or _WEIGHTS_LIMIT)}}
 
 
 def _placement(pool: NodePool) -> Manifest:

@@ -61,6 +61,12 @@ def run(
     language_model = load_model(parent, recipe.zero_stage)
     num_samples = recipe.num_steps * recipe.prompts_per_step
     samples = list(islice(read_pool(data, dataset, "rl"), num_samples))
+    if len(samples) < recipe.prompts_per_step:
+        raise InputError(
+            f"the data set has {len(samples)} samples for RL and a step takes"
+            f" {recipe.prompts_per_step}; lower rl.prompts_per_step, or give RL more of the data"
+            " (prepare.cpt_share and sft_share leave the rest)"
+        )
     trainer = _WorldRlTrainer(
         model=language_model.model,
         processing_class=language_model.tokenizer,

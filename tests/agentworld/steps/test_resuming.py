@@ -6,6 +6,7 @@ import pytest
 
 from agentworld.errors import EngineError
 from agentworld.evaluate.world import ScoredWorld
+from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.runner.folders import reuse_or_train
 from make import records
 
@@ -38,8 +39,10 @@ def test_scores_that_were_finished_are_read(tmp_path, at_once):
 
     scorers = {name: scorer(name) for name in ("copy", "cpt", "sft")}
     with pytest.raises(EngineError):
-        _run_all(scorers, at_once, tmp_path, lambda *_: None)
-    assert set(_run_all(scorers, at_once, tmp_path, lambda *_: None)) == set(scorers)
+        _run_all(scorers, EvaluateRecipe(at_once=at_once), tmp_path, lambda *_: None)
+    assert set(
+        _run_all(scorers, EvaluateRecipe(at_once=at_once), tmp_path, lambda *_: None)
+    ) == set(scorers)
     assert sorted(asked) == ["copy", "cpt", "sft", "sft"]
 
 
@@ -54,6 +57,7 @@ def test_the_bar_of_several_scores_never_goes_back(tmp_path, at_once):
         tick(2, 2)
         return SCORED
 
-    _run_all({"copy": score, "cpt": score}, at_once, tmp_path, lambda n, _: told.append(n))
+    scorers = {"copy": score, "cpt": score}
+    _run_all(scorers, EvaluateRecipe(at_once=at_once), tmp_path, lambda n, _: told.append(n))
     assert told == [250, 500, 750, 1000]
     assert all(before <= after for before, after in itertools.pairwise(told))

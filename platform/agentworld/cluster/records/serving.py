@@ -62,8 +62,9 @@ class Weights(Part):
     cache: ObjectName | None = None
     """A PersistentVolumeClaim that keeps what was fetched: pods that mount it share one copy, which
     the first of them fetches and verifies. Without it each pod does so for itself."""
-    size_limit: Quantity = "200Gi"
-    """The most that a pod without a cache fetches; one that fetches more is evicted."""
+    size_limit: Quantity | None = None
+    """The most that a pod without a cache fetches; one that fetches more is evicted. Unset is
+    200Gi."""
     secret: ObjectName | None = None
     """A Secret whose entries are environment variables: what the object store asks for."""
 
