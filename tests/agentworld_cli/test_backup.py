@@ -33,16 +33,16 @@ def begin(call, destination, work, store):
 def test_a_backup_is_listed_verified_and_restored(call, played, backed_up):
     destination, name, work = backed_up
     size = (played.store / "ledger.db").stat().st_size
-    shown = call(f"backup list {destination}").out
-    assert shown.startswith(f"{name}  ledger.dump {size:,} bytes; ")
-    assert shown.endswith(" signed copies\n")
-    (told,) = json.loads(call(f"backup list {destination} --json").out)
-    assert (told["name"], told["dumps"]["ledger.dump"]["size"]) == (name, size)
+    text = call(f"backup list {destination}").out
+    assert text.startswith(f"{name}  ledger.dump {size:,} bytes; ")
+    assert text.endswith(" signed copies\n")
+    (backup,) = json.loads(call(f"backup list {destination} --json").out)
+    assert (backup["name"], backup["dumps"]["ledger.dump"]["size"]) == (name, size)
     assert call(f"backup verify {destination}").out == f"{name} is whole\n"
     shutil.rmtree(played.store / "mirror")
     done = call(f"backup restore {destination} {name} {work} --store {played.store}")
     assert done.out.splitlines()[0] == str(work / "ledger.dump")
-    assert done.out.endswith(f"and {told['num_copies']} signed copies\n")
+    assert done.out.endswith(f"and {backup['num_copies']} signed copies\n")
     assert call(f"run verify {played.run} --store {played.store}").code == 0
 
 
@@ -64,8 +64,8 @@ def test_a_damaged_manifest_hides_no_other_backup(call, played, backed_up):
     first, second = call(f"backup list {destination}").out.splitlines()
     assert first.startswith(f"{name}  backups/{name}/manifest.json in ")
     assert second.startswith(f"{newer}  ledger.dump")
-    told = json.loads(call(f"backup list {destination} --json").out)
-    assert ["problem" in backup for backup in told] == [True, False]
+    backups = json.loads(call(f"backup list {destination} --json").out)
+    assert ["problem" in backup for backup in backups] == [True, False]
 
 
 def test_what_is_wrong_with_the_stores_is_printed_with_the_backup(call, played, backed_up):

@@ -256,8 +256,8 @@ def test_the_shipped_recipe_and_placement_end_with_a_simulator_that_answers_by_i
     assert (run.opening.agent, run.num_steps, run.opening.purpose) == ("probe", 1, "evaluation")
     assert run.closing
     spec = step.namespace.get("Simulator", name)["spec"]
-    told = shipped.placement.of("simulate").environment
-    assert spec["identity"]["manifest"]["engine"]["image"] == told["AGENTWORLD_ENGINE_IMAGE"]
+    environment = shipped.placement.of("simulate").environment
+    assert spec["identity"]["manifest"]["engine"]["image"] == environment["AGENTWORLD_ENGINE_IMAGE"]
     path = f"shell/simulators/{digest[7:]}/model"
     assert spec["serving"]["weights"] == {"claim": "agentworld-stores", "path": path}
     assert spec["serving"]["resources"]["limits"]["nvidia.com/gpu"] == "1"

@@ -55,7 +55,7 @@ def test_each_gpu_is_one_and_tolerated_where_a_model_is_trained_or_asked(compile
     for step in ON_A_GPU:
         place = places[step]
         assert (place.accelerator.type, place.accelerator.count) == ("nvidia.com/gpu", 1)
-        assert [each.key for each in place.tolerations] == ["nvidia.com/gpu"]
+        assert [taint.key for taint in place.tolerations] == ["nvidia.com/gpu"]
 
 
 def test_live_shells_get_a_job_that_kubernetes_takes_with_the_same_place(compiled):

@@ -71,7 +71,7 @@ def test_a_queue_of_the_guide_leads_to_nodes():
     [group] = cluster_queue.spec.resource_groups
     [of_nodes] = group.flavors
     assert of_nodes.name == flavor.metadata.name
-    assert [each.name for each in of_nodes.resources] == group.covered_resources
+    assert [resource.name for resource in of_nodes.resources] == group.covered_resources
 
 
 def test_kueue_is_started_with_all_that_our_objects_are():

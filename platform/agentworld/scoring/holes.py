@@ -50,5 +50,5 @@ class HoleLimit:
     def _error(self, num_holes: int, of_which: str) -> JudgeError:
         return JudgeError(
             f"{num_holes} of {of_which} {self._subjects} have no {self._verdict}, the last because"
-            f" {self._last_problem}; what was answered is kept: correct it and run this again"
+            f" {self._last_problem}; the answers are kept: correct the cause and run this again"
         )

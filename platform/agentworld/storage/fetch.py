@@ -1,7 +1,7 @@
-"""Files of a model from wherever they are kept: read, hashed and written in one pass.
+"""Fetches a model's files from a folder or a bucket: reads, hashes and writes them in one pass.
 
-A file is read in ranges, several of them at once, which fits into little memory and takes more of
-a network than one connection. Several files are hashed at once, since a hash takes one processor.
+A file is read in ranges, several at once: that needs little memory, and is faster than one
+connection. Several files are hashed at once, because one hash keeps one processor busy.
 """
 
 import hashlib

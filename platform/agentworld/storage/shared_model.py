@@ -1,4 +1,4 @@
-"""A model's folder that several pods share: the first of them fetches and verifies for all.
+"""A model's folder that several pods share: the first pod fetches and verifies it for all.
 
     NAME/           the model's files
     NAME.json       the size and the time of change of each; it is written when all are verified

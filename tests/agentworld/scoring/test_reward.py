@@ -145,7 +145,7 @@ def test_what_a_judge_answered_is_asked_for_once_and_is_on_the_bill_of_each_trai
             assert judging.score_all(predictions("kolu", "tane", "kolu")) == [20, 20, 20]
             usage = judging.take_usage()
             assert (usage.num_answers, usage.num_prompt_tokens, usage.num_tokens) == (2, 6, 2)
-            assert usage.dollars is None  # nobody knows what a server of one's own costs
+            assert usage.dollars is None  # a private server has no known price
             assert judging.take_usage().num_answers == 0
     assert len(server.asked) == 2
 

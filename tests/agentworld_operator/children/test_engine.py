@@ -99,23 +99,24 @@ def test_weights_of_a_url_are_fetched_by_the_verifier_alone():
 def weights_of(**weights):
     """The volume, and whether the verifier and the engine may write to it."""
     spec = pod(weights=weights)
-    [volume] = [each for each in spec["volumes"] if each["name"] == "weights"]
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
     mounts = [
         mount
         for container in (*spec["initContainers"], *spec["containers"])
         for mount in container["volumeMounts"]
         if mount["name"] == "weights"
     ]
-    return volume, ["readOnly" not in mount for mount in mounts]
+    return volumes["weights"], ["readOnly" not in mount for mount in mounts]
 
 
 def test_what_was_fetched_is_kept_on_a_claim_where_one_is_named():
-    told = {"url": "s3://models/world", "cache": "models"}
-    volume, is_writable = weights_of(**told)
+    weights = {"url": "s3://models/world", "cache": "models"}
+    volume, is_writable = weights_of(**weights)
     assert volume["persistentVolumeClaim"] == {"claimName": "models"}
     assert is_writable == [True, False]
-    spec = pod(weights=told)
-    environment = {each["name"]: each["value"] for each in spec["initContainers"][0]["env"]}
+    spec = pod(weights=weights)
+    verifier = spec["initContainers"][0]
+    environment = {variable["name"]: variable["value"] for variable in verifier["env"]}
     folder = f"/weights/{MANIFEST.artifact.removeprefix('sha256:')}"
     assert environment["AGENTWORLD_WEIGHTS_SHARED"] == "true"
     assert environment["AGENTWORLD_MODEL_FOLDER"] == folder
@@ -131,12 +132,12 @@ def test_weights_in_an_image_are_a_volume_that_nobody_writes_to():
 
 
 def test_every_folder_of_a_pods_own_has_a_limit():
-    told = {"weights": {"url": "s3://models/world", "sizeLimit": "90Gi"}}
-    told |= {"scratch": "20Gi", "sharedMemory": "32Gi"}
+    weights = {"url": "s3://models/world", "sizeLimit": "90Gi"}
+    volumes = pod(weights=weights, scratch="20Gi", sharedMemory="32Gi")["volumes"]
     limits = {
-        each["name"]: each["emptyDir"]["sizeLimit"]
-        for each in pod(**told)["volumes"]
-        if "emptyDir" in each
+        volume["name"]: volume["emptyDir"]["sizeLimit"]
+        for volume in volumes
+        if "emptyDir" in volume
     }
     assert limits == {"verified": "1Mi", "weights": "90Gi", "tmp": "20Gi", "shm": "32Gi"}
 
