@@ -13,7 +13,7 @@ from agentworld.ledger.attestations import keep
 from agentworld.ledger.database import Database
 from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ALIASES
-from agentworld.records.alias import AliasChange, Canary, gets_canary
+from agentworld.records.alias import AliasChange, Canary, Meaning, gets_canary
 from agentworld.records.base import Digest, now
 from agentworld.records.garbled import reading
 from agentworld.records.gate import GateResult
@@ -60,17 +60,21 @@ class Aliases:
         return self._add(change, key, declare)
 
     def end(
-        self, alias: str, by: str, *, key: str | None = None, declare: Declare | None = None
+        self,
+        alias: str,
+        by: str,
+        *,
+        key: str | None = None,
+        declare: Declare | None = None,
+        request: str | None = None,
     ) -> AliasChange:
         """The alias means nothing from now on; raises NotFound where it meant nothing before."""
         if change := self._of_key(alias, key):
             return change
-        current = self._newest(alias)
-        return self._add(
-            AliasChange(alias=alias, simulator=current.simulator, set_by=by, at=now(), ended=True),
-            key,
-            declare,
-        )
+        simulator = self.meaning(alias).simulator
+        fields = {"alias": alias, "simulator": simulator, "set_by": by, "at": now()}
+        change = AliasChange.model_validate({**fields, "request": request, "ended": True})
+        return self._add(change, key, declare)
 
     def resolve(self, name: str, run: str | None = None) -> Digest:
         """The simulator that a digest is, or that an alias means now; raises NotFound.
@@ -79,11 +83,19 @@ class Aliases:
         """
         if name.startswith("sha256:"):
             return name
-        newest = self._newest(name)
-        canary = newest.canary
+        simulator, canary = self.meaning(name)
         if canary and run is not None and gets_canary(name, run, canary.percent):
             return canary.simulator
-        return newest.simulator
+        return simulator
+
+    def meaning(self, alias: str) -> Meaning:
+        """What the alias means now, by its last recorded change; raises NotFound for nothing."""
+        changes = self.history(alias)
+        if not changes or (meaning := changes[-1].meaning) is None:
+            raise NotFound(
+                f"there is no alias {alias!r}; set it with `agentworld alias set`, or give a digest"
+            )
+        return meaning
 
     def history(self, alias: str | None = None) -> list[AliasChange]:
         """What an alias, or each, meant over time; raises EvidenceError where a row is garbled."""
@@ -99,14 +111,6 @@ class Aliases:
                 except EvidenceError as error:
                     garbled[str(row.alias)] = str(error)
         return History(changes, garbled)
-
-    def _newest(self, alias: str) -> AliasChange:
-        changes = self.history(alias)
-        if not changes or changes[-1].ended:
-            raise NotFound(
-                f"there is no alias {alias!r}; set it with `agentworld alias set`, or give a digest"
-            )
-        return changes[-1]
 
     def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:
         try:

@@ -124,6 +124,7 @@ ALIASES = Table(
     Column("report", String),
     Column("gate", Text),  # as it was judged
     Column("override", String),
+    Column("request", String),  # the object that asked
     Column("ended", Boolean, nullable=False, server_default=false()),
     # What is told again is recorded once: of the asking, and not of what the alias means.
     Column("idempotency_key", String, info=_NO_EVIDENCE),

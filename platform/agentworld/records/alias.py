@@ -1,12 +1,15 @@
 """What people's names for simulators mean, by whose word, and what a move had to show."""
 
 import hashlib
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from agentworld.records.base import Digest, Name, Record, ShortText
 from agentworld.records.gate import Gate, GateResult
+
+ObjectRequest = Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}/[0-9]{1,19}$")]
+"""A spec that somebody wrote to an object of a cluster: the object's `UID/GENERATION`."""
 
 
 class Canary(Record):
@@ -29,6 +32,8 @@ class AliasMove(Record):
     """Of the evaluation that the gate is judged by."""
     override: ShortText | None = None
     """Why it may move whatever the gate says."""
+    request: ObjectRequest | None = None
+    """The object by which it is asked for; null where a command asks."""
 
 
 class Meaning(NamedTuple):
@@ -36,6 +41,11 @@ class Meaning(NamedTuple):
 
     simulator: Digest
     canary: Canary | None = None
+
+    @property
+    def simulators(self) -> tuple[Digest, ...]:
+        """Those that new runs are opened with."""
+        return (self.simulator, self.canary.simulator) if self.canary else (self.simulator,)
 
 
 def gets_canary(alias: str, run: str, percent: int) -> bool:
@@ -60,6 +70,8 @@ class AliasChange(Record):
     gate: tuple[GateResult, ...] = ()
     """As it was judged by the report."""
     override: Name | None = None
+    request: ObjectRequest | None = None
+    """The object by which it was asked for; null where a command did."""
     ended: bool = False
     """The name was taken away: it means nothing, and had meant this."""
 
@@ -80,3 +92,5 @@ class SimulatorUse(Record):
 
     open_runs: int
     open_episodes: int
+    aliases: tuple[str, ...] = ()
+    """The names that mean it now, or have it as their canary."""

@@ -38,6 +38,7 @@ class AliasMoveSigner(NamedTuple):
             "report": move.report,
             "gate": results,
             "override": move.override if failed or not move.gate else None,
+            "request": move.request,
         }
         if dry_run:
             fields = {"alias": check_alias(alias), "simulator": move.simulator, "set_by": move.by}
@@ -46,13 +47,15 @@ class AliasMoveSigner(NamedTuple):
             arguments: dict[str, Any] = {"key": key, "declare": declare, **terms}
             return self.ledger.aliases.set(alias, move.simulator, move.by, **arguments)
 
-    def end(self, alias: str, by: str, key: str, *, dry_run: bool) -> AliasChange:
+    def end(
+        self, alias: str, by: str, key: str, *, dry_run: bool, request: str | None = None
+    ) -> AliasChange:
         """The alias means nothing from now on; raises NotFound where it meant nothing before."""
         if dry_run:
             last = self.history(alias)[-1]
             return last.model_copy(update={"ended": True, "set_by": by, "at": _DRY})
         with self.statement_signer.declaring("alias", alias) as declare:
-            return self.ledger.aliases.end(alias, by, key=key, declare=declare)
+            return self.ledger.aliases.end(alias, by, key=key, declare=declare, request=request)
 
     def history(self, alias: str | None = None) -> list[AliasChange]:
         """What an alias, or each, meant over time; raises NotFound for one that nobody gave."""
@@ -64,8 +67,15 @@ class AliasMoveSigner(NamedTuple):
         return changes
 
     def use(self, simulator: Digest) -> SimulatorUse:
-        """How many runs and episodes are open with a simulator."""
+        """The names that mean a simulator, and how many runs and episodes are open with it."""
+        changes, _ = self.ledger.aliases.readable_history()
+        newest = {change.alias: change.meaning for change in changes}
         return SimulatorUse(
+            aliases=tuple(
+                alias
+                for alias, meaning in sorted(newest.items())
+                if meaning and simulator in meaning.simulators
+            ),
             open_runs=self.ledger.counts.num_open_runs(simulator=simulator),
             open_episodes=self.ledger.counts.num_open_episodes(simulator=simulator),
         )

@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 
 from agentworld.errors import InputError
 from agentworld.http.errors import failures
-from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
+from agentworld.records.alias import AliasChange, AliasMove, ObjectRequest, SimulatorUse
 from agentworld.records.base import Digest, ShortText
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import Authorized
@@ -63,10 +63,15 @@ async def end_alias(
     alias_moves: _AliasMoveSigner,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
+    request: Annotated[
+        ObjectRequest | None, Query(description="the object by which it is asked for")
+    ] = None,
 ) -> AliasChange:
     """Ends an alias, and keeps its history; for operators."""
     authorized.caller.check("operator")
-    end_call = partial(alias_moves.end, alias, by, idempotency_key, dry_run=dry_run)
+    end_call = partial(
+        alias_moves.end, alias, by, idempotency_key, dry_run=dry_run, request=request
+    )
     return await asyncio.to_thread(end_call)
 
 
@@ -96,7 +101,7 @@ async def get_aliases(authorized: Authorized, alias_moves: _AliasMoveSigner) -> 
 async def get_use(
     simulator: Digest, authorized: Authorized, alias_moves: _AliasMoveSigner
 ) -> SimulatorUse:
-    """The number of open runs and episodes of each simulator; for operators."""
+    """The aliases of a simulator, and the number of its open runs and episodes; for operators."""
     authorized.caller.check("operator")
     return await asyncio.to_thread(alias_moves.use, simulator)
 

@@ -104,6 +104,15 @@ def test_a_move_and_an_end_are_signed(served, asked):
     assert copies.names("alias-changes/stable/") == sorted(each.name for each in kept)
 
 
+def test_a_change_names_the_object_that_asked_for_it(asked):
+    move(asked, request="an-object/3")
+    params = {"by": "bob", "request": "an-object/4"}
+    asked.delete("/aliases/stable", params=params, headers={"Idempotency-Key": "end"})
+    told = [each["request"] for each in asked.get("/aliases/stable").json()]
+    assert told == ["an-object/3", "an-object/4"]
+    assert move(asked, request="no request").status_code == 422
+
+
 def test_a_dry_run_judges_and_records_nothing(asked):
     assert move(asked, params={"dry_run": True}).status_code == 200
     assert move(asked, params={"dry_run": True}, gate=gate(0.1)).status_code == 409
@@ -131,7 +140,8 @@ def test_a_name_tells_an_agent_of_the_one_simulator_and_of_no_other(asked):
 
 def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     def use():
-        return asked.get(f"/simulators/{SIMULATOR}/use").json()
+        told = asked.get(f"/simulators/{SIMULATOR}/use").json()
+        return {name: told[name] for name in ("open_runs", "open_episodes")}
 
     assert use() == {"open_runs": 0, "open_episodes": 0}
     run = asked.post("/runs", json=make.service.OPENING.model_dump(mode="json")).json()["run"]["id"]
@@ -140,6 +150,22 @@ def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     closing = RunClosing(final_weights=records.digest("final")).model_dump(mode="json")
     assert asked.post(f"/runs/{run}/close", json=closing).status_code == 200
     assert use() == {"open_runs": 0, "open_episodes": 0}
+
+
+def test_the_names_that_mean_a_simulator_now_or_try_it_are_told(asked):
+    def aliases(simulator):
+        return asked.get(f"/simulators/{simulator}/use").json()["aliases"]
+
+    def put(alias, key, **fields):
+        move(asked, alias, headers={"Idempotency-Key": key}, **fields)
+
+    put("b", "1")
+    put("a", "2", canary={"simulator": NEXT, "percent": 5})
+    put("c", "3", simulator=NEXT)
+    assert (aliases(SIMULATOR), aliases(NEXT)) == (["a", "b"], ["a", "c"])
+    put("b", "4", simulator=NEXT)
+    asked.delete("/aliases/c", params={"by": "bob"}, headers={"Idempotency-Key": "5"})
+    assert (aliases(SIMULATOR), aliases(NEXT)) == (["a"], ["a", "b"])
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def _create_aliases() -> None:
         sa.Column("report", sa.String),
         sa.Column("gate", sa.Text),
         sa.Column("override", sa.String),
+        sa.Column("request", sa.String),
         sa.Column("idempotency_key", sa.String),
         sa.Column("ended", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Index("aliases_by_key", "alias", "idempotency_key", unique=True),
