@@ -34,7 +34,7 @@ VALUES = ApiResource("external.metrics.k8s.io/v1beta1", NAME)
 
 def definition():
     """Of the metric: what the API server lists of it is what an adapter would answer."""
-    fields = dict.fromkeys(("metricName", "timestamp", "value"), {"type": "string"})
+    fields = {name: {"type": "string"} for name in ("metricName", "timestamp", "value")}
     version = {
         "name": VALUES.version,
         "served": True,

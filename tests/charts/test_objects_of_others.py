@@ -5,7 +5,6 @@ the tests' own drops it, which is looked for.
 """
 
 from collections.abc import Iterator
-from copy import deepcopy
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,18 @@ from make.places import PLACE
 pytestmark = pytest.mark.waits
 
 GUIDES = [(ROOT / f"docs/guides/{page}.md").read_text() for page in ("cluster", "kubernetes")]
-TRAIN_JOB = train_job("sft", ["demo", "/stores/demo"], Path("/stores/demo/steps/sft/1"), PLACE)
-MADE = {
-    each["kind"]: each
-    for each in [TRAIN_JOB, job_set(TRAIN_JOB), *chain.from_iterable(map(guide.yamls, GUIDES))]
-    if each.get("kind") in RESOURCES
-}
 DRY = {"dryRun": "All"}
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, dict[str, Any]]:
+    """One object of each kind."""
+    folder = Path("/stores/demo/steps/sft/1")
+    job = train_job("sft", ["demo", "/stores/demo"], folder, PLACE)
+    shown = chain.from_iterable(map(guide.yamls, GUIDES))
+    return {
+        each["kind"]: each for each in [job, job_set(job), *shown] if each.get("kind") in RESOURCES
+    }
 
 
 class Refused(Exception):
@@ -47,6 +51,7 @@ def server(control_plane) -> ApiServer:
 
 
 def create(server: ApiServer, made: dict[str, Any]) -> None:
+    """A dry run; raises Refused."""
     resource = RESOURCES[made["kind"]]
     assert made["apiVersion"] == resource.api_version
     metadata = made["metadata"] | ({"namespace": "default"} if resource.namespaced else {})
@@ -85,24 +90,23 @@ def mistyped(value: Any) -> Iterator[Any]:
         yield [value]
 
 
-def test_every_kind_of_others_that_we_define_has_an_object():
-    assert MADE.keys() == RESOURCES.keys()
+def test_every_kind_of_others_that_we_define_has_an_object(made):
+    assert made.keys() == RESOURCES.keys()
 
 
 @pytest.mark.parametrize("kind", RESOURCES)
-def test_an_object_of_another_is_taken_whole(server, kind):
-    create(server, MADE[kind])
+def test_an_object_of_another_is_taken_whole(server, made, kind):
+    create(server, made[kind])
 
 
 @pytest.mark.parametrize("kind", RESOURCES)
-def test_an_object_of_another_with_a_field_too_many_or_of_another_type_is_refused(server, kind):
-    made = MADE[kind]
+def test_an_object_of_another_with_a_field_too_many_or_of_another_type_is_refused(
+    server, made, kind
+):
+    spec = made[kind]["spec"]
     schema = definition_of(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    wrong = [
-        *misspelt(deepcopy(made["spec"]), schema["properties"]["spec"]),
-        *mistyped(made["spec"]),
-    ]
+    wrong = [*misspelt(spec, schema["properties"]["spec"]), *mistyped(spec)]
     assert len(wrong) > 1
-    for spec in wrong:
+    for other in wrong:
         with pytest.raises(Refused):
-            create(server, made | {"spec": spec})
+            create(server, made[kind] | {"spec": other})

@@ -4,8 +4,7 @@ Nothing is left open: a field that no record has does not stay in an object, and
 type is refused.
 """
 
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel

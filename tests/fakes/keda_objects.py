@@ -1,4 +1,4 @@
-"""The fields of KEDA's ScaledObject that a guide writes: no package of its types is for this Python.
+"""The fields of KEDA's ScaledObject that a guide writes: for this Python no package has its types.
 
 After `apis/keda/v1alpha1/scaledobject_types.go` of kedacore/keda (commit ca8dd42). A field that is
 not here is refused, though KEDA may know it.

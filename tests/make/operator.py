@@ -33,7 +33,6 @@ MERGE = "application/merge-patch+json"
 OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 
 
-
 def older_budgets() -> None:
     """Has an operator in this process write disruption budgets that the tests' server knows."""
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
