@@ -1,7 +1,7 @@
 """The fields of Kueue's objects that a guide writes: there is no package of its definitions.
 
 After kubernetes-sigs/kueue (`v1beta2`, read in November 2026): in `apis/kueue/v1beta2`
-`clusterqueue_types.go` at commit 6c10183 and `localqueue_types.go` at 02bc146, in
+`clusterqueue_types.go` at commit 013c8f2 and `localqueue_types.go` at 02bc146, in
 `config/components/crd/bases` `kueue.x-k8s.io_resourceflavors.yaml` at 01ed66f; and after the page
 "Install" of its documentation. A field that is not here is refused, though Kueue may know it.
 """
