@@ -19,6 +19,7 @@ from agentworld.cluster.client import ApiServer, Cluster, Query
 from agentworld.cluster.names import OPERATOR
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
+from agentworld_operator.children import engine
 from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.kinds import KINDS
 from machines.control_plane import ControlPlane
@@ -30,6 +31,13 @@ MERGE = "application/merge-patch+json"
 
 # The tests' server is older than what the operator is made for.
 OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
+
+
+def older_budgets() -> None:
+    """Has an operator in this process write disruption budgets that the tests' server knows."""
+    API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
+    engine.DISRUPTIONS.pop("unhealthyPodEvictionPolicy")
+
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 RIGHTS = {

@@ -11,13 +11,12 @@ import time
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
-from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld_operator.main import main
 from campaigns.operator.clocks import Clocks
 from campaigns.operator.stalls import watch_stalls
-from make.operator import OLDER_BUDGETS
+from make.operator import older_budgets
 
-API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
+older_budgets()
 
 _clocks = Clocks(Path(os.environ["CLOCKS"]))
 _monotonic, _time = time.monotonic, time.time
