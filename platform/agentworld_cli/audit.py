@@ -21,10 +21,10 @@ from agentworld_cli.verification import by_how_much, check_names
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
-    from agentworld.audit.checks.run import RunVerification
     from agentworld.audit.questions.agent import DataLink, LiveLink, StageLink
     from agentworld.audit.questions.base_model import BaseLink
     from agentworld.audit.questions.simulator import AgentOrigin
+    from agentworld.audit.read.evidence import Finding
 
 app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)
 
@@ -54,12 +54,12 @@ def agent(
         show_json(chain)
         return
     since = f", registered {_minute(chain.registered_at)}" if chain.registered_at else ""
-    name = f"[bold]{_to_markup(chain.agent)}[/] {brief(chain.artifact)}"
+    name = f"[bold]{_to_markup(chain.subject)}[/] {brief(chain.artifact)}"
     tree = Tree(f"agent {name}{since}{format_moment(chain.at)}")
     run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
     _add_edge(run, chain.edge)
     if chain.evidence:
-        run.add(f"record {chain.evidence.state}")
+        run.add(f"record {chain.evidence.grade}")
     simulator = run.add(f"simulator {chain.simulator}")
     name = _to_markup(chain.world_model)
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
@@ -74,9 +74,8 @@ def agent(
         tree.add(f"in use as {_to_markup(', '.join(chain.in_use_as))}")
     for reason in chain.revalidate:
         tree.add(f"[red]revalidate: {_to_markup(str(reason))}[/]")
-    for broken in chain.breaks:
-        tree.add(f"[red]broken: {_to_markup(broken)}[/]")
-    for missing in chain.incomplete:
+    _add_problems(tree, chain.problems)
+    for missing in chain.notes:
         tree.add(f"incomplete: {_to_markup(missing)}")
     trees.print(tree)
 
@@ -114,8 +113,7 @@ def simulator(
         agent = _to_markup(run.opening.agent)
         ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {by_how_much(run, None)}")
         _add_evidence(ran, audit.evidence.get(run.id))
-    for problem in audit.problems:
-        tree.add(f"[red]broken: {_to_markup(problem)}[/]")
+    _add_problems(tree, audit.problems)
     trees.print(tree)
 
 
@@ -230,7 +228,8 @@ def _to_markup(text: str | None) -> str:
 def _describe_grade(edge: "EdgeAudit | None") -> str:
     if edge is None:
         return "edge unsigned: the store has no keys"
-    return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"
+    problems = _to_markup("; ".join(edge.problems))
+    return f"edge {edge.grade}{': ' if problems else ''}{problems}"
 
 
 def _add_stages(world: Tree, stages: "Sequence[StageLink]") -> Tree:
@@ -260,9 +259,10 @@ def _add_edge(run: Tree, edge: "EdgeAudit | None") -> None:
         run.add(_describe_grade(edge))
         return
     branch = run.add(f"edge {edge.grade}: {GRADE_MEANINGS[edge.grade]}")
-    if edge.edge and edge.signed_by:
-        branch.add(f"signed {_minute(edge.edge.at)} by key {edge.signed_by[:12]}")
-    for reason in edge.reasons:
+    if edge.signature:
+        signed, stored = map(_minute, (edge.signature.signed_at, edge.signature.ledger_at))
+        branch.add(f"signed {signed} by key {edge.signature.key[:12]}, in the ledger {stored}")
+    for reason in edge.problems:
         branch.add(_to_markup(reason))
 
 
@@ -278,7 +278,7 @@ def _describe_data(data: "DataLink | None") -> str:
 def _describe_live(live: "LiveLink") -> str:
     gain = live.gain
     change = f"{gain.mean:+.3f}, {gain.low:+.3f} to {gain.high:+.3f}{gain.caveat}"
-    signed = "" if live.signed else ", unsigned"
+    signed = "" if live.signature else ", unsigned"
     return (
         f"live: success in {live.successes_after:,} of {live.num_tasks:,} tasks, before RL in"
         f" {live.successes_before:,} ({change}){signed}"
@@ -290,9 +290,11 @@ def _minute(at: "datetime | str") -> str:
     return f"{str(at)[:16].replace('T', ' ')} UTC"
 
 
-def _add_evidence(branch: Tree, verification: "RunVerification | None") -> None:
-    if verification is None:
-        return
-    record = branch.add(f"record {verification.state}")
-    for problem in verification.problems:
-        record.add(f"[red]broken: {_to_markup(problem)}[/]")
+def _add_evidence(branch: Tree, finding: "Finding | None") -> None:
+    if finding:
+        _add_problems(branch.add(f"record {finding.grade}"), finding.problems)
+
+
+def _add_problems(branch: Tree, problems: Sequence[str]) -> None:
+    for problem in problems:
+        branch.add(f"[red]broken: {_to_markup(problem)}[/]")

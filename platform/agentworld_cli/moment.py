@@ -23,7 +23,7 @@ def sources_at(store: str, at: str) -> "Sources":
     from agentworld.operations.audit_sources import open_sources
 
     at_time = moment(at, datetime.now(UTC)) if at else None
-    return open_sources(Path(store))._replace(at=at_time)
+    return open_sources(Path(store)).as_of(at_time)
 
 
 def format_moment(at: str | None) -> str:

@@ -11,27 +11,25 @@ from agentworld_cli.show import show_record
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
-    from agentworld.audit.checks.episode import EpisodeVerification
-    from agentworld.audit.checks.run import RunVerification
-    from agentworld.audit.checks.store import Verification
+    from agentworld.audit.checks.ledger import Verification
+    from agentworld.audit.read.evidence import Finding
     from agentworld.records.run import AgentRun
 
 
-def show_verification(
-    verification: "RunVerification | EpisodeVerification", *, as_json: bool
-) -> None:
+def show_finding(finding: "Finding", *, as_json: bool) -> None:
     """Prints what was found; raises EvidenceError where the record is broken."""
     if as_json:
-        show_record(verification, as_json=True)
+        show_record(finding, as_json=True)
     else:
-        fields = verification.model_dump(mode="json", exclude={"problems", "notes"})
-        for name, value in fields.items():
+        fields = finding.model_dump(mode="json", exclude={"problems", "notes"})
+        lines = [
+            *fields.items(),
+            *(("note", note) for note in finding.notes),
+            *(("problem", problem) for problem in finding.problems),
+        ]
+        for name, value in lines:
             print(f"{name:<32} {plain(str(value))}")
-        for note in getattr(verification, "notes", ()):
-            print(f"{'note':<32} {plain(note)}")
-        for problem in verification.problems:
-            print(f"{'problem':<32} {plain(problem)}")
-    check_none("the record is not the one that was signed", verification.problems)
+    check_none("the record is not the one that was signed", finding.problems)
 
 
 def show_everything(verification: "Verification", *, as_json: bool) -> None:

@@ -139,7 +139,7 @@ def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]
     revalidations = view.uses.revalidations(agent_use)
     state = Mark("revalidate", "bad") if revalidations else Mark("current", "good")
     sentences = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
-    reasons = "; ".join([*sentences, *audit.reasons])
+    reasons = "; ".join([*sentences, *audit.problems])
     by = (agent_use.by,) if view.is_whole else ()
     cells = agent_link(VersionRef.parse(agent_use.agent)), agent_use.alias, state, _grade(audit)
     return *cells, _minute(agent_use.at), *by, simulator_link(view, agent_use.simulator), reasons

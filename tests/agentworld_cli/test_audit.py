@@ -45,7 +45,7 @@ def test_what_forks_copied_is_told_beside_what_was_served(call, told, question, 
     edge = Edge(
         claim=claim, traffic=traffic, log_length=1, root=None, grade="disputed", reasons=(), **known
     )
-    found = EdgeAudit(grade="disputed", edge=edge)
+    found = EdgeAudit(subject="hero", grade="disputed", edge=edge)
     for module in (agent, simulator):
         monkeypatch.setattr(module, "edge_to", lambda *_: found)
     shown = call(f"audit {question.format(simulator=told.simulator)} --store {told.store}")

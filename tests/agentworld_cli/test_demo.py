@@ -189,7 +189,7 @@ def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(to
 def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told, ask):
     simulator = json.loads((told.store / "summary.json").read_text())["simulator"]["digest"]
     chain = json.loads(ask("audit agent shell-agent@1 --json").out)
-    assert chain["breaks"] == []
+    assert chain["problems"] == []
     assert chain["simulator"] == chain["run"]["simulator"] == simulator
     assert [stage["stage"] for stage in chain["stages"]] == ["cpt", "sft", "rl"]
     assert chain["run"]["num_steps"] > 0

@@ -220,6 +220,6 @@ def check_version(scene: Scene) -> None:
     registered = open_registry(scene.store).agent(made.version)
     assert (registered.run, registered.checkpoint.simulator) == (run.id, scene.pinned.digest)
     chain = AgentChain.read(scene.made("audit") / CHAIN)
-    assert (chain.breaks, chain.run, chain.world_model) == ((), run, "shell@1")
-    assert (chain.evidence.state, chain.evidence.weights) == ("verified", "signed")
+    assert (chain.problems, chain.run, chain.world_model) == ((), run, "shell@1")
+    assert (chain.evidence.grade, chain.evidence.weights) == ("verified", "signed")
     assert chain.live.episodes == 3

@@ -22,7 +22,7 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, _: OnProgress) -> Digest:
         chain = audit_agent(version, open_sources(task.store), verify=True)
-        if problems := (*chain.breaks, *chain.incomplete):
+        if problems := (*chain.problems, *chain.notes):
             problem = f"the chain of {version} is broken or incomplete: {'; '.join(problems)}"
             raise StoreError(problem, retryable=False)
         chain.write(out / CHAIN)

@@ -244,12 +244,12 @@ def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_u
     run, _ = _unsigned(world, "a")
     with closing(world.ledger()) as ledger:
         found = verify_run(run, ledger, world.evidence)
-        assert (found.state, found.signed_length < found.log_length) == ("unsigned", True)
+        assert (found.grade, found.signed_length < found.log_length) == ("unsigned", True)
         _cut(world, run, found.signed_length)
     _unsigned(world, "b", run)
     with closing(world.ledger()) as ledger:
         found = verify_run(run, ledger, world.evidence)
-        assert (found.state, found.problems) == ("unsigned", ())
+        assert (found.grade, found.problems) == ("unsigned", ())
 
 
 def test_a_lost_use_that_is_told_again_is_found(world):

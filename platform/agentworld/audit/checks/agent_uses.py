@@ -44,15 +44,16 @@ def agent_use_problems(sources: Sources, ref: VersionRef | None = None) -> Itera
     if sources.evidence is None:
         return
     attestations, name = sources.ledger.attestations, ref.name if ref else None
-    yield from statement_problems(AgentUse, attestations, sources.evidence, sources.at, name)
+    yield from statement_problems(AgentUse, attestations, sources.evidence, name)
     yield from registry_problems(sources, ref)
 
 
 def registry_problems(sources: Sources, ref: VersionRef | None = None) -> Iterator[str]:
     """What the registry tells otherwise, of all agents or of one, as above."""
-    attestations, evidence = sources.ledger.attestations, sources.evidence
-    if evidence is None:
+    if sources.evidence is None:
         return
+    # Of now: what was used later says why the registry means something else than at a moment.
+    attestations, evidence = sources.ledger.attestations, sources.evidence.of_now
     name = ref.name if ref else ""
     signed = agent_uses(attestations, evidence, name)
     aliases = sources.registry.aliases()

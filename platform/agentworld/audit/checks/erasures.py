@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agentworld.audit.checks.losses import Losses
 from agentworld.audit.checks.mirror import check_statements, find_rows, verified_rows
+from agentworld.audit.read.declarations import Losses
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
@@ -47,7 +47,7 @@ class Erasures(NamedTuple):
             return None
         # It may have been just now.
         rows = find_rows(Erasure, self.attestations, self.run)
-        declared = _episodes(verified_rows(rows, Erasure, self.evidence))
+        declared = _episodes(verified_rows(rows, Erasure, self.evidence.of_now))
         return None if episode in declared else f"episode {episode} is erased without a declaration"
 
 

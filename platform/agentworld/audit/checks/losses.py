@@ -6,26 +6,15 @@ again, and what the first one named is then named by the second.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from agentworld.audit.checks.mirror import check_statements
+from agentworld.audit.read.declarations import Losses
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.statements.restore import Restore
 
 _CHECKPOINT = re.compile(r"(\w+)/(\d{12})\.dsse\.json", re.ASCII)
 _STATEMENT = ".dsse.json"
-
-
-class Losses(NamedTuple):
-    """What was declared to be lost."""
-
-    names: frozenset[str] = frozenset()
-    """Of copies in the evidence mirror that the ledger need not know."""
-    notes: tuple[str, ...] = ()
-    """What was declared, for people."""
-    problems: tuple[str, ...] = ()
-    """Of declarations that do not hold."""
 
 
 def lost_of(attestations: Attestations, evidence: Evidence, run: str) -> Losses:
@@ -40,7 +29,7 @@ def lost_of(attestations: Attestations, evidence: Evidence, run: str) -> Losses:
         f" ({restore.reason})"
         for restore in counted
     )
-    return Losses(names, notes, (*checked.problems, *declarations.restores.problems))
+    return Losses(names, notes, (*checked.problems, *declarations.problems))
 
 
 def reappearance_problems(attestations: Attestations, evidence: Evidence) -> Iterator[str]:

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentworld.audit.checks.registration import read_record, registration_in
-from agentworld.audit.read.evidence import EvidenceState, state_of
+from agentworld.audit.read.evidence import Finding, state_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import WHOLE, Agent, Registry, StoredVersion, VersionRef, WorldModel
 from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
-from agentworld.records.base import Digest, Record, Sentence, digest_json
+from agentworld.records.base import Digest, digest_json
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress
@@ -28,23 +28,13 @@ _ADDED = ".data"
 """The end of tags that a version without a signature may lack: older ones have neither."""
 
 
-class VersionVerification(Record):
-    """The answer to: is this version what was registered?"""
-
-    version: str
-    state: EvidenceState
-    """`unsigned` where it was registered before there were signatures, or a ledger had them."""
-    problems: tuple[Sentence, ...]
-    """None where it is intact."""
-
-
 def verify_version(
     stored: StoredVersion,
     registry: Registry,
     step_keys: TrustedKeys,
     on_progress: OnProgress = ignore_progress,
     registration: RegisteredVersion | None = None,
-) -> VersionVerification:
+) -> Finding:
     """Checks all that a registry keeps of a version, also by its `registration` in the ledger."""
     ref = stored.version.ref
     of_record = _problems_of_record(stored, step_keys, registration)
@@ -55,9 +45,9 @@ def verify_version(
         *readable("its record lineage.json", of_links),
         *readable("its folder of files", _problems_of_files(stored, registry, on_progress)),
     )
-    return VersionVerification(
-        version=str(ref),
-        state=state_of(problems, signed=stored.signature is not None),
+    return Finding(
+        subject=str(ref),
+        grade=state_of(problems, signed=stored.signature is not None),
         problems=tuple(f"{ref}: {problem}" for problem in problems),
     )
 

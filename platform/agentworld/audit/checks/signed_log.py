@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from agentworld.audit.checks.erasures import Erasures
-from agentworld.audit.checks.losses import Losses, is_checkpoint, lost_of
-from agentworld.audit.read.evidence import Evidence, StoredCheckpoints, copies_of
+from agentworld.audit.checks.losses import is_checkpoint, lost_of
+from agentworld.audit.read.declarations import Losses
+from agentworld.audit.read.evidence import Evidence, check_checkpoints, copies_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
@@ -83,23 +84,23 @@ def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
     # In this order: what a service adds meanwhile is then never missed where it is looked for.
     in_ledger, run = ledger.logs.checkpoints(name), _run(name, ledger, evidence)
     losses = lost_of(ledger.attestations, evidence, name)
-    stored = StoredCheckpoints(in_ledger, _copies(name, losses, evidence))
+    copies = _copies(name, losses, evidence)
     erasures = Erasures.of(name, ledger.attestations, losses, evidence)
     log, heads = ledger.logs.entries(name), ledger.logs.heads_by_entry(name)
     newest = ledger.run(name).log_length
     entry_fields = [entry.readable_fields for entry in log]
-    checkpoints = stored.check(run, evidence.trusted)
+    checkpoints, unverified = check_checkpoints(run, in_ledger, copies, evidence.trusted)
     problems = [
-        *checkpoints.problems,
+        *unverified,
         *_length_problems(run, log, newest),
         *_order_problems(run, log, entry_fields),
         *filter(None, [opening_problem(run, entry_fields[0] if entry_fields else {})]),
         *_closing_problems(run, entry_fields, evidence),
-        *_checkpoint_problems(checkpoints.valid, log, entry_fields),
+        *_checkpoint_problems(checkpoints, log, entry_fields),
         *losses.problems,
         *erasures.problems,
     ]
-    signed_length = max((checkpoint.length for checkpoint in checkpoints.valid), default=0)
+    signed_length = max((checkpoint.length for checkpoint in checkpoints), default=0)
     return SignedLog(
         run, entry_fields, heads, newest, signed_length, problems, erasures, losses.notes
     )

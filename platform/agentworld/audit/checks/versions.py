@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, edge_to
 from agentworld.audit.checks.registration import read_record
-from agentworld.audit.checks.registry import VersionVerification, digest_of_record, verify_version
+from agentworld.audit.checks.registry import digest_of_record, verify_version
 from agentworld.audit.checks.statements import Registrations, registrations
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.evidence import Finding
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
@@ -26,7 +26,7 @@ class CheckedVersion(NamedTuple):
     ref: VersionRef
     agent: Agent | None
     """As its record has it; null where it cannot be read, and for a world model."""
-    verification: VersionVerification
+    verification: Finding
     contradictions: tuple[str, ...]
     """Where it is not what the ledger says of its run."""
 
@@ -36,12 +36,7 @@ def all_registrations(sources: Sources) -> Registrations:
     if sources.evidence is None:
         return Registrations()
     with suppress(EvidenceError), reading("the versions"):  # which `verify_ledger` tells
-        all_parts = registrations(sources.ledger.attestations, sources.evidence)
-        parts = (
-            tuple(statement for statement in part if is_as_of(statement.at, sources.at))
-            for part in all_parts
-        )
-        return Registrations(*parts)
+        return registrations(sources.ledger.attestations, sources.evidence)
     return Registrations()
 
 
@@ -132,7 +127,7 @@ def check_version(
         problems = (
             describe_missing(registration) if registration and is_gone else f"{ref}: {error}",
         )
-        broken = VersionVerification(version=str(ref), state="broken", problems=problems)
+        broken = Finding(subject=str(ref), grade="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
     verification, agent = _verify(stored, sources, registration, on_progress), _agent(stored)
     reasons = _contradictions(ref, agent, sources) if agent else ()
@@ -144,13 +139,13 @@ def _verify(
     sources: Sources,
     registration: RegisteredVersion | None,
     on_progress: OnProgress,
-) -> VersionVerification:
+) -> Finding:
     verification = verify_version(
         stored, sources.registry, sources.step_keys, on_progress, registration
     )
-    if sources.evidence is None or registration or verification.state != "verified":
+    if sources.evidence is None or registration or verification.grade != "verified":
         return verification
-    return verification.model_copy(update={"state": "unsigned"})  # nobody would miss it
+    return verification.model_copy(update={"grade": "unsigned"})  # nobody would miss it
 
 
 def describe_missing(registration: RegisteredVersion) -> str:
@@ -186,8 +181,8 @@ def _breaks(agent: Agent, sources: Sources) -> Iterator[str]:
 def _reasons(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
     """Why its edge proves nothing, but for what was registered before there were any."""
     edge = edge_to(ref.name, agent, sources)
-    is_older = agent.edge is None and edge is not None and edge.reasons == (UNSIGNED_ORIGIN,)
-    yield from edge.reasons if edge and not is_older else ()
+    is_older = agent.edge is None and edge is not None and edge.problems == (UNSIGNED_ORIGIN,)
+    yield from edge.problems if edge and not is_older else ()
 
 
 def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:

@@ -14,29 +14,15 @@ from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
 
-class Restores(NamedTuple):
-    """Restores of a backup that somebody declared."""
+class Losses(NamedTuple):
+    """What was declared to be lost by the restore of a backup."""
 
-    counted: tuple[Restore, ...] = ()
-    """Not those that a later one names, which an older backup took away."""
     names: frozenset[str] = frozenset()
-    """Of the copies that these call lost."""
+    """Of copies in the evidence mirror that the ledger need not know."""
+    notes: tuple[str, ...] = ()
+    """What was declared of a run, for people."""
     problems: tuple[str, ...] = ()
     """Of declarations that do not hold."""
-
-    @classmethod
-    def of(cls, rows: Sequence[Attestation], trusted: TrustedKeys) -> "Restores":
-        """Those that a ledger keeps, each verified."""
-        restores, problems = [], []
-        for row in rows:
-            try:
-                restores.append(verify_row(row, Restore, trusted))
-            except EvidenceError as error:
-                problems.append(f"the restore {row.name} does not verify: {error}")
-        lost_names = {name for restore in restores for name in restore.lost}
-        counted = tuple(restore for restore in restores if restore.path not in lost_names)
-        names = frozenset(name for restore in counted for name in restore.lost)
-        return cls(counted, names, tuple(problems))
 
 
 class DeclarationReader:
@@ -57,14 +43,26 @@ class DeclarationReader:
         return None if genesis is None else frozenset(genesis.erased)
 
     @cached_property
-    def restores(self) -> Restores:
-        """Of all that is no run's log."""
-        return Restores.of([row for row in self._rows if not row.run], self._trusted)
+    def problems(self) -> tuple[str, ...]:
+        """Of restores of all that is no run's log."""
+        return self._read([row for row in self._rows if not row.run]).problems
 
     @cached_property
     def lost(self) -> frozenset[str]:
         """Every name that a declaration counts as lost."""
-        return Restores.of(self._rows, self._trusted).names
+        return self._read(self._rows).names
+
+    def _read(self, rows: Sequence[Attestation]) -> Losses:
+        """What restores name, without those that a later one names: an older backup took these."""
+        restores, problems = [], []
+        for row in rows:
+            try:
+                restores.append(verify_row(row, Restore, self._trusted))
+            except EvidenceError as error:
+                problems.append(f"the restore {row.name} does not verify: {error}")
+        lost_names = {name for restore in restores for name in restore.lost}
+        counted = [restore.lost for restore in restores if restore.path not in lost_names]
+        return Losses(frozenset().union(*counted), problems=tuple(problems))
 
     @cached_property
     def _rows(self) -> list[Attestation]:
@@ -88,7 +86,7 @@ def genesis_of(
 ) -> Genesis | None:
     """What the ledger held unsigned: as the evidence mirror has it, else the ledger.
 
-    Null where no service of today ever came. Raises EvidenceError where no trusted key signed it.
+    Null where no service ever came. Raises EvidenceError where no trusted key signed it.
     """
     try:
         return verify_envelope(read_copy(GENESIS, mirror), Genesis, trusted)

@@ -218,4 +218,4 @@ def test_uses_that_cannot_be_read_hide_nothing_else(made):
     found = verify_everything(made.sources)
     uses = [each for each in found.problems if each.startswith("the use agent-uses/")]
     assert any("does not verify: this is no envelope of ours" in each for each in uses)
-    assert [each.version for each in found.versions] == ["shell-agent@1"]
+    assert [each.subject for each in found.versions] == ["shell-agent@1"]

@@ -88,8 +88,8 @@ def with_keys_of_now(told: Scene) -> Scene:
 def test_the_service_signs_which_simulator_made_an_agent(tmp_path, sign, grade):
     told = scene(tmp_path, sign=sign)
     found = told.audit()
-    assert (found.grade, found.reasons) == (grade, ())
-    assert found.signed_by == current_key(Stores.of(told.store).keys / SIMULATOR_KEYS)
+    assert (found.grade, found.problems) == (grade, ())
+    assert found.signature.key == current_key(Stores.of(told.store).keys / SIMULATOR_KEYS)
     assert found.edge
     assert (found.edge.traffic.num_episodes, found.edge.traffic.num_steps) == (1, 1)
     assert found.edge.claim.artifact == MADE
@@ -121,13 +121,13 @@ def test_a_step_key_that_is_trusted_no_more_disputes_what_it_signed(tmp_path):
     old.unlink()
     found = with_keys_of_now(told).audit()
     assert found.grade == "disputed"
-    assert [reason for reason in found.reasons if "is not signed by the step" in reason]
+    assert [reason for reason in found.problems if "is not signed by the step" in reason]
 
 
 def test_an_edge_whose_run_lost_its_signature_is_disputed(tmp_path):
     told = scene(tmp_path)
     told.change("UPDATE runs SET signature = NULL")
-    assert told.audit().reasons == ("the signature that its run was closed with is gone",)
+    assert told.audit().problems == ("the signature that its run was closed with is gone",)
 
 
 def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):
@@ -195,21 +195,21 @@ def test_an_edge_that_was_taken_away_is_missed(tmp_path):
     told.change("DELETE FROM attestations")
     found = told.audit()
     assert found.grade == "disputed"
-    assert any("is gone from the ledger" in reason for reason in found.reasons)
+    assert any("is gone from the ledger" in reason for reason in found.problems)
 
 
 def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
     told = scene(tmp_path)
     told.change("DELETE FROM attestations WHERE kind = 'edge'")
-    (reason,) = told.audit().reasons
+    (reason,) = told.audit().problems
     assert reason.startswith("the edge agent-edges/")
     assert reason.endswith(" is gone from the ledger; restore it")
     for copy in (tmp_path / "mirror/agent-edges").rglob("*.json"):
         copy.unlink()
     gone = "the edge that it was registered with is gone; restore the ledger"
-    assert told.audit().reasons == (gone,)
+    assert told.audit().problems == (gone,)
     older = told._replace(agent=told.agent.model_copy(update={"edge": None}))
-    assert older.audit().reasons == (UNSIGNED_ORIGIN,)
+    assert older.audit().problems == (UNSIGNED_ORIGIN,)
 
 
 @pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])
@@ -218,13 +218,13 @@ def test_an_edge_that_was_changed_is_found(tmp_path, column):
     told.change(f"UPDATE attestations SET {column} = 'x' WHERE kind = 'edge'")
     found = told.audit()
     assert found.grade == "disputed"
-    assert found.reasons
+    assert found.problems
 
 
 def test_a_registry_that_tells_of_another_edge_is_found(tmp_path):
     told = scene(tmp_path)
     without = told._replace(agent=told.agent.model_copy(update={"edge": None}))
-    assert without.audit().reasons == ("the registry has another edge of it than the ledger",)
+    assert without.audit().problems == ("the registry has another edge of it than the ledger",)
 
 
 def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path):

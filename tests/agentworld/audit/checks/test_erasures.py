@@ -38,7 +38,7 @@ def test_an_erasure_that_was_declared_verifies_also_through_a_rotation(erased):
     erased.play("third", "d")
     erased.seal()
     erase(erased, "third")
-    assert (erased.verify().state, erased.verify().problems) == ("verified", ())
+    assert (erased.verify().grade, erased.verify().problems) == ("verified", ())
     assert [erased.verify_episode(each).erased for each in ("first", "third")] == [True, True]
 
 
@@ -51,7 +51,7 @@ def test_an_erasure_that_nobody_declared_is_found(erased):
     problem = "episode second is erased without a declaration"
     assert problem in erased.verify().problems
     assert problem in erased.verify_episode("second").problems
-    assert erased.verify_episode("first").state == "verified"
+    assert erased.verify_episode("first").grade == "verified"
 
 
 def test_an_episode_that_is_called_erased_and_has_texts_is_garbled(erased):

@@ -2,14 +2,15 @@
 
 import pytest
 
-from agentworld.audit.checks.registry import VersionVerification, verify_version
+from agentworld.audit.checks.registry import verify_version
+from agentworld.audit.read.evidence import Finding
 from agentworld.lineage.base import StoredVersion
 from agentworld.lineage.data_input import DataInput
 from agentworld.signing.keys import ensure_signer, rotate
 from make.story import Story, signed_as, story
 
 
-def verified(told: Story, **changes: object) -> VersionVerification:
+def verified(told: Story, **changes: object) -> Finding:
     """Of the agent, where the registry's own keeper changed this."""
     stored = told.sources.registry.stored(told.agent)
     changed = StoredVersion.model_validate({**dict(stored), **changes})
@@ -27,7 +28,7 @@ def told(tmp_path) -> Story:
 
 
 def test_what_nobody_touched_has_no_problem(told):
-    assert verified(told) == VersionVerification(version="hero@1", state="verified", problems=())
+    assert verified(told) == Finding(subject="hero@1", grade="verified")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_an_edited_tag_is_said_with_what_it_should_say(told, tag):
     right = told.sources.registry.version(told.agent).tags[tag]
     found = verified(told, **tagged(told, **{tag: "other"}))
     assert found.problems == (f"hero@1: its tag {tag} says 'other', and its record {right!r}",)
-    assert found.state == "broken"
+    assert found.grade == "broken"
 
 
 def test_tags_that_others_added_are_no_problem(told):
@@ -99,7 +100,7 @@ def test_the_statement_of_another_name_does_not_do(told):
 
 def test_a_key_that_was_rotated_since_still_proves(told):
     rotate(told.store / "keys/steps")
-    assert verified(told).state == "verified"
+    assert verified(told).grade == "verified"
 
 
 def test_a_version_from_before_there_were_signatures_is_unsigned_and_no_problem(tmp_path):
@@ -110,7 +111,7 @@ def test_a_version_from_before_there_were_signatures_is_unsigned_and_no_problem(
     found = verify_version(
         stored.model_copy(update={"version": version}), told.sources.registry, {}
     )
-    assert (found.state, found.problems) == ("unsigned", ())
+    assert (found.grade, found.problems) == ("unsigned", ())
 
 
 INPUT = DataInput(name="d", shortened="s", source_type="t", source="u", readers="agent")

@@ -160,7 +160,7 @@ def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem
     shutil.rmtree(told.store / "mirror/registered-versions")
     found = verify_everything(told.sources)
     assert (found.problems, found.num_unsigned) == ((), 2)
-    assert {each.state for each in found.versions} == {"unsigned"}
+    assert {each.grade for each in found.versions} == {"unsigned"}
 
 
 def test_a_version_that_is_registered_once_more_is_signed_once(told):

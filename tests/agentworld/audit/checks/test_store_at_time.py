@@ -29,7 +29,7 @@ class Told(NamedTuple):
 
     def problems(self, at: datetime | None = None) -> tuple[str, ...]:
         """Without what these stores never have: signed weights and registrations."""
-        found = verify_everything(self.made.sources._replace(at=at)).problems
+        found = verify_everything(self.made.sources.as_of(at)).problems
         return tuple(each for each in found if not any(word in each for word in _NEVER))
 
     def change(self, statement: str, *values: object) -> None:
@@ -63,18 +63,18 @@ def test_what_came_later_and_was_signed_is_no_problem_of_then(told):
 
 
 def test_the_moment_is_said(told):
-    found = verify_everything(told.made.sources._replace(at=told.then))
+    found = verify_everything(told.made.sources.as_of(told.then))
     assert found.at == told.then.isoformat()
     assert verify_everything(told.made.sources).at is None
 
 
 def test_of_then_are_verified_the_runs_and_the_versions_that_were_there(told):
-    found = verify_everything(told.made.sources._replace(at=told.then))
+    found = verify_everything(told.made.sources.as_of(told.then))
     assert list(found.runs) == [told.made.agent.run]
-    assert [each.version for each in found.versions] == ["shell-agent@1"]
+    assert [each.subject for each in found.versions] == ["shell-agent@1"]
     now = verify_everything(told.made.sources)
     assert set(now.runs) == {told.made.agent.run, told.other.agent.run}
-    unsigned = told.made.sources._replace(at=told.then, evidence=None)
+    unsigned = told.made.sources._replace(evidence=None).as_of(told.then)
     assert list(verify_everything(unsigned).runs) == [told.made.agent.run]
 
 
@@ -177,7 +177,7 @@ def test_an_edge_whose_agent_is_registered_later_is_no_problem_of_the_time_betwe
 
 
 def test_of_one_agent_too_what_came_later_is_left_out(told):
-    then = told.made.sources._replace(at=told.then)
+    then = told.made.sources.as_of(told.then)
     told.change(USE, told.other.agent.run)
     told.made.registry.set_alias(told.made.ref, "production")
     gone = "the use agent-uses/shell-agent/production/000002.dsse.json is gone"

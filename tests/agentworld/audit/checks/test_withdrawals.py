@@ -66,7 +66,7 @@ def test_a_version_that_was_withdrawn_is_missed_no_more(told, ref):
     withdraw(lost)
     assert missing(lost) == []
     assert problems(lost) == ()
-    at = lost._replace(sources=lost.sources._replace(at=lost.moments["an agent"]))
+    at = lost._replace(sources=lost.sources.as_of(lost.moments["an agent"]))
     assert problems(at) == ()
 
 
@@ -102,7 +102,7 @@ def test_what_is_there_again_though_nobody_registered_it_again_is_named(told):
     (problem,) = problems(told)
     assert problem.startswith("hero@1: it was withdrawn and is there again")
     assert problem in verify_agent(told.agent, told.sources).problems
-    states = {each.version: each.state for each in verify_everything(told.sources).versions}
+    states = {each.subject: each.grade for each in verify_everything(told.sources).versions}
     assert states == {"hero@1": "unsigned", "world@1": "verified"}
 
 
