@@ -58,9 +58,9 @@ class Names(Guarded):
         with make.service.listening(app) as self.url:
             yield
 
-    def begin(self):
+    def begin(self, **settings):
         """`stable` means the first of two simulators, as the webhook was asked."""
-        self.run(look_seconds=1)
+        self.run(look_seconds=1, **settings)
         self.guard()
         self.use("one", "two")
         self.namespace.create(alias())
@@ -167,14 +167,14 @@ def test_a_name_whose_object_went_while_no_operator_ran_is_ended_by_the_next_one
         names.namespace.delete("SimulatorAlias", "stable")  # nobody is there to be asked
         assert names.opened == ONE
         names.namespace.end_lease()
-        names.run("second")
+        names.run("second", webhook_settle_seconds=1)
         wait_for(lambda: names.told == [("admin", ONE), (COMPARING, True)])
         assert names.opened == 404
 
 
 def test_what_the_api_server_refuses_after_it_was_recorded_counts_no_more(names):
     with names.serve():
-        names.begin()
+        names.begin(webhook_settle_seconds=5)
         names.refuse()
         with pytest.raises(ClusterError, match="failed calling webhook"):
             names.wish(simulator="two")
