@@ -20,7 +20,6 @@ from agentworld_operator.children.pod import PodSource
 from agentworld_operator.connection import login
 from make.operator import older_budgets
 
-older_budgets()
 _TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
 _CLUSTER = Cluster(ApiServer(_TOLD), os.environ["AGENTWORLD_NAMESPACE"], "plain-kopf")
 
@@ -54,7 +53,8 @@ def made(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
 
 
 def main() -> None:
-    kopf.run(standalone=True, namespace=_CLUSTER.namespace)
+    with older_budgets():
+        kopf.run(standalone=True, namespace=_CLUSTER.namespace)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import sys
 from agentworld_operator.main import main
 from make.operator import older_budgets
 
-older_budgets()
-
 if __name__ == "__main__":
-    sys.exit(main())
+    with older_budgets():
+        sys.exit(main())

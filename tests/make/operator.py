@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -33,10 +34,17 @@ MERGE = "application/merge-patch+json"
 OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 
 
-def older_budgets() -> None:
-    """Has an operator in this process write disruption budgets that the tests' server knows."""
+@contextmanager
+def older_budgets() -> Iterator[None]:
+    """In it, what this process builds of engines has budgets that the tests' server knows."""
+    known, disruptions = API_RESOURCES["PodDisruptionBudget"], dict(engine.DISRUPTIONS)
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
-    engine.DISRUPTIONS.pop("unhealthyPodEvictionPolicy")
+    del engine.DISRUPTIONS["unhealthyPodEvictionPolicy"]
+    try:
+        yield
+    finally:
+        API_RESOURCES["PodDisruptionBudget"] = known
+        engine.DISRUPTIONS.update(disruptions)
 
 
 _RBAC = "rbac.authorization.k8s.io/v1"

@@ -16,8 +16,6 @@ from campaigns.operator.clocks import Clocks
 from campaigns.operator.stalls import watch_stalls
 from make.operator import older_budgets
 
-older_budgets()
-
 _clocks = Clocks(Path(os.environ["CLOCKS"]))
 _monotonic, _time = time.monotonic, time.time
 
@@ -42,4 +40,5 @@ if __name__ == "__main__":
     journal = Path(os.environ["STALLS"])
     watch_stalls(os.environ["AGENTWORLD_IDENTITY"], journal, threading.Event(), _monotonic)
     _live_by_them()
-    sys.exit(main())
+    with older_budgets():
+        sys.exit(main())
