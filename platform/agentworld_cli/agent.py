@@ -114,7 +114,7 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """
     from agentworld.audit.questions.agents import audit_agents
     from agentworld.operations.agent_use import mirror
-    from agentworld.operations.audit_sources import open_sources
+    from agentworld.operations.ledger import open_sources
 
     sources = open_sources(Path(store))
     audit = audit_agents(sources)

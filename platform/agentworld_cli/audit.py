@@ -14,10 +14,9 @@ from rich.tree import Tree
 
 from agentworld_cli.alias import describe_change
 from agentworld_cli.audit_record import export, restored, verify, withdrawn
-from agentworld_cli.moment import At, format_moment, sources_at
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
-from agentworld_cli.verification import by_how_much, check_names
+from agentworld_cli.verification import At, by_how_much, check_names, format_moment, sources_at
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit

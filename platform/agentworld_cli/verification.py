@@ -1,11 +1,13 @@
-"""What a verification found: printed, and an exit code that tells a broken record."""
+"""What audits share on the command line: their moment, and how a verdict is shown."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from agentworld.errors import EvidenceError
-from agentworld_cli.moment import format_moment
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_record
 
@@ -13,7 +15,30 @@ if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
     from agentworld.audit.checks.ledger import Verification
     from agentworld.audit.read.evidence import Finding
+    from agentworld.audit.read.sources import Sources
     from agentworld.records.run import AgentRun
+
+
+At = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="A time in the past, as 2026-03-01 or 2026-03-01T12:00+02:00."
+    ),
+]
+
+
+def sources_at(store: str, at: str) -> "Sources":
+    """What a store knows, or knew at a moment; raises InputError for what is none."""
+    from agentworld.audit.questions.alias import moment
+    from agentworld.operations.ledger import open_sources
+
+    at_time = moment(at, datetime.now(UTC)) if at else None
+    return open_sources(Path(store)).as_of(at_time)
+
+
+def format_moment(at: str | None) -> str:
+    """The end of a heading."""
+    return f" at {at}" if at else ""
 
 
 def show_finding(finding: "Finding", *, as_json: bool) -> None:

@@ -7,20 +7,21 @@ import pytest
 
 from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.questions import agent, simulator
-from agentworld.operations import audit_sources
+from agentworld.operations import ledger
 from agentworld.records.statements.edge import Claim, Edge, Traffic
 from agentworld.signing.envelope import verify
 from make import records
 from make.story import BASE, DATA, Story, story
 
 MADE = records.digest("made")
+FINDING = ["subject", "grade", "problems", "notes"]
 
 
 @pytest.fixture
 def told(tmp_path, monkeypatch) -> Story:
     """A story in a store; its registry is in memory."""
     told = story(tmp_path)
-    monkeypatch.setattr(audit_sources, "open_sources", lambda _store: told.sources)
+    monkeypatch.setattr(ledger, "open_sources", lambda _store: told.sources)
     return told
 
 
@@ -122,6 +123,17 @@ def test_what_does_not_verify_is_a_line_each_and_a_status(call, told):
     told_json = call(f"audit verify --store {told.store} --json")
     assert json.loads(told_json.out)["problems"] == [first, second]
     assert told_json.code == 8
+
+
+def test_every_verdict_has_a_subject_a_grade_problems_and_notes(call, told):
+    everything = json.loads(call(f"audit verify --store {told.store} --json").out)
+    findings = [*everything["runs"].values(), *everything["versions"], *everything["others"]]
+    assert [list(finding) for finding in findings] == [FINDING] * 5
+    subjects = [finding["subject"] for finding in findings]
+    assert subjects[:3] == [f"run {told.run.id}", "hero@1", "world@1"]
+    for question in (f"run verify {told.run.id}", "episode verify e", "audit agent hero@1"):
+        verdict = json.loads(call(f"{question} --store {told.store} --json").out)
+        assert list(verdict)[:4] == FINDING
 
 
 @pytest.mark.parametrize("form", ["in-toto", "csv", "openlineage"])

@@ -15,7 +15,7 @@ from agentworld.audit.read.sources import Sources
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.operations import audit_sources, declarations
+from agentworld.operations import declarations, ledger
 from agentworld.operations.ledger import open_evidence, open_ledger
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
@@ -117,7 +117,7 @@ def empty_registry(monkeypatch):
     def open_sources(store):
         return Sources(MemoryRegistry(), open_ledger(store), store, open_evidence(store))
 
-    for module in (declarations, audit_sources):
+    for module in (declarations, ledger):
         monkeypatch.setattr(module, "open_sources", open_sources)
 
 

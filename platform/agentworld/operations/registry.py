@@ -11,8 +11,8 @@ from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, WorldModel
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
+from agentworld.records.file import check_sqlite
 from agentworld.storage.address import redact
-from agentworld.storage.sqlite import check_sqlite
 from agentworld.storage.working_copy import copy_of
 
 if TYPE_CHECKING:

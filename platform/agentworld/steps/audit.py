@@ -5,7 +5,7 @@ from pathlib import Path
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.client.credential import ClientSettings
 from agentworld.errors import InputError, StoreError
-from agentworld.operations.audit_sources import open_sources
+from agentworld.operations.ledger import open_sources
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.runner.folders import AGENT, CHAIN, TrainedAgent

@@ -10,7 +10,7 @@ import make.service
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.operations.adopt import ADOPTED, AdoptionResult, adopt
-from agentworld.operations.audit_sources import open_sources
+from agentworld.operations.ledger import open_sources
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.steps.validate import _simulator

@@ -13,6 +13,7 @@ from agentworld.audit.read.evidence import Evidence, Finding, Signature
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
+from agentworld.lineage.base import Agent
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.run import AgentRun
 from agentworld.records.statements.edge import Edge, Grade, SignedEdge
@@ -147,3 +148,15 @@ def all_edges(attestations: Attestations, evidence: Evidence) -> Iterator[Signed
     """Every edge that verifies."""
     for row, edge in verified_pairs(attestations.find(Edge.kind), Edge, evidence):
         yield SignedEdge(edge=edge, envelope=row.envelope.decode())
+
+
+def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
+    """Where what the registry says of an agent is not what the ledger says of its run."""
+    checkpoint = agent.checkpoint
+    if run.simulator != checkpoint.simulator:
+        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
+    if run.final_weights != agent.artifact:
+        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
+    if checkpoint.parents != (run.opening.starting_weights,):
+        weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
+        yield f"the run began with {weights}, the checkpoint names {parents}"

@@ -4,14 +4,13 @@ A problem is a sentence that names its run, edge, alias or key. What was added s
 signature is no problem: it is chained, and the next signature covers it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 
 from pydantic import computed_field
 
 from agentworld.audit.checks.alias_history import history_problems
-from agentworld.audit.checks.losses import reappearance_problems
+from agentworld.audit.checks.losses import is_checkpoint, reappearance_problems
 from agentworld.audit.checks.mirror import find_rows, statement_problems
-from agentworld.audit.checks.orphans import orphan_problems
 from agentworld.audit.checks.run import garbled_run, infrequent_gc, verify_any
 from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.evidence import Evidence, Finding, state_of
@@ -24,9 +23,11 @@ from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.base import Record, Sentence
 from agentworld.records.garbled import readable
 from agentworld.records.progress import OnProgress, ignore_progress
-from agentworld.records.statements.base import SignedRecord, statement_kinds
+from agentworld.records.statements.base import WHOLE_LEDGER, SignedRecord, statement_kinds
 from agentworld.signing.keys import public_pem
 from agentworld.storage.objects import ObjectStore
+
+_ADVICE = "find out who put it there, and remove it"
 
 
 class Verification(Record):
@@ -104,7 +105,7 @@ def _other_problems(ledger: Ledger, runs: Collection[str], evidence: Evidence) -
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_orphans(ledger))
     run_names = {*runs, *ledger.run_names()}
-    orphans = orphan_problems(attestations, run_names, evidence)
+    orphans = _orphan_problems(attestations, run_names, evidence)
     yield from readable("the evidence mirror", orphans)
 
 
@@ -147,3 +148,25 @@ def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidenc
             if error.retryable:
                 raise
             yield f"alias {change.alias!r} moved at {change.at} by a report that is gone: {error}"
+
+
+def _orphan_problems(
+    attestations: Attestations, runs: Container[str], evidence: Evidence
+) -> Iterator[str]:
+    """What lies in the evidence mirror and tells of nothing; `runs` were verified."""
+    for name in evidence.mirror.orphans():
+        yield f"the evidence mirror has {name!r}, which no copy is called; {_ADVICE}"
+    # The names first: what is copied meanwhile is in the ledger before.
+    names = evidence.mirror.names()
+    ledger_names = attestations.names() | evidence.read_declarations(attestations).lost
+    for name in names:
+        if name not in ledger_names and not _is_compared(name, runs):
+            yield f"the evidence mirror has {name}, which tells of nothing in the ledger; {_ADVICE}"
+
+
+def _is_compared(name: str, runs: Container[str]) -> bool:
+    folder, *below = name.split("/")
+    kind = next((kind for kind in statement_kinds().values() if kind.folder == folder), None)
+    if kind and kind.about == "run":
+        return len(below) > 1 and (below[0] in runs or below[0] == WHOLE_LEDGER)
+    return bool(below) and (kind is not None or folder in runs or is_checkpoint(name))

@@ -149,5 +149,8 @@ def _describe_unverified(
     with suppress(EvidenceError):
         record = verify_copy(row.name, row.envelope, kind, evidence.keys_of(kind))
         signed = kind.describe_row(row.name, record.columns)
-        return problem if signed == title else f"{problem} (what was signed is {signed})"
+        if signed != title:
+            problem = f"{problem} (what was signed is {signed})"
+        if record.columns.at != row.at:
+            problem = f"{problem} (signed at {record.columns.at}, in the ledger at {row.at!r})"
     return problem

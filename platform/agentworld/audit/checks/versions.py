@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, edge_to
+from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, breaks_of_run, edge_to
 from agentworld.audit.checks.registration import read_record
 from agentworld.audit.checks.registry import digest_of_record, verify_version
 from agentworld.audit.checks.statements import Registrations, registrations
@@ -15,7 +15,6 @@ from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, Ver
 from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
 from agentworld.records.progress import OnProgress, share_of
-from agentworld.records.run import AgentRun
 from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.edge import contradictions
 
@@ -191,15 +190,3 @@ def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
         run = sources.ledger.run(agent.run)
         same = sources.runs_for_agent_weights(agent.artifact)
         yield from contradictions(run, same)
-
-
-def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
-    """Where what the registry says of an agent is not what the ledger says of its run."""
-    checkpoint = agent.checkpoint
-    if run.simulator != checkpoint.simulator:
-        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
-    if run.final_weights != agent.artifact:
-        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
-    if checkpoint.parents != (run.opening.starting_weights,):
-        weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
-        yield f"the run began with {weights}, the checkpoint names {parents}"

@@ -9,11 +9,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal, Self
 
-from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
+from agentworld.audit.checks.edges import EdgeAudit, as_signed, breaks_of_run, edge_to
 from agentworld.audit.checks.mirror import find_rows, verified_pairs
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.checks.validation import validation_of
-from agentworld.audit.checks.versions import breaks_of_run
 from agentworld.audit.questions.base_model import BaseLink, bases_of, unregistered_problems
 from agentworld.audit.questions.revalidation import AgentUses, Revalidation
 from agentworld.audit.read.evidence import Finding, Signature

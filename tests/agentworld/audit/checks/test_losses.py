@@ -9,7 +9,7 @@ import pytest
 
 import make.ledger
 from agentworld.audit.checks.alias_history import alias_problems
-from agentworld.audit.checks.missing_rows import missing
+from agentworld.audit.checks.losses import missing
 from agentworld.audit.checks.run import verify_run
 from agentworld.errors import Conflict, EvidenceError, NotFound
 from agentworld.records.alias import AliasMove
