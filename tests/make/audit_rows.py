@@ -120,20 +120,21 @@ def _problems(subject: str, problems: Iterable[str]) -> Iterator[str]:
 
 def _edge(subject: str, edge: Answer | None) -> Iterator[str]:
     signed = (edge or {}).get("edge") or {}
-    yield _row(subject, edge and edge["grade"], edge and edge["signed_by"], signed.get("at"))
-    yield from _problems(f"edge of {subject}", (edge or {}).get("reasons", ()))
+    signature = (edge or {}).get("signature") or {}
+    yield _row(subject, edge and edge["grade"], signature.get("key"), signed.get("at"))
+    yield from _problems(f"edge of {subject}", (edge or {}).get("problems", ()))
 
 
 def _run(verification: Answer) -> Iterator[str]:
-    subject = f"run {verification['run']}"
-    yield _row(f"{subject}, weights {verification['weights']}", verification["state"])
+    subject = verification["subject"]
+    yield _row(f"{subject}, weights {verification.get('weights')}", verification["grade"])
     yield from _problems(subject, verification["problems"])
     for note in verification["notes"]:
         yield _row(f"{subject}: {note}")
 
 
 def _agent(answer: Answer) -> Iterator[str]:
-    agent, live = answer["agent"], answer["live"]
+    agent, live = answer["subject"], answer["live"]
     yield from _edge(agent, answer["edge"])
     yield _row(f"{agent} registered", at=answer["registered_at"])
     made = answer["run"]["id"], answer["simulator"], answer["world_model"], answer["data"]
@@ -143,11 +144,11 @@ def _agent(answer: Answer) -> Iterator[str]:
     for base in answer["bases"]:
         yield _row(f"base {base['artifact']}")
     if live:
-        yield _row(f"live {live['report']}", "signed" if live["signed"] else "unsigned")
+        yield _row(f"live {live['report']}", "signed" if live["signature"] else "unsigned")
     yield from (_row(f"in use as {alias}") for alias in answer["in_use_as"])
     yield from _revalidations(agent, answer["revalidate"])
-    yield from _problems(agent, answer["breaks"])
-    yield from _problems(f"{agent} incomplete", answer["incomplete"])
+    yield from _problems(agent, answer["problems"])
+    yield from _problems(f"{agent} incomplete", answer["notes"])
     if answer["evidence"]:
         yield from _run(answer["evidence"])
 
@@ -217,11 +218,11 @@ def _diff(answer: Answer) -> Iterator[str]:
 
 
 def _verify(answer: Answer) -> Iterator[str]:
-    for run, verification in answer["runs"].items():
-        yield from _run(verification) if verification else [_row(f"run {run}", "unsigned")]
+    for verification in answer["runs"].values():
+        yield from _run(verification)
     for version in answer["versions"]:
-        yield _row(version["version"], version["state"])
-        yield from _problems(version["version"], version["problems"])
+        yield _row(version["subject"], version["grade"])
+        yield from _problems(version["subject"], version["problems"])
     yield from _problems("all", answer["problems"])
 
 

@@ -6,7 +6,7 @@ signature is no problem: it is chained, and the next signature covers it.
 
 from collections.abc import Collection, Container, Iterator
 
-from pydantic import computed_field
+from pydantic import SerializeAsAny, computed_field
 
 from agentworld.audit.checks.alias_history import history_problems
 from agentworld.audit.checks.losses import is_checkpoint, reappearance_problems
@@ -33,7 +33,7 @@ _ADVICE = "find out who put it there, and remove it"
 class Verification(Record):
     """The answer to: is everything as it was signed?"""
 
-    runs: dict[Sentence, Finding]
+    runs: dict[Sentence, SerializeAsAny[Finding]]
     """By their ids, also of those that only the evidence mirror has."""
     versions: tuple[Finding, ...] = ()
     others: tuple[Finding, ...] = ()
