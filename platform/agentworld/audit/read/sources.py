@@ -114,7 +114,7 @@ class Sources(NamedTuple):
         """What an alias meant; what was no alias is taken for the start of a digest."""
         if self.at is None or name.startswith("sha256:"):
             return resolve_name(name, self.ledger.aliases)
-        moves = self.ledger.aliases.history(name)
+        moves = self.ledger.aliases.history(name, "simulator")
         meanings = [move.meaning for move in moves if is_as_of(move.at, self.at)]
         return meanings[-1].simulator if meanings and meanings[-1] else name
 
