@@ -104,6 +104,8 @@ def test_the_aliases_of_both_kinds_are_listed_and_shown_alike(call, made):
         ["stable", made.simulator.digest],
     ]
     assert lines[1].endswith(", set by ada: first")
+    (simulator,) = json.loads(call(f"simulator list {store} --json").out)
+    assert simulator["aliases"] == ["stable"]
     (shown,) = json.loads(call(f"alias show shell-agent@production {store} --json").out)
     assert (shown["kind"], shown["agent"]["version"]) == ("agent", 1)
     audited = call(f"audit alias shell-agent@production {store}")

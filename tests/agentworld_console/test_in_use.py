@@ -31,6 +31,12 @@ def test_who_is_in_use_is_told_with_alias_grade_and_time(auditor, told):
     assert "broken" not in page
 
 
+def test_an_agents_alias_is_no_name_of_its_simulator(auditor, told):
+    aliases = rows(auditor, f"/simulators/{told.simulator}/aliases.csv")
+    assert [row["alias"] for row in aliases] == ["shell-stable"]
+    assert [row["aliases"] for row in rows(auditor, "/simulators.csv")] == ["shell-stable"]
+
+
 def test_a_tenant_is_told_of_its_own_and_not_by_whom(acme, told):
     (shop,) = rows(acme)
     assert shop["agent"] == str(told.agent)

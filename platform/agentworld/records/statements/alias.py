@@ -26,9 +26,10 @@ class AliasEntry(SignedRecord):
         return "/".join((cls.folder, alias_kind(value), *filter(None, value.split("@"))))
 
     @classmethod
-    def describe_row(cls, name: str, columns: LedgerColumns) -> str:  # noqa: ARG003 - a digest
-        """By its alias and its moment."""
-        return f"the statement of alias {columns.subject!r} at {columns.at}"
+    def describe_row(cls, name: str, columns: LedgerColumns) -> str:
+        """By the alias in its name, which says what it took the place of, and by its moment."""
+        alias = "@".join(name.split("/")[2:-1]) or columns.subject
+        return f"the statement of alias {alias!r} at {columns.at}"
 
     def describe(self, name: str) -> str:  # noqa: ARG002 - a digest
         """By what it says."""

@@ -63,6 +63,13 @@ def test_what_came_later_and_was_signed_is_no_problem_of_then(told):
     assert (told.problems(told.then), told.problems()) == ((), ())
 
 
+def test_an_agents_alias_is_no_name_for_a_simulator_at_any_moment(told):
+    for at in (None, told.then):
+        sources = told.made.sources._replace(at=at)
+        assert sources.resolve("stable") != "stable"
+        assert sources.resolve("shell-agent@production") == "shell-agent@production"
+
+
 def test_the_moment_is_said(told):
     found = verify_everything(told.made.sources._replace(at=told.then))
     assert found.at == told.then.isoformat()

@@ -229,6 +229,14 @@ def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
     assert state(made) is None
 
 
+def test_an_agents_own_alias_that_moves_asks_for_no_validation(tmp_path):
+    made = make.agent.registered(tmp_path)
+    made.use()
+    terms = {"kind": "agent", "agent": made.version(version=2)}
+    made.ledger.aliases.set("shell-agent@production", NEXT, "ada", **terms)
+    assert state(made) == "current"
+
+
 def test_of_a_moment_is_told_what_was_in_use_then(made):
     told = made.sources.ledger, made.sources.evidence, made.store
     early = AgentsInUse.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
