@@ -81,18 +81,7 @@ class Aliases:
         history = self.history(alias)
         if not history:
             raise NotFound(f"there is no alias {alias!r}; name another one")
-        last = history[-1]
-        change = AliasChange(
-            kind=last.kind,
-            alias=alias,
-            simulator=last.simulator,
-            agent=last.agent,
-            set_by=by,
-            at=now(),
-            reason=reason,
-            ended=True,
-        )
-        return self._add(change, key, declare)
+        return self._add(history[-1].end(by, now(), reason), key, declare)
 
     def resolve(self, name: str, run: str | None = None) -> Digest:
         """The simulator that a digest is, or that an alias means now; raises NotFound.

@@ -168,6 +168,11 @@ class AliasChange(Record):
         meaning = "nothing" if self.ended else self.target
         return f"alias {self.alias!r} meant {meaning} from {self.at} on, by {self.set_by!r}"
 
+    def end(self, by: str, at: str, reason: str | None) -> "AliasChange":
+        """From then on the alias means nothing."""
+        own = self.model_dump(include={"kind", "alias", "simulator", "agent"})
+        return AliasChange(**own, set_by=by, at=at, reason=reason, ended=True)
+
     def repeats(self, last: "AliasChange") -> bool:
         """Whether it says nothing new: an end again, or the same agent again, whoever says it.
 

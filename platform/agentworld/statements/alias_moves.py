@@ -62,8 +62,7 @@ class AliasMoveSigner(NamedTuple):
     ) -> AliasChange:
         """The alias means nothing from now on; raises NotFound for one that nobody gave."""
         if dry_run:
-            last = self.history(alias)[-1]
-            return last.model_copy(update={"ended": True, "set_by": by, "at": _DRY})
+            return self.history(alias)[-1].end(by, _DRY, reason)
         with self.statement_signer.declaring("alias", alias) as declare:
             return self.ledger.aliases.end(alias, by, reason=reason, key=key, declare=declare)
 
