@@ -20,7 +20,7 @@ import make.service
 from agentworld.engine.fake import FakeEngine
 from agentworld.http.schemas import Request
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
-from agentworld.operations import agent_use
+from agentworld.operations.aliases import end_alias, set_agent_alias
 from agentworld.operations.declarations import (
     declare_restored,
     declare_withdrawn,
@@ -253,10 +253,12 @@ class _Player:
         self._aliases.end(alias, "bob", new_name(), dry_run=False)
 
     def use(self, ref: str, alias: str) -> None:
-        agent_use.use(VersionRef.parse(ref), alias, self.store, "ada")
+        set_agent_alias(
+            f"{VersionRef.parse(ref).name}@{alias}", VersionRef.parse(ref), self.store, "ada"
+        )
 
     def retire(self, name: str, alias: str) -> None:
-        agent_use.retire(name, alias, self.store, "bob", "it broke")
+        end_alias(f"{name}@{alias}", self.store, "bob", "it broke")
 
     def erase(self, run: str, number: int) -> None:
         erase_episode([*self.ledger.episodes(run)][number - 1].id, self.store, "bob")

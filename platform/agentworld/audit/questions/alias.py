@@ -1,4 +1,4 @@
-"""What a person's name for simulators meant at a moment, and by whose word."""
+"""What a person's name for a simulator or an agent meant at a moment, and by whose word."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,10 @@ class AliasAudit(Record):
     alias: str
     at: str
     simulator: Digest | None
-    """What new runs were opened with, but for a canary's part; null where it meant nothing."""
+    """What new runs were opened with, but for a canary's part, or what made the agent; null where
+    it meant nothing."""
+    target: str | None
+    """The simulator, or the version of an agent, as people write it."""
     since: AliasChange | None
     """The newest move by then; null where nobody had given the name yet."""
     until: AliasChange | None
@@ -31,6 +34,7 @@ def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> Ali
         alias=alias,
         at=at.isoformat(),
         simulator=meaning.simulator if meaning else None,
+        target=since.target if since and meaning else None,
         since=since,
         until=next(iter(history[len(before) :]), None),
     )
