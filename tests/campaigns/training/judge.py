@@ -28,7 +28,7 @@ _PREEMPTED = r"^error: preempted; run it again: it resumes from step (?P<step>\d
 _REASONS = {
     "told to end": _PREEMPTED,
     "told and killed": _PREEMPTED,
-    "not a number": r"^error: the training diverged: at step \d+ the norm of the gradient is nan",
+    "not a number": r"^error: the training diverged: at step \d+ the norm of the gradient is",
     "disk full": r"^error: the disk that holds \S+ is full; free space and run it again",
 }
 _LOST = r"^error: another process of this training ended; start all of them again"
