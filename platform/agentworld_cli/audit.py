@@ -154,7 +154,7 @@ def alias(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Show the simulator of an alias at a time, and who moved the alias there and on."""
+    """Show what an alias meant at a time, and who moved it there and on."""
     from agentworld.audit.questions.alias import audit_alias, moment
     from agentworld.operations.simulators import alias_history
 
@@ -164,7 +164,7 @@ def alias(
     if as_json:
         show_json(audit)
     else:
-        print(f"{plain(name)} at {audit.at}: {audit.simulator or 'nothing'}")
+        print(f"{plain(name)} at {audit.at}: {audit.target or 'nothing'}")
         changes = (("by", audit.since), ("until", audit.until))
         print(
             *(f"{word}  {describe_change(change)}" for word, change in changes if change), sep="\n"

@@ -68,8 +68,8 @@ NAMED = [
     "agent validate",
     "agent register",
     "agent adopt",
-    "agent use",
-    "agent retire",
+    "alias set",
+    "alias end",
 ]
 """Their results are names of ours, or what these tests would have to train."""
 
@@ -136,7 +136,7 @@ def test_no_command_lets_a_text_do_anything(call, nasty, words, form):
 
 def test_every_command_that_names_a_run_or_an_episode_is_tried_here():
     group = typer.main.get_command(app)
-    nouns = ("run", "episode", "audit", "agent")
+    nouns = ("run", "episode", "audit", "agent", "alias")
     commands = {f"{noun} {verb}" for noun in nouns for verb in group.commands[noun].commands}
     tried = {" ".join(words.split()[:2]) for words in SHOWING}
     assert commands == (tried & commands) | set(NAMED)

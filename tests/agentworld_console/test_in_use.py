@@ -44,12 +44,9 @@ def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
     assert "shell-stable moved on to" in auditor.get("/in-use").text
 
 
-def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
+def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of):
     auditor, own = auditor_of
-    statement_signer = make.console.log_signer(
-        tmp_path, own.library.ledger, own.simulator
-    ).statement_signer
-    statement_signer.end_agent_use(own.agent.name, "shop", "jo", None)
+    own.names.end(f"{own.agent.name}@shop", "jo", "end")
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
 
@@ -66,7 +63,7 @@ def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, t
 def test_a_deployment_that_somebody_changed_is_named(auditor_of):
     auditor, own = auditor_of
     with own.library.ledger._database.engine.begin() as database:
-        database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'agent-use'")
+        database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'alias'")
     text = auditor.get("/in-use").text
     assert text.count("does not verify") == 2
     assert "No agent is in use" in text

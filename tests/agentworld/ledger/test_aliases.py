@@ -37,8 +37,9 @@ def test_what_was_taken_away_means_nothing_and_its_history_stays(ledger):
     assert ledger.aliases.end("stable", "bob", key="one") == ended
     with pytest.raises(NotFound, match="there is no alias 'stable'"):
         ledger.aliases.resolve("stable")
+    assert ledger.aliases.end("stable", "ada", key="two") == ended
     with pytest.raises(NotFound):
-        ledger.aliases.end("stable", "bob", key="two")
+        ledger.aliases.end("nobody", "bob", key="two")
     told = [(change.set_by, change.meaning) for change in ledger.aliases.history("stable")]
     assert told == [("ada", Meaning(OLD)), ("bob", None)]
 

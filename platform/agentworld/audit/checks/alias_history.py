@@ -13,6 +13,7 @@ from agentworld.audit.checks.mirror import (
     find_rows,
     statement_problems,
     verified_pairs,
+    verified_rows,
 )
 from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.evidence import Evidence, genesis_of
@@ -27,6 +28,21 @@ from agentworld.records.statements.restore import Restore
 
 _Histories = dict[str, list[AliasChange]]
 """By aliases, each in its order."""
+
+
+def agent_changes(
+    attestations: Attestations, evidence: Evidence, name: str = ""
+) -> list[AliasChange]:
+    """Of the aliases of all agents or of one, those that verify; of each alias in their order."""
+    rows = find_rows(AliasEntry, attestations, f"{name}@")
+    entries = verified_rows(rows, AliasEntry, evidence)
+    return [change for history in _histories(entries).values() for change in history]
+
+
+def in_use(changes: Iterable[AliasChange]) -> list[AliasChange]:
+    """The newest of each alias, where that was not taken away."""
+    newest = {change.alias: change for change in changes}
+    return [change for change in newest.values() if not change.ended]
 
 
 def alias_problems(

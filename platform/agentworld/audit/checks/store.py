@@ -8,12 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentworld.audit.checks.agent_uses import (
-    agent_use_problems,
-    agent_uses,
-    in_use,
-    registry_problems,
-)
+from agentworld.audit.checks.alias_history import agent_changes, in_use
+from agentworld.audit.checks.alias_mirror import agent_problems, registry_problems
 from agentworld.audit.checks.edges import all_edges
 from agentworld.audit.checks.ledger import Verification, verify_ledger
 from agentworld.audit.checks.mirror import statement_problems
@@ -37,6 +33,7 @@ from agentworld.audit.read.evidence import Finding, state_of
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
+from agentworld.records.alias import split_alias
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress, share_of
@@ -94,7 +91,7 @@ def verify_agent(
     models = check_versions(refs, sources, by_ref, share_of(on_progress, 0.5, 1))
     problems = (
         *unlisted,
-        *readable("what is in use", agent_use_problems(sources, ref)),
+        *readable("what is in use", agent_problems(ref, sources)),
         *readable("what is in use", _find_exchanged([own], sources, ref.name)),
         *_version_problems([own, *models], sources),
         *find_returned(signed, [own], sources.registry),
@@ -210,14 +207,14 @@ def _find_exchanged(
     if sources.evidence is None:
         return
     agents = {str(version.ref): version.agent for version in versions if version.agent}
-    signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
-    for agent_use in in_use(signed):
-        agent = agents.get(agent_use.agent)
-        if agent and (agent.artifact, agent.run) != (agent_use.artifact, agent_use.run):
+    signed = agent_changes(sources.ledger.attestations, sources.evidence, name)
+    for change in in_use(signed):
+        agent = agents.get(change.target)
+        if agent and (agent.artifact, agent.run) != (change.subject, change.run):
             yield (
-                f"{agent_use.agent}: {agent_use.artifact} of run {agent_use.run} is in use as"
-                f" {agent_use.alias}, and {agent.artifact} of run {agent.run} is registered; find"
-                " out who exchanged it"
+                f"{change.target}: {change.subject} of run {change.run} is in use as"
+                f" {split_alias(change.alias)[1]}, and {agent.artifact} of run {agent.run} is"
+                " registered; find out who exchanged it"
             )
 
 

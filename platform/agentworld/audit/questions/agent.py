@@ -14,7 +14,7 @@ from agentworld.audit.checks.mirror import find_rows, verified_pairs
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.checks.validation import validation_of
 from agentworld.audit.questions.base_model import BaseLink, bases_of, unregistered_problems
-from agentworld.audit.questions.revalidation import AgentUses, Revalidation
+from agentworld.audit.questions.revalidation import AgentsInUse, Revalidation
 from agentworld.audit.read.evidence import Finding, Signature
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
@@ -146,8 +146,8 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     edge = edge_to(ref.name, agent, sources)
     run = as_signed(run, edge)
     evidence = verification_of(run.id, sources) if verify else None
-    read = sources.ledger, sources.evidence, sources.store, sources.at
-    use = AgentUses.read(*read, ref.name).of(ref, agent)
+    read = sources.ledger, sources.evidence, sources.store
+    use = AgentsInUse.read(*read, ref.name).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *base_problems)
     return AgentChain(
         subject=str(ref),

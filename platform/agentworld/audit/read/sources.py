@@ -120,7 +120,8 @@ class Sources(NamedTuple):
         """What an alias meant; what was no alias is taken for the start of a digest."""
         if self.at is None or name.startswith("sha256:"):
             return resolve_name(name, self.ledger.aliases)
-        meanings = [move.meaning for move in as_of(self.ledger.aliases.history(name), self.at)]
+        moves = self.ledger.aliases.history(name, "simulator")
+        meanings = [move.meaning for move in as_of(moves, self.at)]
         return meanings[-1].simulator if meanings and meanings[-1] else name
 
     def _registered(self, refs: list[VersionRef]) -> list[VersionRef]:

@@ -12,12 +12,12 @@ from agentworld.records.attestation import Attestation
 from agentworld.records.statements.base import statement_kinds
 from agentworld.signing.envelope import read_unverified, sign
 from agentworld.signing.keys import ensure_signer
-from make.kinds import Store, Told, every_kind
+from make.kinds import OF_AGENT, Store, Told, every_kind
 from make.template import copied
 
 pytestmark = pytest.mark.compute
 
-KINDS = sorted(statement_kinds())
+KINDS = sorted([*statement_kinds(), OF_AGENT])
 
 
 class Scene:
@@ -30,8 +30,7 @@ class Scene:
         self.row = self.row_of(self.told.own)
 
     def row_of(self, name: str) -> Attestation:
-        rows = self.store.ledger.attestations.find(self.kind)
-        (row,) = [row for row in rows if row.name == name]
+        (row,) = [row for row in self.store.ledger.attestations.all() if row.name == name]
         if self.kind == "genesis" and hasattr(self, "row"):  # there is one: another of our key
             return row._replace(envelope=self.store.genesis)
         return row

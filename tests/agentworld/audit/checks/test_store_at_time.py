@@ -39,6 +39,7 @@ class Told(NamedTuple):
 _NEVER = ("its signature registration.dsse.json is gone", "its files are")
 RUN = "UPDATE runs SET final_weights = ? WHERE id = ?"
 NOBODYS = "INSERT INTO aliases (alias, simulator, set_by, at) VALUES ('stable', ?, 'eve', ?)"
+BOTH_KINDS = pytest.mark.parametrize("alias", ["stable", "shell-agent@production"])
 
 
 @pytest.fixture
@@ -86,7 +87,10 @@ def late(_told: Told) -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-USE = "DELETE FROM attestations WHERE kind = 'agent-use' AND run = ?"
+USE = (
+    "DELETE FROM attestations WHERE kind = 'alias'"
+    " AND at = (SELECT at FROM aliases WHERE kind = 'agent' AND run = ?)"
+)
 
 
 def test_what_is_wrong_with_a_run_is_told_of_the_moments_at_which_it_was_there(told):
@@ -104,15 +108,17 @@ def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, wh
     assert bool(told.problems(told.then)) == is_told
 
 
-def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
-    row, later = told.made.ledger.attestations.find("alias")
+@BOTH_KINDS
+def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told, alias):
+    row, later = told.made.ledger.attestations.find("alias", subject=alias)
     told.change("UPDATE attestations SET envelope = ? WHERE name = ?", later.envelope, row.name)
-    problem = "the statement of alias 'stable' at {} is another one in the evidence mirror"
-    assert problem.format(row.at) in told.problems(told.then)
+    problem = "the statement of alias {!r} at {} is another one in the evidence mirror"
+    assert problem.format(alias, row.at) in told.problems(told.then)
 
 
-def test_a_copy_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
-    row, later = told.made.ledger.attestations.find("alias")
+@BOTH_KINDS
+def test_a_copy_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told, alias):
+    row, later = told.made.ledger.attestations.find("alias", subject=alias)
     (told.made.store / "mirror" / row.name).write_bytes(later.envelope)
     (found,) = told.problems(told.then)
     assert found.endswith("is another one in the evidence mirror")
@@ -126,7 +132,6 @@ def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
     weights.write_text("other")
     found = " ".join(told.problems(told.then))
     assert f"run {told.other.agent.run}: entry 1 of the log is missing, garbled" in found
-    assert "the use agent-uses/shell-agent/production/000002" in found
     assert f"simulator {told.made.simulator.digest}: " in found
 
 
@@ -161,7 +166,7 @@ def test_of_one_agent_too_what_came_later_is_left_out(told):
     then = told.made.sources.as_of(told.then)
     told.change(USE, told.other.agent.run)
     told.made.registry.set_alias(told.made.ref, "production")
-    gone = "the use agent-uses/shell-agent/production/000002.dsse.json is gone"
+    gone = "the statement that alias 'shell-agent@production' meant shell-agent@2 from"
     now = verify_agent(told.made.ref, told.made.sources).problems
     assert [each for each in now if each.startswith(gone)]
     found = verify_agent(told.made.ref, then)

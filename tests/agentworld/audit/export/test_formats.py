@@ -22,9 +22,9 @@ from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
+from agentworld.records.base import now
 from agentworld.records.statements.restore import Restore
 from agentworld.signing.envelope import verify
-from agentworld.statements.agent_use import now
 from make import records
 from make.story import BASE, DATA, STARTED, Story, moment, story
 
@@ -122,7 +122,7 @@ def test_every_statement_that_the_ledger_keeps_is_told(declared):
         "edge",
         "alias-change",
         "erasure",
-        "agent-use",
+        "alias-change",
         "restore",
     ]
 
@@ -137,7 +137,7 @@ def test_of_a_moment_is_told_what_was_signed_by_then(declared):
         "an edge": edge,
         "a move": move,
         "an erasure": [*move, "erasure"],
-        "a use": [*move, "erasure", "agent-use"],
+        "a use": [*move, "erasure", "alias-change"],
         "a restore": kinds(sources),
     }
 
