@@ -246,6 +246,8 @@ def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path
     lost = told.sources._replace(registry=MemoryRegistry())
     (edge,) = audit_simulator(simulator, lost).unregistered
     assert edge.claim.agent == "shell-agent"
+    before = datetime.fromisoformat(edge.at) - timedelta(milliseconds=1)
+    assert audit_simulator(simulator, lost.as_of(before)).unregistered == ()
 
 
 def test_a_claim_that_contradicts_the_record_is_disputed_and_says_why(tmp_path):
