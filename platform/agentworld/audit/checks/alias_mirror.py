@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentworld.audit.checks.alias_history import agent_changes
 from agentworld.audit.checks.mirror import statement_problems
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import VersionRef
 from agentworld.records.alias import AliasChange, split_alias
@@ -31,7 +31,7 @@ def registry_problems(sources: Sources, ref: VersionRef | None = None) -> Iterat
     """
     if sources.evidence is None:
         return
-    # Of now: what was used later says why the registry means something else than at a moment.
+    # Of now: what moved later says why the registry means something else than at a moment.
     attestations, evidence = sources.ledger.attestations, sources.evidence.of_now
     name = ref.name if ref else ""
     signed = agent_changes(attestations, evidence, name)
@@ -58,11 +58,8 @@ def _in_registry(
     agents = sources.registry.versions(kind="agent")
     names = {ref.name} if ref else {version.ref.name for version in agents}
     # The registry has no history: what is newer than the moment says nothing of it.
-    later = {
-        (agent.ref.name, agent.ref.version)
-        for agent in agents
-        if not is_as_of(agent.at, sources.at)
-    }
+    refs = {(agent.ref.name, agent.ref.version) for agent in agents}
+    later = refs - {(agent.ref.name, agent.ref.version) for agent in as_of(agents, sources.at)}
     in_registry = {alias for alias in registry_versions if split_alias(alias)[0] in names}
     for alias in sorted(signed.keys() | in_registry):
         candidates, version = signed.get(alias, [None]), registry_versions.get(alias)
@@ -72,7 +69,7 @@ def _in_registry(
         ):
             continue
         name, label = split_alias(alias)
-        if (name, version) not in later and (last is None or is_as_of(last.at, sources.at)):
+        if (name, version) not in later and (last is None or as_of([last], sources.at)):
             yield _mismatch(name, label, signed_version, version)
 
 

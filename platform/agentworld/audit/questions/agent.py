@@ -146,7 +146,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     edge = edge_to(ref.name, agent, sources)
     run = as_signed(run, edge)
     evidence = verification_of(run.id, sources) if verify else None
-    read = sources.ledger, sources.evidence, sources.store, sources.at
+    read = sources.ledger, sources.evidence, sources.store
     use = AgentsInUse.read(*read, ref.name).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *base_problems)
     return AgentChain(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.errors import InputError
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
@@ -27,7 +27,7 @@ class AliasAudit(Record):
 
 def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> AliasAudit:
     """By the name's history, in its order; a move counts from its own moment on."""
-    before = [change for change in history if is_as_of(change.at, at)]
+    before = as_of(history, at)
     since = before[-1] if before else None
     meaning = since.meaning if since else None
     return AliasAudit(

@@ -9,12 +9,12 @@ from datetime import datetime
 from itertools import groupby, pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from agentworld.audit.checks.alias_history import agent_changes, in_use
 from agentworld.audit.checks.statements import validations
 from agentworld.audit.checks.validation import newest_validation, validation_problem
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError
 from agentworld.ledger import Ledger
@@ -44,14 +44,6 @@ class Revalidation(Record):
         return f"{sentence}; {self.problem}" if self.problem else sentence
 
 
-class _Timestamped(Protocol):
-    @property
-    def at(self) -> str: ...
-
-
-_DatedRecord = TypeVar("_DatedRecord", bound=_Timestamped)
-
-
 class UseState(NamedTuple):
     """What an agent is in use as, and what it has to be validated for."""
 
@@ -68,22 +60,21 @@ class AgentsInUse(NamedTuple):
     ledger: Ledger
     store: Path
     evidence: Evidence | None
-    at: datetime | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """The moment of which is asked; null is now."""
+        return self.evidence.at if self.evidence else None
 
     @classmethod
     def read(
-        cls,
-        ledger: Ledger,
-        evidence: Evidence | None,
-        store: Path,
-        at: datetime | None = None,
-        name: str = "",
+        cls, ledger: Ledger, evidence: Evidence | None, store: Path, name: str = ""
     ) -> "AgentsInUse":
-        """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
+        """By the evidence, of its moment. Where nothing was ever signed, no agent is in use."""
         history = agent_changes(ledger.attestations, evidence, name) if evidence else []
         # Names matter to what is in use alone.
         moves = ledger.aliases.readable_history("simulator") if history else History([], {})
-        return cls(in_use(_by(at, history)), moves, ledger, store, evidence, at)
+        return cls(in_use(history), moves, ledger, store, evidence)
 
     def of(self, ref: VersionRef, agent: Agent) -> UseState:
         """Of one agent as it is registered."""
@@ -97,7 +88,7 @@ class AgentsInUse(NamedTuple):
     def revalidations(self, use: AliasChange) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
         reasons: list[Revalidation] = []
-        by_name = sorted(_by(self.at, self.moves.changes), key=attrgetter("alias"))
+        by_name = sorted(as_of(self.moves.changes, self.at), key=attrgetter("alias"))
         for alias, group in groupby(by_name, key=attrgetter("alias")):
             moves, problem = list(group), self.moves.garbled.get(alias)
             opened = str(self.ledger.logs.first_entry(use.run).get("at", ""))
@@ -114,7 +105,7 @@ class AgentsInUse(NamedTuple):
         statements = validations(attestations, self.evidence, artifact) if self.evidence else []
         in_simulator = [
             validation
-            for validation in _by(self.at, statements)
+            for validation in statements
             if validation.report.simulator == reason.simulator
         ]
         problems = [self._problem(validation.step, statements) for validation in in_simulator]
@@ -182,8 +173,3 @@ def _simulators_of(move: AliasChange) -> Iterator[Digest]:
         yield move.simulator
         if move.canary:
             yield move.canary.simulator
-
-
-def _by(at: datetime | None, records: Sequence[_DatedRecord]) -> list[_DatedRecord]:
-    """What had been told by a moment."""
-    return [record for record in records if is_as_of(record.at, at)]

@@ -26,11 +26,6 @@ def as_of(
     return [item for item in items if at is None or _was_there(item, at, time_of)]
 
 
-def is_as_of(time: object, at: datetime | None) -> bool:
-    """The same of a time alone."""
-    return bool(as_of([time], at, lambda text: text))
-
-
 def _was_there(item: _Item, at: datetime, time_of: Callable[[_Item], object]) -> bool:
     try:
         with reading("a time"):

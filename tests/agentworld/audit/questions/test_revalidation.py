@@ -238,17 +238,20 @@ def test_an_agents_own_alias_that_moves_asks_for_no_validation(tmp_path):
 
 
 def test_of_a_moment_is_told_what_was_in_use_then(made):
-    told = made.sources.ledger, made.sources.evidence, made.store
-    early = AgentsInUse.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
-    assert early.of(made.ref, made.agent) == UseState()
-    now = AgentsInUse.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
+    def use(at):
+        sources = made.sources.as_of(at)
+        uses = AgentsInUse.read(sources.ledger, sources.evidence, sources.store)
+        return uses.of(made.ref, made.agent)
+
+    assert use(datetime(2020, 1, 1, tzinfo=UTC)) == UseState()
+    now = use(datetime.now(UTC))
     assert now.aliases == ("production",)
     assert now.revalidate
     between = datetime.now(UTC)
     time.sleep(0.002)  # statements tell milliseconds
     made.validated(NEXT)
-    assert AgentsInUse.read(*told, between).of(made.ref, made.agent).revalidate[0].problem is None
-    assert not AgentsInUse.read(*told).of(made.ref, made.agent).revalidate
+    assert use(between).revalidate[0].problem is None
+    assert not use(None).revalidate
 
 
 def test_a_name_that_moves_back_lets_it_be(made):
