@@ -115,8 +115,8 @@ def test_what_does_not_verify_is_a_line_each_and_a_status(call, told):
     done = call(f"audit verify --store {told.store}")
     first, second, summary = done.out.splitlines()
     assert done.code == 8
-    assert first.startswith("hero@1: its files are")
-    assert second.startswith("world@1: its files are")
+    assert first.startswith("hero@1: mirror differs in files")
+    assert second.startswith("world@1: mirror differs in files")
     assert summary.endswith("; 2 problems")
     assert "its problems (2) are printed above" in done.error
     told_json = call(f"audit verify --store {told.store} --json")

@@ -6,6 +6,7 @@ The newest use under a name and an alias counts. MLflow's alias mirrors it.
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentworld.audit.checks.mirror import find_rows, statement_problems, verified_rows
+from agentworld.audit.checks.registry import differences
 from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.audit.read.sources import Sources
@@ -94,24 +95,10 @@ def _in_registry(
         ):
             continue
         if (use[0], version) not in later and (last is None or is_as_of(last.at, sources.at)):
-            yield _mismatch(use, signed_version, version)
+            alias = f"alias {use[1]}"
+            for problem in differences({alias: version}, {alias: signed_version}):
+                yield f"{use[0]}: {problem}"
 
 
 def _version(agent_use: AgentUse | None) -> int | None:
     return None if agent_use is None or agent_use.ended else agent_use.version
-
-
-def _mismatch(use: _Use, signed_version: int | None, version: int | None) -> str:
-    name, alias = use
-    if version is None:
-        return (
-            f"the alias {alias} of {name} is gone from the registry, and {name}@{signed_version}"
-            " is in use as that; find out who deleted it, or use it again"
-        )
-    signed = (
-        f"{name}@{signed_version} is in use as that" if signed_version else "nothing is in use so"
-    )
-    return (
-        f"the alias {alias} of {name} is version {version} in the registry, and {signed}; find out"
-        " who moved it, or use it again"
-    )

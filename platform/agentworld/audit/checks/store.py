@@ -17,7 +17,7 @@ from agentworld.audit.checks.agent_uses import (
 from agentworld.audit.checks.edges import all_edges
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.audit.checks.mirror import statement_problems
-from agentworld.audit.checks.registry import VersionVerification, garbled_in
+from agentworld.audit.checks.registry import VersionVerification, differences, garbled_in
 from agentworld.audit.checks.run import RunVerification, verify_any
 from agentworld.audit.checks.statements import Registrations
 from agentworld.audit.checks.step_outputs import step_problems
@@ -91,7 +91,7 @@ def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progres
         *readable("what is in use", _find_exchanged(versions, sources, "")),
         *readable(_LIST, in_registry),
         *map(describe_missing, find_replaced(signed.counted, by_ref)),
-        *find_returned(signed, versions, sources.registry),
+        *find_returned(signed, versions),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
@@ -122,7 +122,7 @@ def verify_agent(
         *readable("what is in use", agent_use_problems(sources, ref)),
         *readable("what is in use", _find_exchanged([own], sources, ref.name)),
         *_version_problems([own, *models], sources),
-        *find_returned(signed, [own], sources.registry),
+        *find_returned(signed, [own]),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
     return _verification(runs, [own, *models], (*of_runs, *other_problems), sources)
@@ -181,17 +181,13 @@ def _find_unregistered(
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
     for key in sorted(newest.keys() - registered.withdrawn_keys):
-        (name, artifact, run), edge, digests = key, newest[key], edge_digests.get(key, set())
-        if not digests:
-            yield (
-                f"{name}: the registry does not have {artifact}, which run {run} made and whose"
-                " edge was signed; restore that version, or register it to its end"
-            )
-        elif digest_bytes(edge.envelope.encode()) not in digests:
-            yield (
-                f"{name}: no version in the registry has the newest edge of {artifact}, which run"
-                f" {run} made; restore that version, or register it to its end"
-            )
+        (name, artifact, run), edge = key, digest_bytes(newest[key].envelope.encode())
+        digests = edge_digests.get(key, set())
+        if edge not in digests:
+            mirrored = tuple(sorted(digest or "an unsigned one" for digest in digests))
+            edge_name = f"edge of run {run} to {artifact}"
+            for problem in differences({edge_name: mirrored}, {edge_name: edge}):
+                yield f"{name}: {problem}"
 
 
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
@@ -223,12 +219,12 @@ def _find_exchanged(
         [agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]
     ):
         agent = agents.get(agent_use.agent)
-        if agent and (agent.artifact, agent.run) != (agent_use.artifact, agent_use.run):
-            yield (
-                f"{agent_use.agent}: {agent_use.artifact} of run {agent_use.run} is in use as"
-                f" {agent_use.alias}, and {agent.artifact} of run {agent.run} is registered; find"
-                " out who exchanged it"
-            )
+        if agent:
+            name = f"agent in use as {agent_use.alias}"
+            mirrored = {name: f"{agent.artifact} of run {agent.run}"}
+            in_use_agent = {name: f"{agent_use.artifact} of run {agent_use.run}"}
+            for problem in differences(mirrored, in_use_agent):
+                yield f"{agent_use.agent}: {problem}"
 
 
 def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterator[str]:

@@ -1,22 +1,33 @@
 """Where an audit reads: the registry, the ledger, and the store of finished steps."""
 
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentworld.audit.read.at_time import is_as_of, refs_as_of, run_as_of, runs_as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases
-from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
-from agentworld.records.base import Digest
+from agentworld.lineage.base import (
+    Agent,
+    RegisteredAgent,
+    Registry,
+    Version,
+    VersionRef,
+    WorldModel,
+)
+from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import WORLD_STAGES
-from agentworld.records.garbled import ReadResult
+from agentworld.records.garbled import ReadResult, reading
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.simulators import SimulatorStore
+
+_Record = TypeVar("_Record", bound=Record)
 
 
 class Sources(NamedTuple):
@@ -107,8 +118,33 @@ class Sources(NamedTuple):
         return [agent for agent in map(RegisteredAgent.from_tags, versions) if agent]
 
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
-        """The registered versions whose weights a simulator serves; an endpoint serves none."""
-        return refs_as_of(world_models_of(manifest, self.registry), self.registry, self.at)
+        """The registered versions whose weights a simulator serves, first those that a step signed;
+        an endpoint serves none.
+        """
+        refs = refs_as_of(world_models_of(manifest, self.registry), self.registry, self.at)
+        return sorted(refs, key=lambda ref: not self._is_signed(ref))
+
+    def first_world_model(
+        self, refs: Iterable[VersionRef]
+    ) -> tuple[VersionRef | None, WorldModel | None]:
+        """The first version that is no stray, with its record."""
+        return next(self.read_each(refs, self.registry.world_model), (None, None))
+
+    def read_each(
+        self, refs: Iterable[VersionRef], read: Callable[[VersionRef], _Record]
+    ) -> Iterator[tuple[VersionRef, _Record]]:
+        """What is read of versions, without strays: what others wrote into the registry, which
+        nobody can read and no step signed. `audit verify` reports those.
+        """
+        for ref in refs:
+            try:
+                with reading(str(ref)):
+                    record = read(ref)
+            except (EvidenceError, NotFound):
+                if self._is_signed(ref):
+                    raise
+            else:
+                yield ref, record
 
     def resolve(self, name: str) -> str:
         """What an alias meant; what was no alias is taken for the start of a digest."""
@@ -117,6 +153,9 @@ class Sources(NamedTuple):
         moves = self.ledger.aliases.history(name)
         meanings = [move.meaning for move in moves if is_as_of(move.at, self.at)]
         return meanings[-1].simulator if meanings and meanings[-1] else name
+
+    def _is_signed(self, ref: VersionRef) -> bool:
+        return bool(self.ledger.attestations.find(RegisteredVersion.kind, subject=str(ref)))
 
     def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:
         if self.at is None:
