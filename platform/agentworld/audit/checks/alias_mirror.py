@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentworld.audit.checks.alias_history import agent_changes
 from agentworld.audit.checks.mirror import statement_problems
+from agentworld.audit.checks.registry import differences
 from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import VersionRef
@@ -70,23 +71,10 @@ def _in_registry(
             continue
         name, label = split_alias(alias)
         if (name, version) not in later and (last is None or as_of([last], sources.at)):
-            yield _mismatch(name, label, signed_version, version)
+            fact = f"alias {label}"
+            for problem in differences({fact: version}, {fact: signed_version}):
+                yield f"{name}: {problem}"
 
 
 def _version(change: AliasChange | None) -> int | None:
     return None if change is None or change.agent is None or change.ended else change.agent.version
-
-
-def _mismatch(name: str, label: str, signed_version: int | None, version: int | None) -> str:
-    if version is None:
-        return (
-            f"the alias {label} of {name} is gone from the registry, and {name}@{signed_version}"
-            " is in use as that; find out who deleted it, or set it again"
-        )
-    signed = (
-        f"{name}@{signed_version} is in use as that" if signed_version else "nothing is in use so"
-    )
-    return (
-        f"the alias {label} of {name} is version {version} in the registry, and {signed}; find out"
-        " who moved it, or set it again"
-    )

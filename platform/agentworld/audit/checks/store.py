@@ -13,7 +13,7 @@ from agentworld.audit.checks.alias_mirror import agent_problems, registry_proble
 from agentworld.audit.checks.edges import all_edges
 from agentworld.audit.checks.ledger import Verification, verify_ledger
 from agentworld.audit.checks.mirror import statement_problems
-from agentworld.audit.checks.registry import garbled_in
+from agentworld.audit.checks.registry import differences, garbled_in
 from agentworld.audit.checks.run import verify_any
 from agentworld.audit.checks.statements import Registrations
 from agentworld.audit.checks.step_outputs import step_problems
@@ -63,7 +63,7 @@ def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progres
         *readable("what is in use", _find_exchanged(versions, sources, "")),
         *readable(_LIST, in_registry),
         *map(describe_missing, find_replaced(signed.counted, by_ref)),
-        *find_returned(signed, versions, sources.registry),
+        *find_returned(signed, versions),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
@@ -94,7 +94,7 @@ def verify_agent(
         *readable("what is in use", agent_problems(ref, sources)),
         *readable("what is in use", _find_exchanged([own], sources, ref.name)),
         *_version_problems([own, *models], sources),
-        *find_returned(signed, [own], sources.registry),
+        *find_returned(signed, [own]),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
     others = (_finding("what made it", problems),)
@@ -170,17 +170,13 @@ def _find_unregistered(
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
     for key in sorted(newest.keys() - registered.withdrawn_keys):
-        (name, artifact, run), edge, digests = key, newest[key], edge_digests.get(key, set())
-        if not digests:
-            yield (
-                f"{name}: the registry does not have {artifact}, which run {run} made and whose"
-                " edge was signed; restore that version, or register it to its end"
-            )
-        elif digest_bytes(edge.envelope.encode()) not in digests:
-            yield (
-                f"{name}: no version in the registry has the newest edge of {artifact}, which run"
-                f" {run} made; restore that version, or register it to its end"
-            )
+        (name, artifact, run), edge = key, digest_bytes(newest[key].envelope.encode())
+        digests = edge_digests.get(key, set())
+        if edge not in digests:
+            mirrored = tuple(sorted(digest or "an unsigned one" for digest in digests))
+            edge_name = f"edge of run {run} to {artifact}"
+            for problem in differences({edge_name: mirrored}, {edge_name: edge}):
+                yield f"{name}: {problem}"
 
 
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
@@ -209,13 +205,12 @@ def _find_exchanged(
     agents = {str(version.ref): version.agent for version in versions if version.agent}
     signed = agent_changes(sources.ledger.attestations, sources.evidence, name)
     for change in in_use(signed):
-        agent = agents.get(change.target)
-        if agent and (agent.artifact, agent.run) != (change.subject, change.run):
-            yield (
-                f"{change.target}: {change.subject} of run {change.run} is in use as"
-                f" {split_alias(change.alias)[1]}, and {agent.artifact} of run {agent.run} is"
-                " registered; find out who exchanged it"
-            )
+        if agent := agents.get(change.target):
+            label = f"agent in use as {split_alias(change.alias)[1]}"
+            mirrored = {label: f"{agent.artifact} of run {agent.run}"}
+            in_use_agent = {label: f"{change.subject} of run {change.run}"}
+            for problem in differences(mirrored, in_use_agent):
+                yield f"{change.target}: {problem}"
 
 
 def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterator[str]:

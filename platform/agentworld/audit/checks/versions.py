@@ -5,13 +5,17 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, breaks_of_run, edge_to
-from agentworld.audit.checks.registration import read_record
-from agentworld.audit.checks.registry import digest_of_record, verify_version
+from agentworld.audit.checks.registry import (
+    differences,
+    digest_of_record,
+    read_entity,
+    verify_version,
+)
 from agentworld.audit.checks.statements import Registrations, registrations
 from agentworld.audit.read.evidence import Finding
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
+from agentworld.lineage.base import Agent, StoredVersion, Version, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
 from agentworld.records.progress import OnProgress, share_of
@@ -28,6 +32,8 @@ class CheckedVersion(NamedTuple):
     verification: Finding
     contradictions: tuple[str, ...]
     """Where it is not what the ledger says of its run."""
+    record: Digest | None = None
+    """Of its record; null where that cannot be read."""
 
 
 def all_registrations(sources: Sources) -> Registrations:
@@ -73,28 +79,14 @@ def find_replaced(
     )
 
 
-def find_returned(
-    registered: Registrations, versions: Iterable[CheckedVersion], registry: Registry
-) -> Iterator[str]:
+def find_returned(registered: Registrations, versions: Iterable[CheckedVersion]) -> Iterator[str]:
     """What was withdrawn and is there again, though nobody registered it again."""
     counted = {registration.ref for registration in registered.counted}
-    refs = {
-        str(version.ref): version.ref for version in versions if str(version.ref) not in counted
-    }
-    for ref in dict.fromkeys(
-        registration.ref for registration in registered.withdrawn if registration.ref in refs
-    ):
-        records = {
-            registration.record for registration in registered.withdrawn if registration.ref == ref
-        }
-        if _record_of(refs[ref], registry) in records:
+    withdrawn = {(registration.ref, registration.record) for registration in registered.withdrawn}
+    for version in versions:
+        ref = str(version.ref)
+        if ref not in counted and (ref, version.record) in withdrawn:
             yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
-
-
-def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
-    with suppress(EvidenceError, NotFound), reading(str(ref)):  # which `check_version` tells
-        return digest_of_record(registry.stored(ref).record)
-    return None
 
 
 def check_versions(
@@ -128,9 +120,11 @@ def check_version(
         )
         broken = Finding(subject=str(ref), grade="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
-    verification, agent = _verify(stored, sources, registration, on_progress), _agent(stored)
+    verification, entity = _verify(stored, sources, registration, on_progress), read_entity(stored)
+    agent = entity if isinstance(entity, Agent) else None
     reasons = _contradictions(ref, agent, sources) if agent else ()
-    return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)))
+    record = digest_of_record(stored.record)
+    return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)), record)
 
 
 def _verify(
@@ -148,18 +142,8 @@ def _verify(
 
 
 def describe_missing(registration: RegisteredVersion) -> str:
-    return (
-        f"{registration.ref}: the registry does not have it, and {registration.artifact} was"
-        " registered as that; restore that version, or see `agentworld audit withdrawn`"
-    )
-
-
-def _agent(stored: StoredVersion) -> Agent | None:
-    try:
-        entity = read_record(stored.record or "")
-    except EvidenceError:  # which `verify_version` tells
-        return None
-    return entity if isinstance(entity, Agent) else None
+    (difference,) = differences({}, {"version": registration.artifact})
+    return f"{registration.ref}: {difference}; restore it, or see `agentworld audit withdrawn`"
 
 
 def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:

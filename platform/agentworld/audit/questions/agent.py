@@ -134,7 +134,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     agent = sources.agent(ref)
     run = sources.run(agent.run)
     manifest = manifest_of(run.simulator, sources.store)
-    version, world_model = _world_model(manifest, sources)
+    version, world_model = sources.first_world_model(sources.world_models_of(manifest))
     stages = world_model.stages if world_model else ()
     data = stages[-1].data if stages else None
     bases, base_problems = bases_of(version, world_model, sources)
@@ -199,15 +199,6 @@ def _registration(ref: VersionRef, sources: Sources) -> Signature | None:
     pairs = verified_pairs(rows, RegisteredVersion, sources.evidence)
     pairs.sort(key=lambda pair: pair[1].at)
     return Signature.of(*pairs[-1]) if pairs else None
-
-
-def _world_model(
-    manifest: SimulatorManifest | None, sources: Sources
-) -> tuple[VersionRef | None, WorldModel | None]:
-    versions = sources.world_models_of(manifest)
-    if not versions:
-        return None, None
-    return versions[0], sources.registry.world_model(versions[0])
 
 
 def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:

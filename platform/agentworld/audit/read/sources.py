@@ -1,9 +1,9 @@
 """Where an audit reads: the registry, the ledger, and the store of finished steps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.evidence import Evidence
@@ -11,16 +11,26 @@ from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.logs import Logs
-from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
-from agentworld.records.base import Digest
+from agentworld.lineage.base import (
+    Agent,
+    RegisteredAgent,
+    Registry,
+    Version,
+    VersionRef,
+    WorldModel,
+)
+from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import WORLD_STAGES
-from agentworld.records.garbled import ReadResult
+from agentworld.records.garbled import ReadResult, reading
 from agentworld.records.log import Fields
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
 from agentworld.signing.traffic import TrafficCount
 from agentworld.storage.simulators import SimulatorStore
+
+_Record = TypeVar("_Record", bound=Record)
 
 
 class Sources(NamedTuple):
@@ -113,8 +123,33 @@ class Sources(NamedTuple):
         return [agent for agent in map(RegisteredAgent.from_tags, versions) if agent]
 
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
-        """The registered versions whose weights a simulator serves; an endpoint serves none."""
-        return self._registered(world_models_of(manifest, self.registry))
+        """The registered versions whose weights a simulator serves, first those that a step signed;
+        an endpoint serves none.
+        """
+        refs = self._registered(world_models_of(manifest, self.registry))
+        return sorted(refs, key=lambda ref: not self._is_signed(ref))
+
+    def first_world_model(
+        self, refs: Iterable[VersionRef]
+    ) -> tuple[VersionRef | None, WorldModel | None]:
+        """The first version that is no stray, with its record."""
+        return next(self.read_each(refs, self.registry.world_model), (None, None))
+
+    def read_each(
+        self, refs: Iterable[VersionRef], read: Callable[[VersionRef], _Record]
+    ) -> Iterator[tuple[VersionRef, _Record]]:
+        """What is read of versions, without strays: what others wrote into the registry, which
+        nobody can read and no step signed. `audit verify` reports those.
+        """
+        for ref in refs:
+            try:
+                with reading(str(ref)):
+                    record = read(ref)
+            except (EvidenceError, NotFound):
+                if self._is_signed(ref):
+                    raise
+            else:
+                yield ref, record
 
     def resolve(self, name: str) -> str:
         """What an alias meant; what was no alias is taken for the start of a digest."""
@@ -126,6 +161,9 @@ class Sources(NamedTuple):
 
     def _registered(self, refs: list[VersionRef]) -> list[VersionRef]:
         return as_of(refs, self.at, lambda ref: self.registry.version(ref).at)
+
+    def _is_signed(self, ref: VersionRef) -> bool:
+        return bool(self.ledger.attestations.find(RegisteredVersion.kind, subject=str(ref)))
 
     def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:
         if self.at is None:

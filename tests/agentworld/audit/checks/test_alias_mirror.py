@@ -58,16 +58,16 @@ def test_an_alias_that_was_moved_in_the_registry_is_told(made):
     other = make.agent.registered(made.store, made.registry, "other")
     made.registry.set_alias(other.ref, "production")
     assert problems(made) == [
-        "the alias production of shell-agent is version 2 in the registry, and shell-agent@1"
-        " is in use as that; find out who moved it, or set it again"
+        "shell-agent: mirror differs in alias production: MLflow says 2, the signed statement"
+        " says 1"
     ]
 
 
 def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
     made.registry.remove_alias(made.ref.name, "production")
     assert problems(made) == [
-        "the alias production of shell-agent is gone from the registry, and shell-agent@1 is"
-        " in use as that; find out who deleted it, or set it again"
+        "shell-agent: mirror differs in alias production: MLflow says nothing, the signed statement"
+        " says 1"
     ]
 
 
@@ -75,8 +75,8 @@ def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
 def test_an_alias_that_nobody_signed_is_told(made, alias):
     made.registry.set_alias(made.ref, alias)
     assert problems(made) == [
-        f"the alias {alias} of shell-agent is version 1 in the registry, and nothing is in use"
-        " so; find out who moved it, or set it again"
+        f"shell-agent: mirror differs in alias {alias}: MLflow says 1, the signed statement says"
+        " nothing"
     ]
 
 
@@ -225,8 +225,9 @@ def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
     registry.set_alias(made.ref, "production")
     sources = made.sources._replace(registry=registry)
     for found in (verify_agent(made.ref, sources), verify_everything(sources)):
-        (problem,) = [each for each in found.problems if "is in use as production" in each]
-        assert problem.startswith(f"shell-agent@1: {made.agent.artifact} of run")
+        (problem,) = [each for each in found.problems if "in use as production" in each]
+        assert problem.startswith("shell-agent@1: mirror differs in agent in use as production: ")
+        assert problem.endswith(f" says '{made.agent.artifact} of run {made.agent.run}'")
 
 
 def test_uses_that_cannot_be_read_hide_nothing_else(made):

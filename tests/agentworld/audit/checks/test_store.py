@@ -52,7 +52,7 @@ def test_a_changed_run_and_a_changed_version_are_both_named(told):
     (told.store / "world/model.safetensors").write_text("other")
     problems = verify_everything(told.sources).problems
     assert any(each.startswith(f"run {told.run.id}: ") for each in problems)
-    assert any(each.startswith("world@1: its files are") for each in problems)
+    assert any(each.startswith("world@1: mirror differs in files") for each in problems)
     assert not any(each.startswith("hero@1") for each in problems)
 
 
@@ -96,7 +96,7 @@ def test_a_garbled_run_hides_nothing_else(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("UPDATE runs SET opening = ''")
     found = verify_everything(told.sources)
-    assert any(each.startswith("world@1: its files are") for each in found.problems)
+    assert any(each.startswith("world@1: mirror differs in files") for each in found.problems)
     run = found.runs[told.run.id]
     assert run
     assert (run.grade, run.simulator, found.num_unsigned) == ("broken", None, 0)
@@ -117,7 +117,10 @@ def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_n
     edge = edge_of(told)
     empty = told.sources._replace(registry=MemoryRegistry())
     (problem,) = verify_everything(empty).problems
-    assert problem.startswith(f"hero: the registry does not have {told.run.final_weights}, which")
+    assert problem.startswith(
+        f"hero: mirror differs in edge of run {told.run.id} to {told.run.final_weights}: MLflow"
+        " says nothing, the signed statement says 'sha256:"
+    )
     agent = told.sources.registry.agent(told.agent).model_copy(update={"edge": edge})
     empty.registry.register_agent("hero", agent, told.store / "agent")
     (problem,) = verify_everything(empty).problems

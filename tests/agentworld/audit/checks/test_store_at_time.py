@@ -36,7 +36,7 @@ class Told(NamedTuple):
         make.agent.lose(self.made, statement, *values)
 
 
-_NEVER = ("its signature registration.dsse.json is gone", "its files are")
+_NEVER = ("its signature registration.dsse.json is gone", "mirror differs in files")
 RUN = "UPDATE runs SET final_weights = ? WHERE id = ?"
 NOBODYS = "INSERT INTO aliases (alias, simulator, set_by, at) VALUES ('stable', ?, 'eve', ?)"
 BOTH_KINDS = pytest.mark.parametrize("alias", ["stable", "shell-agent@production"])
@@ -169,7 +169,7 @@ def test_what_the_registry_means_is_of_now_and_held_against_a_use_that_stands(to
     assert told.problems(told.then) == ()
     told.made.registry.set_alias(told.made.ref, "trial")
     (problem,) = told.problems(told.then)
-    assert "the alias trial of shell-agent is version 1 in the registry" in problem
+    assert "shell-agent: mirror differs in alias trial: MLflow says 1" in problem
 
 
 def test_an_edge_whose_agent_is_registered_later_is_no_problem_of_the_time_between(told):

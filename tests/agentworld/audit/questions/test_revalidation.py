@@ -202,7 +202,7 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
     assert any("does not verify: this is no envelope of ours" in each for each in problems)
-    assert any(each.startswith("shell-agent@1: its files are") for each in problems)
+    assert any(each.startswith("shell-agent@1: mirror differs in files") for each in problems)
 
 
 def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
