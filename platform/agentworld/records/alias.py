@@ -184,8 +184,8 @@ class AliasChange(Record):
     ) -> "AliasChange":
         """From then on the alias means nothing."""
         own = self.model_dump(include={"kind", "alias", "simulator", "agent"})
-        said = {"set_by": by, "at": at, "reason": reason, "request": request}
-        return AliasChange(**own, **said, ended=True)
+        fields = {"set_by": by, "at": at, "reason": reason, "request": request}
+        return AliasChange(**own, **fields, ended=True)
 
     def repeats(self, last: "AliasChange") -> bool:
         """Whether it says nothing new: an end again, or the same agent again, whoever says it.
