@@ -48,7 +48,7 @@ export DO_NOT_TRACK := 1
 .PHONY: help setup setup-test peers mcp-servers programs demo manifests verify golden check \
 	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
-	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-domains bench-recordings bench-data bench-train faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
+	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-domains bench-recordings bench-data bench-train faults-simulator faults-operator faults-train tamper sandbox-attempts clean sandbox \
 	compiler browser \
 	etcd cluster extensions containers database monitor
 .NOTPARALLEL:
@@ -111,7 +111,7 @@ test-fast: setup-test ## the tests of a minute, with a quarter of the examples t
 test: programs check ## everything, as root: the fast tests, then two lanes side by side
 	PYTHONPATH=tests $(PYTHON) -m lanes.main
 
-test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and what `make test` leaves out
+test-long: programs faults-simulator faults-operator faults-train tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and what `make test` leaves out
 	$(MAKE) tamper MODE=garbage
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m long
 
@@ -173,6 +173,10 @@ faults-simulator: database setup-test ## thousands of faults over the simulator,
 
 faults-operator: cluster setup-test ## hundreds of faults over the operator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-operator --seed $(SEED)
+
+# Its processes have one thread each, as those of a test.
+faults-train: setup-test ## a hundred faults of trainings that are started again, and a judge; as root; SEED=text
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-train --seed $(SEED)
 
 tamper: database setup-test ## thousands of changes by who can write the store, and what the audit finds; SEED=text MODE=garbage
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main $(MODE) --seed $(SEED)

@@ -6,16 +6,16 @@ from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.errors import ClusterError, InputError, SimulatorError
-from agentworld.records.alias import SimulatorUse
 from agentworld_operator.policy.admission import (
     AdmissionRequest,
     Denial,
     check_deletion,
     check_schedule,
     check_simulator,
+    digest_in_use,
     spec_of_alias,
 )
-from agentworld_operator.policy.alias import is_recorded, move, resolve
+from agentworld_operator.policy.alias import is_recorded, key, move, resolve
 from agentworld_operator.policy.problem import Problem
 from agentworld_operator.service import Service
 
@@ -50,16 +50,14 @@ class Admission:
         return None
 
     async def _delete_simulator(self, request: AdmissionRequest) -> Denial | None:
-        if await self._is_terminating():
+        """A namespace that goes is not kept by a service that is gone already."""
+        assert request.old
+        digest = digest_in_use({"status": request.old.status})
+        if digest is None or await self._is_terminating():
             return None
-        aliases = await asyncio.to_thread(self._cluster.all, "SimulatorAlias")
-        return check_deletion(request.object_name, aliases.objects, await self._use(request))
-
-    async def _use(self, request: AdmissionRequest) -> SimulatorUse | None:
-        digest = ((request.old and request.old.status) or {}).get("digest")
         try:
-            return await self._service.use(digest) if digest else None
-        except (SimulatorError, InputError):
+            return check_deletion(request.object_name, await self._service.use(digest))
+        except InputError:  # no digest of ours
             return None
 
     async def _move_alias(self, request: AdmissionRequest) -> Denial | None:
@@ -68,18 +66,29 @@ class Admission:
         spec = spec_of_alias(request)
         if isinstance(spec, Denial):
             return spec
+        if request.operation == "CREATE" and await self._exists(request.object_name):
+            message = f"there is a SimulatorAlias {request.object_name} already; change that one"
+            return Denial(message, 409)
         meaning = resolve(spec, (await self._simulators(spec)).get)
         if isinstance(meaning, Problem):
             return Denial(meaning.message, 422)
-        alias_move = move(spec, meaning, request.user_info.username or "nobody")
+        name, by, wish = request.object_name, request.user_info.username, request.object_request
+        alias_move = move(spec, meaning, by or "nobody", wish)
         try:
-            if is_recorded(await self._service.last(request.object_name), alias_move):
+            last = await self._service.last(name)
+            if is_recorded(last, alias_move):
                 return None
-            dry = bool(request.dry_run)
-            await self._service.move(request.object_name, alias_move, request.uid, dry_run=dry)
+            own_key, dry = key(wish, alias_move, last), bool(request.dry_run)
+            await self._service.move(name, alias_move, own_key, dry_run=dry)
         except InputError as error:
             return Denial(str(error), 409)
         return None
+
+    async def _exists(self, alias: str) -> bool:
+        """The API server looks only after this, and what was recorded by then would count."""
+        fields = f"metadata.name={alias}"
+        listing = await asyncio.to_thread(self._cluster.all, "SimulatorAlias", fields=fields)
+        return bool(listing.objects)
 
     async def _simulators(self, spec: AliasSpec) -> dict[str, Object | None]:
         names = {spec.simulator} | ({spec.canary.simulator} if spec.canary else set())
@@ -88,10 +97,12 @@ class Admission:
         }
 
     async def _end_alias(self, request: AdmissionRequest) -> Denial | None:
-        """A namespace that goes is not kept by a service that is gone already."""
-        by, dry = request.user_info.username or "nobody", bool(request.dry_run)
+        """A namespace that goes keeps none of its aliases either."""
+        name, by, wish = request.object_name, request.user_info.username, request.object_request
         try:
-            await self._service.end(request.object_name, by, request.uid, dry_run=dry)
+            own_key = key(wish, None, await self._service.last(name))
+            dry = bool(request.dry_run)
+            await self._service.end(name, by or "nobody", own_key, wish, dry_run=dry)
         except InputError:  # the ledger knows no such name
             return None
         except SimulatorError:

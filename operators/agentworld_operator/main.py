@@ -101,7 +101,7 @@ def _build_operator(
             cluster, cache, identities, settings, open_episodes=episodes.of, clock=clock
         ),
         AliasReconciler(
-            cache, service, settings, settle_seconds=webhook.settle_seconds, clock=clock
+            cluster, cache, service, settings, settle_seconds=webhook.settle_seconds, clock=clock
         ),
         ScheduleReconciler(cache, runs),
     )

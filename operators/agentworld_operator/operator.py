@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.names import DIGEST_LABEL, short
-from agentworld.cluster.records.alias import AliasStatus
 from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 from agentworld.errors import AgentworldError, ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cache import OWN, WATCHED, Cache
+from agentworld_operator.controllers.alias import AliasReconciler
 from agentworld_operator.controllers.controller import Controller, Reconciler
 from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.episodes import OpenEpisodes
@@ -34,7 +34,7 @@ class Reconcilers(NamedTuple):
     """One for each kind of resource."""
 
     simulators: Reconciler[SimulatorStatus]
-    aliases: Reconciler[AliasStatus]
+    aliases: AliasReconciler
     schedules: ScheduleReconciler
 
 
@@ -53,6 +53,7 @@ class Operator:
         self._cache = cache
         self._identities = identities
         self._episodes = episodes
+        self._alias_reconciler = reconcilers.aliases
         self._schedule_reconciler = reconcilers.schedules
         self._simulators = Controller(cluster, cache, reconcilers.simulators)
         self._aliases = Controller(cluster, cache, reconcilers.aliases)
@@ -83,6 +84,7 @@ class Operator:
                 tasks.create_task(self._aliases.run())
                 tasks.create_task(self._schedules.run())
                 tasks.create_task(every(settings.look_seconds, self.list_resources, at_once=False))
+                tasks.create_task(every(settings.look_seconds, self._compare_names))
                 tasks.create_task(
                     every(settings.ask_seconds, self._ask_for_episodes, at_once=False)
                 )
@@ -117,6 +119,9 @@ class Operator:
         self._simulators.on_change(kind, resource)
         self._aliases.on_change(kind, resource)
         self._schedules.on_change(kind, resource)
+
+    async def _compare_names(self) -> None:
+        self._aliases.add(await self._alias_reconciler.find_vanished())
 
     async def _ask_for_episodes(self) -> None:
         await self._episodes.ask(self._episodes_changed)

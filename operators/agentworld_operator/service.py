@@ -31,17 +31,30 @@ class Service:
         change = await self._ask("PUT", f"/aliases/{alias}", key, **arguments)
         return AliasChange.model_validate(change)
 
-    async def end(self, alias: str, by: str, key: str, *, dry_run: bool = False) -> None:
-        """From now on a name means nothing; raises NotFound for one that nobody gave."""
-        params = {"by": by, "dry_run": dry_run}
+    async def end(
+        self, alias: str, by: str, key: str, request: str, *, dry_run: bool = False
+    ) -> None:
+        """From now on a name means nothing; raises NotFound for one that nobody gave.
+
+        `request` is the object whose deletion ends it.
+        """
+        params = {"by": by, "dry_run": dry_run, "request": request}
         await self._ask("DELETE", f"/aliases/{alias}", key, params=params)
+
+    async def history(self, alias: str) -> list[AliasChange]:
+        """What the ledger has of a name, the oldest first; nothing where nobody gave it."""
+        try:
+            return _HISTORY.validate_python(await self._ask("GET", f"/aliases/{alias}"))
+        except NotFound:
+            return []
 
     async def last(self, alias: str) -> AliasChange | None:
         """The ledger's last word on a name; null where nobody gave it."""
-        try:
-            return _HISTORY.validate_python(await self._ask("GET", f"/aliases/{alias}"))[-1]
-        except NotFound:
-            return None
+        return next(reversed(await self.history(alias)), None)
+
+    async def histories(self) -> list[AliasChange]:
+        """What the ledger has of all names, the oldest first."""
+        return _HISTORY.validate_python(await self._ask("GET", "/aliases"))
 
     async def use(self, simulator: Digest) -> SimulatorUse:
         """What is open with a simulator."""

@@ -16,7 +16,7 @@
     |-- ClusterError        the Kubernetes API refused or is gone
     |   `-- UnknownPath     the Kubernetes API does not know a kind, or not yet
     |-- PipelineError       the Kubeflow Pipelines server failed or is gone, or a run of it failed
-    |-- Preempted           this process was told to end; begun again, it goes on from there
+    |-- Preempted           this process, or one that it trains with, ended; begun again, it goes on
     `-- StoreError          a disk, a database, a registry
 
 A message is one sentence: what, which value, what to do.
@@ -197,7 +197,7 @@ class PipelineError(AgentworldError):
 
 
 class Preempted(AgentworldError):
-    """This process was told to end, and what it had done is kept."""
+    """This process was told to end, or one that it trains with did; what it had done is kept."""
 
     retryable = True
 

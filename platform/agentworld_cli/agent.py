@@ -1,4 +1,4 @@
-"""Agents: their live validation, their versions, and the aliases that they are in use under."""
+"""Agents: their live validation, and their versions."""
 
 import sys
 from contextlib import redirect_stdout
@@ -10,7 +10,6 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from agentworld_cli.alias import user_name
 from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
@@ -29,30 +28,10 @@ from agentworld_cli.verification import check_none
 
 if TYPE_CHECKING:
     from agentworld.audit.questions.agents import AgentsAudit, AgentSummary
-    from agentworld.records.statements.agent_use import AgentUse
 
 app = typer.Typer(help="Validate, register and list agents.", no_args_is_help=True)
 add_steps(app, "agent", excluded=["register"])
 
-_As = Annotated[
-    str,
-    typer.Option(
-        "--as",
-        metavar="ALIAS",
-        help="The alias, such as production: lower-case letters, digits and -.",
-    ),
-]
-_By = Annotated[
-    str,
-    typer.Option(
-        metavar="WHO",
-        callback=lambda by: by or user_name(),
-        help="The person who decided; else your user name.",
-    ),
-]
-_Reason = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="The reason; the record keeps it.")
-]
 _Agent = Annotated[str, typer.Option(metavar="FOLDER", help=folder_help("agent"))]
 
 
@@ -109,12 +88,13 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the registered agents, where each is in use, and which need a new validation.
 
     State `revalidate`: an alias of the agent's simulator moved after its last validation. Run
-    `agent validate` with the new simulator. The command exits with 8 if a record is broken.
+    `agent validate` with the new simulator. `alias set` records a use. The command exits with 8 if
+    a record is broken.
     In the console: /agents and /in-use.
     """
     from agentworld.audit.questions.agents import audit_agents
-    from agentworld.operations.agent_use import mirror
-    from agentworld.operations.audit_sources import open_sources
+    from agentworld.operations.aliases import mirror
+    from agentworld.operations.ledger import open_sources
 
     sources = open_sources(Path(store))
     audit = audit_agents(sources)
@@ -128,41 +108,6 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     check_none("what is in use, or what an alias points at, is not what was signed", audit.problems)
 
 
-@app.command()
-def use(
-    version: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
-    alias: _As,
-    by: _By = "",
-    reason: _Reason = None,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Record that an agent is in use under an alias; the record is signed."""
-    from agentworld.lineage.base import VersionRef
-    from agentworld.operations.agent_use import use
-
-    agent_use = use(VersionRef.parse(version), alias, Path(store), by, reason)
-    _show_use(agent_use, as_json=as_json)
-
-
-@app.command()
-def retire(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of an agent, without a version.")
-    ],
-    alias: _As,
-    by: _By = "",
-    reason: _Reason = None,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Record that an agent is no longer in use under an alias; the record is signed."""
-    from agentworld.operations.agent_use import retire
-
-    agent_use = retire(name, alias, Path(store), by, reason)
-    _show_use(agent_use, as_json=as_json)
-
-
 def _show_agents(audit: "AgentsAudit") -> None:
     table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
     for summary in audit.agents:
@@ -173,16 +118,6 @@ def _show_agents(audit: "AgentsAudit") -> None:
             trees.print(f"{_to_markup(summary.agent)}: {_to_markup(str(reason))}")
     for problem in audit.problems:
         trees.print(f"[red]broken: {_to_markup(problem)}[/]")
-
-
-def _show_use(agent_use: "AgentUse", *, as_json: bool) -> None:
-    if as_json:
-        show_json(agent_use)
-        return
-    alias, at = agent_use.alias, agent_use.at
-    state = f"retired as {alias} at {at}" if agent_use.ended else f"in use as {alias} since {at}"
-    reason = f": {plain(agent_use.reason)}" if agent_use.reason else ""
-    print(f"{agent_use.agent}  {state}, by {plain(agent_use.by)}{reason}")
 
 
 def _row(summary: "AgentSummary") -> tuple[str, ...]:

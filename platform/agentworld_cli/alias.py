@@ -1,4 +1,4 @@
-"""Aliases: people's names for simulators, with their history."""
+"""Aliases: people's names for simulators and for agents in use, with their history."""
 
 import getpass
 import json
@@ -9,60 +9,97 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentworld.errors import InputError
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, ExistingStore, Json, Store, check_digest
 
 if TYPE_CHECKING:
     from agentworld.records.alias import AliasChange
 
-app = typer.Typer(help="Point aliases at simulators.", no_args_is_help=True)
+app = typer.Typer(
+    help="Point aliases at simulators, and at the agents in use.", no_args_is_help=True
+)
 
-_Alias = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits, . and -.")]
+_Alias = Annotated[
+    str,
+    typer.Argument(
+        metavar="ALIAS",
+        help="Of a simulator, such as stable, or of an agent, NAME@ALIAS: my-agent@production.",
+    ),
+]
+_By = Annotated[
+    str,
+    typer.Option(
+        metavar="WHO",
+        callback=lambda by: by or user_name(),
+        help="The person who decided; else your user name.",
+    ),
+]
+_Reason = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="The reason; the record keeps it.")
+]
+
+
+_Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="SIMULATOR|AGENT",
+        help="A simulator's digest or alias, or a registered agent, NAME@VERSION.",
+    ),
+]
+_Gates = Annotated[
+    list[str],
+    typer.Option(
+        "--gate",
+        metavar="METRIC=LEAST",
+        help="The least value that a figure of the report must have; repeatable.",
+    ),
+]
+_GateReport = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIGEST",
+        callback=check_digest,
+        help="The attached report that must pass the gate.",
+    ),
+]
+_Override = Annotated[
+    str | None,
+    typer.Option(metavar="REASON", help="Move the alias although the gate fails, for this reason."),
+]
 
 
 @app.command("set")
 def set_(
     alias: _Alias,
-    simulator: Annotated[
-        str,
-        typer.Argument(metavar="DIGEST|ALIAS", help="A simulator of the store."),
-    ],
-    gates: Annotated[
-        list[str],
-        typer.Option(
-            "--gate",
-            metavar="METRIC=LEAST",
-            help="The least value that a figure of the report must have; repeatable.",
-        ),
-    ] = [],  # noqa: B006 - typer reads it and changes nothing
-    gate_report: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIGEST",
-            callback=check_digest,
-            help="The attached report that must pass the gate.",
-        ),
-    ] = None,
-    override: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REASON", help="Move the alias although the gate fails, for this reason."
-        ),
-    ] = None,
+    target: _Target,
+    gates: _Gates = [],  # noqa: B006 - typer reads it and changes nothing
+    gate_report: _GateReport = None,
+    override: _Override = None,
+    by: _By = "",
+    reason: _Reason = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Point an alias at a simulator; a run that is open keeps its simulator.
+    """Point an alias at a simulator, or record which agent is in use under it; signed.
 
-    The alias's history records the gate, the report's figures, who moved it and why.
+    A run that is open keeps its simulator. The alias's history records the gate, the report's
+    figures, who moved it and why.
     """
-    from agentworld.operations.agent_use import due_by
+    from agentworld.lineage.base import VersionRef
+    from agentworld.operations.aliases import due_by, set_agent_alias
     from agentworld.operations.simulators import MoveConditions, set_alias
+    from agentworld.records.alias import alias_kind
     from agentworld.records.gate import Gate
 
     conditions = MoveConditions(tuple(map(Gate.parse, gates)), gate_report, override)
-    change = set_alias(alias, simulator, Path(store), user_name(), conditions)
-    due = due_by(change, Path(store))
+    if alias_kind(alias) == "agent":
+        if any(conditions):
+            raise InputError(f"{alias} is an alias of an agent, which has no gate; leave it out")
+        change = set_agent_alias(alias, VersionRef.parse(target), Path(store), by, reason)
+    else:
+        change = set_alias(alias, target, Path(store), by, conditions, reason=reason)
+    due = due_by(change, Path(store)) if change.kind == "simulator" else {}
     problems = [
         f"{agent}: {revalidation.problem}"
         for agent, revalidation in sorted(due.items())
@@ -81,8 +118,23 @@ def set_(
 
 
 @app.command()
+def end(
+    alias: _Alias,
+    by: _By = "",
+    reason: _Reason = None,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """End an alias: it points at nothing, and its history stays; signed."""
+    from agentworld.operations.aliases import end_alias
+
+    change = end_alias(alias, Path(store), by, reason)
+    print(json.dumps(_json(change), indent=2) if as_json else describe_change(change))
+
+
+@app.command()
 def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print every move of an alias; the last line is its simulator now."""
+    """Print every move of an alias; the last line is what it points at now."""
     from agentworld.operations.simulators import alias_history
 
     _show(alias_history(Path(store), alias), as_json=as_json)
@@ -90,7 +142,7 @@ def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> 
 
 @app.command("list")
 def list_(store: ExistingStore = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print every alias and its simulator now."""
+    """Print every alias and what it points at now."""
     from agentworld.operations.simulators import alias_history
 
     newest = {change.alias: change for change in alias_history(Path(store))}
@@ -108,9 +160,9 @@ def _show(changes: "Sequence[AliasChange]", *, as_json: bool) -> None:
 def describe_change(change: "AliasChange") -> str:
     """What a name meant from when on, by whose word, and what it had to show."""
     by = plain(change.set_by)
+    line = f"{change.alias}  {change.target}  since {change.at}, set by {by}"
     if change.ended:
-        return f"{change.alias}  nothing  since {change.at}, taken away by {by}"
-    line = f"{change.alias}  {change.simulator}  since {change.at}, set by {by}"
+        line = f"{change.alias}  nothing  since {change.at}, taken away by {by}"
     if change.canary:
         line += f", {change.canary.percent} % of runs with {change.canary.simulator}"
     if change.report:
@@ -120,6 +172,8 @@ def describe_change(change: "AliasChange") -> str:
         line += f", {plain(result.metric)} {figure} of at least {result.least:g}"
     if change.override:
         line += f", gate overridden: {plain(change.override)}"
+    if change.reason:
+        line += f": {plain(change.reason)}"
     return line
 
 

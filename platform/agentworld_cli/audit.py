@@ -14,17 +14,16 @@ from rich.tree import Tree
 
 from agentworld_cli.alias import describe_change
 from agentworld_cli.audit_record import export, restored, verify, withdrawn
-from agentworld_cli.moment import At, format_moment, sources_at
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
-from agentworld_cli.verification import by_how_much, check_names
+from agentworld_cli.verification import At, by_how_much, check_names, format_moment, sources_at
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
-    from agentworld.audit.checks.run import RunVerification
     from agentworld.audit.questions.agent import DataLink, LiveLink, StageLink
     from agentworld.audit.questions.base_model import BaseLink
     from agentworld.audit.questions.simulator import AgentOrigin
+    from agentworld.audit.read.evidence import Finding
 
 app = typer.Typer(help="Show and verify which simulator trained which agent.", no_args_is_help=True)
 
@@ -54,12 +53,12 @@ def agent(
         show_json(chain)
         return
     since = f", registered {_minute(chain.registered_at)}" if chain.registered_at else ""
-    name = f"[bold]{_to_markup(chain.agent)}[/] {brief(chain.artifact)}"
+    name = f"[bold]{_to_markup(chain.subject)}[/] {brief(chain.artifact)}"
     tree = Tree(f"agent {name}{since}{format_moment(chain.at)}")
     run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
     _add_edge(run, chain.edge)
     if chain.evidence:
-        run.add(f"record {chain.evidence.state}")
+        run.add(f"record {chain.evidence.grade}")
     simulator = run.add(f"simulator {chain.simulator}")
     name = _to_markup(chain.world_model)
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
@@ -74,9 +73,8 @@ def agent(
         tree.add(f"in use as {_to_markup(', '.join(chain.in_use_as))}")
     for reason in chain.revalidate:
         tree.add(f"[red]revalidate: {_to_markup(str(reason))}[/]")
-    for broken in chain.breaks:
-        tree.add(f"[red]broken: {_to_markup(broken)}[/]")
-    for missing in chain.incomplete:
+    _add_problems(tree, chain.problems)
+    for missing in chain.notes:
         tree.add(f"incomplete: {_to_markup(missing)}")
     trees.print(tree)
 
@@ -114,8 +112,7 @@ def simulator(
         agent = _to_markup(run.opening.agent)
         ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {by_how_much(run, None)}")
         _add_evidence(ran, audit.evidence.get(run.id))
-    for problem in audit.problems:
-        tree.add(f"[red]broken: {_to_markup(problem)}[/]")
+    _add_problems(tree, audit.problems)
     trees.print(tree)
 
 
@@ -157,7 +154,7 @@ def alias(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Show the simulator of an alias at a time, and who moved the alias there and on."""
+    """Show what an alias meant at a time, and who moved it there and on."""
     from agentworld.audit.questions.alias import audit_alias, moment
     from agentworld.operations.simulators import alias_history
 
@@ -167,7 +164,7 @@ def alias(
     if as_json:
         show_json(audit)
     else:
-        print(f"{plain(name)} at {audit.at}: {audit.simulator or 'nothing'}")
+        print(f"{plain(name)} at {audit.at}: {audit.target or 'nothing'}")
         changes = (("by", audit.since), ("until", audit.until))
         print(
             *(f"{word}  {describe_change(change)}" for word, change in changes if change), sep="\n"
@@ -230,7 +227,8 @@ def _to_markup(text: str | None) -> str:
 def _describe_grade(edge: "EdgeAudit | None") -> str:
     if edge is None:
         return "edge unsigned: the store has no keys"
-    return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"
+    problems = _to_markup("; ".join(edge.problems))
+    return f"edge {edge.grade}{': ' if problems else ''}{problems}"
 
 
 def _add_stages(world: Tree, stages: "Sequence[StageLink]") -> Tree:
@@ -260,9 +258,10 @@ def _add_edge(run: Tree, edge: "EdgeAudit | None") -> None:
         run.add(_describe_grade(edge))
         return
     branch = run.add(f"edge {edge.grade}: {GRADE_MEANINGS[edge.grade]}")
-    if edge.edge and edge.signed_by:
-        branch.add(f"signed {_minute(edge.edge.at)} by key {edge.signed_by[:12]}")
-    for reason in edge.reasons:
+    if edge.signature:
+        signed, stored = map(_minute, (edge.signature.signed_at, edge.signature.ledger_at))
+        branch.add(f"signed {signed} by key {edge.signature.key[:12]}, in the ledger {stored}")
+    for reason in edge.problems:
         branch.add(_to_markup(reason))
 
 
@@ -278,7 +277,7 @@ def _describe_data(data: "DataLink | None") -> str:
 def _describe_live(live: "LiveLink") -> str:
     gain = live.gain
     change = f"{gain.mean:+.3f}, {gain.low:+.3f} to {gain.high:+.3f}{gain.caveat}"
-    signed = "" if live.signed else ", unsigned"
+    signed = "" if live.signature else ", unsigned"
     return (
         f"live: success in {live.successes_after:,} of {live.num_tasks:,} tasks, before RL in"
         f" {live.successes_before:,} ({change}){signed}"
@@ -290,9 +289,11 @@ def _minute(at: "datetime | str") -> str:
     return f"{str(at)[:16].replace('T', ' ')} UTC"
 
 
-def _add_evidence(branch: Tree, verification: "RunVerification | None") -> None:
-    if verification is None:
-        return
-    record = branch.add(f"record {verification.state}")
-    for problem in verification.problems:
-        record.add(f"[red]broken: {_to_markup(problem)}[/]")
+def _add_evidence(branch: Tree, finding: "Finding | None") -> None:
+    if finding:
+        _add_problems(branch.add(f"record {finding.grade}"), finding.problems)
+
+
+def _add_problems(branch: Tree, problems: Sequence[str]) -> None:
+    for problem in problems:
+        branch.add(f"[red]broken: {_to_markup(problem)}[/]")

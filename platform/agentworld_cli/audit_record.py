@@ -8,10 +8,9 @@ import typer
 
 from agentworld.errors import InputError
 from agentworld_cli.alias import user_name
-from agentworld_cli.moment import At, sources_at
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
-from agentworld_cli.verification import show_everything
+from agentworld_cli.verification import At, show_everything, sources_at
 
 if TYPE_CHECKING:
     from agentworld.audit.read.sources import Sources

@@ -11,7 +11,7 @@ from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json, show_record
 from agentworld_cli.transcript import transcript
-from agentworld_cli.verification import show_verification
+from agentworld_cli.verification import show_finding
 
 if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
@@ -72,7 +72,7 @@ def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = Fals
 
     folder = Path(store)
     verification = verify_episode(episode, existing_ledger(folder), open_evidence(folder))
-    show_verification(verification, as_json=as_json)
+    show_finding(verification, as_json=as_json)
 
 
 @app.command("fork")

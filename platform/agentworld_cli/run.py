@@ -17,7 +17,7 @@ from agentworld_cli.show import (
     show_json,
     show_record,
 )
-from agentworld_cli.verification import count_noun, show_verification
+from agentworld_cli.verification import count_noun, show_finding
 
 if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
@@ -165,7 +165,7 @@ def verify(run: _Run, store: Store = DEFAULT_STORE, as_json: Json = False) -> No
 
     folder = Path(store)
     verification = verify_run(run, existing_ledger(folder), open_evidence(folder))
-    show_verification(verification, as_json=as_json)
+    show_finding(verification, as_json=as_json)
 
 
 @app.command("join")

@@ -1,37 +1,60 @@
-"""What a verification found: printed, and an exit code that tells a broken record."""
+"""What audits share on the command line: their moment, and how a verdict is shown."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from agentworld.errors import EvidenceError
-from agentworld_cli.moment import format_moment
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_record
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
-    from agentworld.audit.checks.episode import EpisodeVerification
-    from agentworld.audit.checks.run import RunVerification
-    from agentworld.audit.checks.store import Verification
+    from agentworld.audit.checks.ledger import Verification
+    from agentworld.audit.read.evidence import Finding
+    from agentworld.audit.read.sources import Sources
     from agentworld.records.run import AgentRun
 
 
-def show_verification(
-    verification: "RunVerification | EpisodeVerification", *, as_json: bool
-) -> None:
+At = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="A time in the past, as 2026-03-01 or 2026-03-01T12:00+02:00."
+    ),
+]
+
+
+def sources_at(store: str, at: str) -> "Sources":
+    """What a store knows, or knew at a moment; raises InputError for what is none."""
+    from agentworld.audit.questions.alias import moment
+    from agentworld.operations.ledger import open_sources
+
+    at_time = moment(at, datetime.now(UTC)) if at else None
+    return open_sources(Path(store)).as_of(at_time)
+
+
+def format_moment(at: str | None) -> str:
+    """The end of a heading."""
+    return f" at {at}" if at else ""
+
+
+def show_finding(finding: "Finding", *, as_json: bool) -> None:
     """Prints what was found; raises EvidenceError where the record is broken."""
     if as_json:
-        show_record(verification, as_json=True)
+        show_record(finding, as_json=True)
     else:
-        fields = verification.model_dump(mode="json", exclude={"problems", "notes"})
-        for name, value in fields.items():
+        fields = finding.model_dump(mode="json", exclude={"problems", "notes"})
+        lines = [
+            *fields.items(),
+            *(("note", note) for note in finding.notes),
+            *(("problem", problem) for problem in finding.problems),
+        ]
+        for name, value in lines:
             print(f"{name:<32} {plain(str(value))}")
-        for note in getattr(verification, "notes", ()):
-            print(f"{'note':<32} {plain(note)}")
-        for problem in verification.problems:
-            print(f"{'problem':<32} {plain(problem)}")
-    check_none("the record is not the one that was signed", verification.problems)
+    check_none("the record is not the one that was signed", finding.problems)
 
 
 def show_everything(verification: "Verification", *, as_json: bool) -> None:

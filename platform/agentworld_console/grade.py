@@ -8,12 +8,9 @@ def grade_of(chain: AgentChain) -> EdgeAudit:
     """As it was signed; no better than a record that was read again, and is broken."""
     edge = chain.edge or to_disputed(f"nothing of run {chain.run.id} is signed")
     problems = chain.evidence.problems if chain.evidence else ()
-    if not problems:
-        return edge
-    reasons = (*edge.reasons, *problems)
-    return edge.model_copy(update={"grade": "disputed", "reasons": reasons})
+    return edge.disputed(*problems) if problems else edge
 
 
-def to_disputed(reason: str) -> EdgeAudit:
+def to_disputed(problem: str) -> EdgeAudit:
     """Of an agent that no edge is known of."""
-    return EdgeAudit(grade="disputed", reasons=(reason,))
+    return EdgeAudit(subject="the edge", grade="disputed", problems=(problem,))

@@ -46,11 +46,8 @@ def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
     def fetch(cursor: str) -> Part:
         first = number(cursor)
         uses = view.in_use()[first:]
-        agents_by_run = view.agents_by_run({agent_use.run for agent_use in uses[:limit]})
-        lines = [
-            rows.use_row(view, agent_use, agents_by_run[agent_use.run])
-            for agent_use in uses[:limit]
-        ]
+        agents_by_run = view.agents_by_run({use.run for use in uses[:limit]})
+        lines = [rows.use_row(view, use, agents_by_run[use.run]) for use in uses[:limit]]
         return Part(lines, str(first + limit) if len(uses) > limit else "")
 
     by = ("by",) if view.is_whole else ()

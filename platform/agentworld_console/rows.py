@@ -10,10 +10,9 @@ from agentworld.errors import EvidenceError, InputError
 from agentworld.ledger.pages import ListedEpisode, ListedFork
 from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
-from agentworld.records.alias import AliasChange
+from agentworld.records.alias import AliasChange, split_alias
 from agentworld.records.base import Digest
 from agentworld.records.dataset import DataSet
-from agentworld.records.statements.agent_use import AgentUse
 from agentworld.records.statements.edge import Grade
 from agentworld_console.formatting import brief, page_path, shorten, with_interval
 from agentworld_console.grade import to_disputed
@@ -128,21 +127,22 @@ def _grade(audit: EdgeAudit) -> Mark:
     return Mark(audit.grade, _STATES[audit.grade])
 
 
-def use_row(view: ScopedView, agent_use: AgentUse, agents: list[RegisteredAgent]) -> Row:
+def use_row(view: ScopedView, use: AliasChange, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
-    registered_agent = next((agent for agent in agents if str(agent.ref) == agent_use.agent), None)
+    registered_agent = next((agent for agent in agents if str(agent.ref) == use.target), None)
     audit = (
         view.edge_of(registered_agent)
         if registered_agent
         else to_disputed("the registry has no such agent")
     )
-    revalidations = view.uses.revalidations(agent_use)
+    revalidations = view.agents_in_use.revalidations(use)
     state = Mark("revalidate", "bad") if revalidations else Mark("current", "good")
     sentences = (f"{move.alias} moved on to {brief(move.simulator)}" for move in revalidations)
-    reasons = "; ".join([*sentences, *audit.reasons])
-    by = (agent_use.by,) if view.is_whole else ()
-    cells = agent_link(VersionRef.parse(agent_use.agent)), agent_use.alias, state, _grade(audit)
-    return *cells, _minute(agent_use.at), *by, simulator_link(view, agent_use.simulator), reasons
+    reasons = "; ".join([*sentences, *audit.problems])
+    by = (use.set_by,) if view.is_whole else ()
+    label = split_alias(use.alias)[1]
+    cells = agent_link(VersionRef.parse(use.target)), label, state, _grade(audit)
+    return *cells, _minute(use.at), *by, simulator_link(view, use.simulator), reasons
 
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...], dataset: DataSet | None) -> Row:

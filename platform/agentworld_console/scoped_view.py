@@ -5,13 +5,14 @@ What belongs to somebody else is not there: the answer is the one for a name tha
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from agentworld.access import Caller
 from agentworld.audit.checks.edges import EdgeAudit, edge_to
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.questions.agents import problems_in_use
-from agentworld.audit.questions.revalidation import AgentUses
+from agentworld.audit.questions.revalidation import AgentsInUse
 from agentworld.audit.read.sources import Sources, manifest_of, resolve_name
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger.pages import ListedFork, ListedSimulator
@@ -22,7 +23,6 @@ from agentworld.records.base import Digest
 from agentworld.records.episode import Episode
 from agentworld.records.garbled import reading
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.records.statements.agent_use import AgentUse
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld_console.formatting import brief
 from agentworld_console.grade import to_disputed
@@ -62,9 +62,9 @@ class ScopedView:
         return self.library.sources()
 
     @cached_property
-    def uses(self) -> AgentUses:
+    def agents_in_use(self) -> AgentsInUse:
         """All agents in use, read once for a page."""
-        return AgentUses.read(self.sources.ledger, self.sources.evidence, self.library.store)
+        return AgentsInUse.read(self.sources.ledger, self.sources.evidence, self.library.store)
 
     @property
     def is_whole(self) -> bool:
@@ -155,13 +155,11 @@ class ScopedView:
         own = self._own(version.tags["run"] for version in versions)
         return [version for version in versions if version.tags["run"] in own][:limit]
 
-    def in_use(self) -> list[AgentUse]:
-        """Of agents that are seen, by their names and aliases."""
-        agent_uses = sorted(
-            self.uses.agent_uses, key=lambda agent_use: (agent_use.name, agent_use.alias)
-        )
-        own = None if self.is_whole else self._own(agent_use.run for agent_use in agent_uses)
-        return [agent_use for agent_use in agent_uses if own is None or agent_use.run in own]
+    def in_use(self) -> list[AliasChange]:
+        """Aliases of agents that are seen."""
+        uses = sorted(self.agents_in_use.uses, key=attrgetter("alias"))
+        own = None if self.is_whole else self._own(use.run for use in uses)
+        return [use for use in uses if own is None or use.run in own]
 
     def problems_in_use(self, *, force: bool) -> list[str] | None:
         """Where what is in use is not as it was signed, or the registry tells otherwise.
@@ -267,8 +265,11 @@ class ScopedView:
         return self._pins.find(simulator)
 
     def alias_changes(self) -> list[AliasChange]:
-        """The history of all names, which tells who moved them; for who sees across tenants."""
-        return self.library.ledger.aliases.readable_history().changes if self.is_whole else []
+        """The history of all names for simulators, which tells who moved them; for who sees across
+        tenants.
+        """
+        history = self.library.ledger.aliases.readable_history("simulator")
+        return history.changes if self.is_whole else []
 
     def name_of(self, simulator: Digest) -> str:
         """Its first alias, else a short digest."""
@@ -277,7 +278,7 @@ class ScopedView:
     @cached_property
     def aliases(self) -> dict[Digest, list[str]]:
         """The aliases that point at each simulator now, read once for a page."""
-        changes, garbled = self.library.ledger.aliases.readable_history()
+        changes, garbled = self.library.ledger.aliases.readable_history("simulator")
         last = {change.alias: change for change in changes}
         names: dict[Digest, list[str]] = {}
         for name, change in sorted(last.items()):

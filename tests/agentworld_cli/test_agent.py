@@ -22,9 +22,9 @@ def made(tmp_path, monkeypatch):
 
 def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
     store = f"--store {made.store}"
-    used = call(f"agent use shell-agent@1 --as production --by ada --reason first {store}")
-    assert used.out.startswith("shell-agent@1  in use as production since ")
-    assert used.out.endswith(", by ada: first\n")
+    used = call(f"alias set shell-agent@production shell-agent@1 --by ada --reason first {store}")
+    assert used.out.startswith("shell-agent@production  shell-agent@1  since ")
+    assert used.out.endswith(", set by ada: first\n")
     call(f"alias set stable {made.simulator.digest} {store}")
     following = records.pinned(made.store, context_tokens=512)
     moved = call(f"alias set stable {following.digest} {store}")
@@ -51,10 +51,10 @@ def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
 
 
 def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
-    call(f"agent use shell-agent@1 --as production --store {made.store}")
+    call(f"alias set shell-agent@production shell-agent@1 --store {made.store}")
     made.registry.remove_alias("shell-agent", "production")
     done = call(f"agent list --store {made.store}")
-    assert "broken: the alias production of shell-agent is gone from the registry" in done.out
+    assert "broken: shell-agent: mirror differs in alias production" in done.out
     assert done.code == 8
     assert (
         "what is in use, or what an alias points at, is not what was signed; its problems (1)"
@@ -62,7 +62,7 @@ def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
     )
     as_json = call(f"agent list --store {made.store} --json")
     assert (as_json.code, len(json.loads(as_json.out)["problems"])) == (8, 1)
-    ended = call(f"agent retire shell-agent --as production --store {made.store} --json")
+    ended = call(f"alias end shell-agent@production --store {made.store} --json")
     assert json.loads(ended.out)["ended"]
     whole = call(f"agent list --store {made.store} --json")
     assert (whole.code, json.loads(whole.out)["problems"]) == (0, [])
@@ -75,25 +75,54 @@ def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
 
     assert state() is None
     assert "current" not in call(f"agent list --store {made.store}").out
-    call(f"agent use shell-agent@1 --as production --store {made.store}")
+    call(f"alias set shell-agent@production shell-agent@1 --store {made.store}")
     assert state() == "current"
 
 
-@pytest.mark.parametrize("words", ["use shell-agent@1", "retire shell-agent"])
+@pytest.mark.parametrize(
+    "words", ["set shell-agent@Production shell-agent@1", "end shell-agent@Production"]
+)
 def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
-    done = call(f"agent {words} --as Production --store {made.store}")
+    done = call(f"alias {words} --store {made.store}")
     assert (done.code, done.out) == (2, "")
-    assert "'shell-agent' cannot be in use as 'Production'; use at most 63 lower" in done.error
+    assert "'shell-agent@Production' is no alias of an agent; write NAME@ALIAS with" in done.error
+
+
+def test_an_agents_alias_has_no_gate(call, made):
+    words = f"alias set shell-agent@production shell-agent@1 --store {made.store}"
+    done = call(f"{words} --gate live_gain=0.1")
+    assert (done.code, "which has no gate" in done.error) == (2, True)
+
+
+def test_the_aliases_of_both_kinds_are_listed_and_shown_alike(call, made):
+    store = f"--store {made.store}"
+    call(f"alias set shell-agent@production shell-agent@1 {store}")
+    call(f"alias set stable {made.simulator.digest} --by ada --reason first {store}")
+    lines = call(f"alias list {store}").out.splitlines()
+    assert [line.split("  ")[:2] for line in lines] == [
+        ["shell-agent@production", "shell-agent@1"],
+        ["stable", made.simulator.digest],
+    ]
+    assert lines[1].endswith(", set by ada: first")
+    (simulator,) = json.loads(call(f"simulator list {store} --json").out)
+    assert simulator["aliases"] == ["stable"]
+    (shown,) = json.loads(call(f"alias show shell-agent@production {store} --json").out)
+    assert (shown["kind"], shown["agent"]["version"]) == ("agent", 1)
+    audited = call(f"audit alias shell-agent@production {store}")
+    assert (audited.code, "+00:00: shell-agent@1\n" in audited.out) == (0, True)
+    ended = call(f"alias end stable --by ada {store}").out
+    assert ended.startswith("stable  nothing  since ")
+    assert len(call(f"alias list {store}").out.splitlines()) == 1
 
 
 def test_who_asks_is_told_where_nobody_else_is_named(call, made):
-    used = call(f"agent use shell-agent@1 --as production --store {made.store} --json")
-    assert json.loads(used.out)["by"] == user_name()
+    used = call(f"alias set shell-agent@production shell-agent@1 --store {made.store} --json")
+    assert json.loads(used.out)["set_by"] == user_name()
 
 
 def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
     store = f"--store {made.store}"
-    call(f"agent use shell-agent@1 --as production {store}")
+    call(f"alias set shell-agent@production shell-agent@1 {store}")
     call(f"alias set stable {made.simulator.digest} {store}")
     following = records.pinned(made.store, context_tokens=512)
     made.validated(following.digest)
@@ -115,10 +144,10 @@ def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
 
 def test_words_of_others_do_nothing_to_who_looks(call, made):
     nasty = "\x1b[2J [red]"
-    move = made.move(by=nasty, reason=nasty)
-    made.statement_signer.start_agent_use("shell-agent", "production", move)
-    for words in ("agent use shell-agent@1", "agent retire shell-agent"):
-        done = call(f"{words} --as production --store {made.store} --by {chr(39)}{nasty}{chr(39)}")
+    made.signed(by=nasty, reason=nasty)
+    alias = "shell-agent@production"
+    for words in (f"alias set {alias} shell-agent@1", f"alias end {alias}"):
+        done = call(f"{words} --store {made.store} --by {chr(39)}{nasty}{chr(39)}")
         assert done.code == 0, done.error
         assert "\\x1b[2J [red]" in done.out
         assert "\x1b" not in done.out
@@ -126,7 +155,7 @@ def test_words_of_others_do_nothing_to_who_looks(call, made):
 
 def test_a_name_that_moves_tells_machines_too(call, made):
     store = f"--store {made.store}"
-    call(f"agent use shell-agent@1 --as production {store}")
+    call(f"alias set shell-agent@production shell-agent@1 {store}")
     call(f"alias set stable {made.simulator.digest} {store}")
     following = records.pinned(made.store, context_tokens=512)
     told = json.loads(call(f"alias set stable {following.digest} {store} --json").out)

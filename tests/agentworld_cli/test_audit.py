@@ -7,20 +7,21 @@ import pytest
 
 from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.questions import agent, simulator
-from agentworld.operations import audit_sources
+from agentworld.operations import ledger
 from agentworld.records.statements.edge import Claim, Edge, Traffic
 from agentworld.signing.envelope import verify
 from make import records
 from make.story import BASE, DATA, Story, story
 
 MADE = records.digest("made")
+FINDING = ["subject", "grade", "problems", "notes"]
 
 
 @pytest.fixture
 def told(tmp_path, monkeypatch) -> Story:
     """A story in a store; its registry is in memory."""
     told = story(tmp_path)
-    monkeypatch.setattr(audit_sources, "open_sources", lambda _store: told.sources)
+    monkeypatch.setattr(ledger, "open_sources", lambda _store: told.sources)
     return told
 
 
@@ -45,7 +46,7 @@ def test_what_forks_copied_is_told_beside_what_was_served(call, told, question, 
     edge = Edge(
         claim=claim, traffic=traffic, log_length=1, root=None, grade="disputed", reasons=(), **known
     )
-    found = EdgeAudit(grade="disputed", edge=edge)
+    found = EdgeAudit(subject="hero", grade="disputed", edge=edge)
     for module in (agent, simulator):
         monkeypatch.setattr(module, "edge_to", lambda *_: found)
     shown = call(f"audit {question.format(simulator=told.simulator)} --store {told.store}")
@@ -115,13 +116,24 @@ def test_what_does_not_verify_is_a_line_each_and_a_status(call, told):
     done = call(f"audit verify --store {told.store}")
     first, second, summary = done.out.splitlines()
     assert done.code == 8
-    assert first.startswith("hero@1: its files are")
-    assert second.startswith("world@1: its files are")
+    assert first.startswith("hero@1: mirror differs in files")
+    assert second.startswith("world@1: mirror differs in files")
     assert summary.endswith("; 2 problems")
     assert "its problems (2) are printed above" in done.error
     told_json = call(f"audit verify --store {told.store} --json")
     assert json.loads(told_json.out)["problems"] == [first, second]
     assert told_json.code == 8
+
+
+def test_every_verdict_has_a_subject_a_grade_problems_and_notes(call, told):
+    everything = json.loads(call(f"audit verify --store {told.store} --json").out)
+    findings = [*everything["runs"].values(), *everything["versions"], *everything["others"]]
+    assert [list(finding)[:4] for finding in findings] == [FINDING] * 5
+    subjects = [finding["subject"] for finding in findings]
+    assert subjects[:3] == [f"run {told.run.id}", "hero@1", "world@1"]
+    for question in (f"run verify {told.run.id}", "episode verify e", "audit agent hero@1"):
+        verdict = json.loads(call(f"{question} --store {told.store} --json").out)
+        assert list(verdict)[:4] == FINDING
 
 
 @pytest.mark.parametrize("form", ["in-toto", "csv", "openlineage"])

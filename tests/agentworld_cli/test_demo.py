@@ -17,10 +17,13 @@ from agentworld.recipes import recipe_path
 from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.steps.table import MAIN_JOB
 from make import pages
+from make.audit_rows import answered, tables
+from make.demo_names import audited
 
 pytestmark = pytest.mark.compute
 
 _PATIENCE_SECONDS = 900
+AUDITS = tables(Path(__file__).parents[1] / "data/audits/demo.txt")
 
 
 class Told(NamedTuple):
@@ -189,12 +192,17 @@ def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(to
 def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told, ask):
     simulator = json.loads((told.store / "summary.json").read_text())["simulator"]["digest"]
     chain = json.loads(ask("audit agent shell-agent@1 --json").out)
-    assert chain["breaks"] == []
+    assert chain["problems"] == []
     assert chain["simulator"] == chain["run"]["simulator"] == simulator
     assert [stage["stage"] for stage in chain["stages"]] == ["cpt", "sft", "rl"]
     assert chain["run"]["num_steps"] > 0
     touched = json.loads(ask(f"audit simulator {simulator} --json").out)
     assert [agent["agent"] for agent in touched["agents"]] == ["shell-agent@1"]
+
+
+@pytest.mark.parametrize("words", AUDITS)
+def test_an_audit_answers_what_the_demo_did(told, call, words):
+    assert answered(call, words, audited(told.store)) == AUDITS[words]
 
 
 def test_the_chain_is_printed_for_people_with_whole_digests(ask):

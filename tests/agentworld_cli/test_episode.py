@@ -35,7 +35,7 @@ def test_an_episode_as_json_is_all_of_it_in_ascii(call, played):
 
 def test_an_honest_episode_verifies(call, played):
     done = call(f"episode verify {played.episode} --store {played.store} --json")
-    assert (done.code, json.loads(done.out)["state"]) == (0, "verified")
+    assert (done.code, json.loads(done.out)["grade"]) == (0, "verified")
 
 
 def test_a_broken_episode_lists_its_problems_and_fails(call, played):

@@ -15,7 +15,7 @@ from agentworld.audit.read.sources import Sources
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.operations import audit_sources, declarations
+from agentworld.operations import declarations, ledger
 from agentworld.operations.ledger import open_evidence, open_ledger
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
@@ -68,8 +68,8 @@ NAMED = [
     "agent validate",
     "agent register",
     "agent adopt",
-    "agent use",
-    "agent retire",
+    "alias set",
+    "alias end",
 ]
 """Their results are names of ours, or what these tests would have to train."""
 
@@ -117,7 +117,7 @@ def empty_registry(monkeypatch):
     def open_sources(store):
         return Sources(MemoryRegistry(), open_ledger(store), store, open_evidence(store))
 
-    for module in (declarations, audit_sources):
+    for module in (declarations, ledger):
         monkeypatch.setattr(module, "open_sources", open_sources)
 
 
@@ -136,7 +136,7 @@ def test_no_command_lets_a_text_do_anything(call, nasty, words, form):
 
 def test_every_command_that_names_a_run_or_an_episode_is_tried_here():
     group = typer.main.get_command(app)
-    nouns = ("run", "episode", "audit", "agent")
+    nouns = ("run", "episode", "audit", "agent", "alias")
     commands = {f"{noun} {verb}" for noun in nouns for verb in group.commands[noun].commands}
     tried = {" ".join(words.split()[:2]) for words in SHOWING}
     assert commands == (tried & commands) | set(NAMED)

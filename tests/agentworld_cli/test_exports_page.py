@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.operations import audit_sources
+from agentworld.operations import ledger
 from make.bill import Told, build, parts_of
 from make.guide import blocks, shell
 
@@ -17,7 +17,7 @@ SECTION = (DOCS / "exports.md").read_text().partition("## A bill of materials")[
 @pytest.fixture
 def own(tmp_path, monkeypatch) -> Told:
     told = build(tmp_path)
-    monkeypatch.setattr(audit_sources, "open_sources", lambda _store: told.sources)
+    monkeypatch.setattr(ledger, "open_sources", lambda _store: told.sources)
     monkeypatch.chdir(tmp_path)
     return told
 

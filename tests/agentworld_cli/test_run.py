@@ -100,7 +100,7 @@ def test_a_broken_run_lists_its_problems_and_fails(call, played):
     assert done.error.count("\n") == 1
     told = call(f"run verify {played.run} --store {played.store} --json")
     assert told.code == 8
-    assert json.loads(told.out)["state"] == "broken"
+    assert json.loads(told.out)["grade"] == "broken"
 
 
 def test_where_nobody_ever_signed_nothing_can_be_verified(call, played):

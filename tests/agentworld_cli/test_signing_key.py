@@ -22,7 +22,7 @@ def test_a_service_that_runs_signs_with_a_rotated_key_and_all_of_it_verifies(cal
     call(f"run close {played.run} --weights {records.digest('final')} --url {played.url}")
     assert signers(played) == [old, new]
     verified = json.loads(call(f"run verify {played.run} --store {played.store} --json").out)
-    assert (verified["state"], verified["signed_length"]) == ("verified", verified["log_length"])
+    assert (verified["grade"], verified["signed_length"]) == ("verified", verified["log_length"])
     lines = call(f"signing-key list --store {played.store}").out.splitlines()
     assert sorted(lines) == sorted([f"{old}  verifies", f"{new}  signs"])
 

@@ -13,7 +13,7 @@ from agentworld.storage.objects import WriteOnce
 
 
 def state(done) -> str:
-    return json.loads(done.out)["state"]
+    return json.loads(done.out)["grade"]
 
 
 @pytest.mark.waits

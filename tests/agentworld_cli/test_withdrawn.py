@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.operations import audit_sources, declarations
+from agentworld.operations import declarations, ledger
 from make.story import Story, story, without
 
 
@@ -13,7 +13,7 @@ from make.story import Story, story, without
 def lost(tmp_path, monkeypatch) -> Story:
     """A story whose registry, in memory, has its agent no more."""
     lost = without(story(tmp_path), "hero@1")
-    for module in (declarations, audit_sources):
+    for module in (declarations, ledger):
         monkeypatch.setattr(module, "open_sources", lambda _: lost.sources)
     return lost
 

@@ -58,7 +58,7 @@ def nasty(tmp_path_factory):
     )
     make.console.play(ledger, run, pinned.digest, NASTY, fork=Source(episode=episode, step=1))
     make.console.use(
-        make.console.log_signer(folder, ledger, own.simulator),
+        own.names,
         own.library.registry,
         own.agent,
         "nasty",

@@ -12,28 +12,33 @@ RUN = AgentRun(
     opening=RunOpening(agent="a", starting_weights=records.digest("starting")),
     simulator=records.digest("simulator"),
 )
-WHOLE = RunVerification.of_garbled(RUN.id, "x").model_copy(update={"problems": ()})
-BROKEN = RunVerification.of_garbled(RUN.id, "the log is short")
+WHOLE = RunVerification(subject="run r", grade="verified")
+BROKEN = RunVerification(subject="run r", grade="broken", problems=["the log is short"])
 
 
 def chain(edge, evidence):
-    made = {"agent": "a@1", "artifact": records.digest("made"), "simulator": RUN.simulator}
+    made = {
+        "subject": "a@1",
+        "grade": "proven",
+        "artifact": records.digest("made"),
+        "simulator": RUN.simulator,
+    }
     none = dict.fromkeys(("world_model", "world_model_artifact", "data", "live"))
-    return AgentChain(**made, **none, run=RUN, stages=(), breaks=(), edge=edge, evidence=evidence)
+    return AgentChain(**made, **none, run=RUN, stages=(), edge=edge, evidence=evidence)
 
 
 @pytest.mark.parametrize("evidence", [None, WHOLE])
 @pytest.mark.parametrize("grade", ["proven", "observed"])
 def test_a_grade_is_the_one_that_was_signed(grade, evidence):
-    edge = EdgeAudit(grade=grade)
+    edge = EdgeAudit(subject="a", grade=grade)
     assert grade_of(chain(edge, evidence)) == edge
 
 
 def test_a_broken_record_disputes_what_was_signed():
-    found = grade_of(chain(EdgeAudit(grade="proven"), BROKEN))
-    assert (found.grade, found.reasons) == ("disputed", ("the log is short",))
+    found = grade_of(chain(EdgeAudit(subject="a", grade="proven"), BROKEN))
+    assert (found.grade, found.problems) == ("disputed", ("the log is short",))
 
 
 def test_what_nobody_signed_is_disputed_and_says_so():
     found = grade_of(chain(None, None))
-    assert (found.grade, found.reasons) == ("disputed", ("nothing of run r is signed",))
+    assert (found.grade, found.problems) == ("disputed", ("nothing of run r is signed",))

@@ -31,6 +31,12 @@ def test_who_is_in_use_is_told_with_alias_grade_and_time(auditor, told):
     assert "broken" not in page
 
 
+def test_an_agents_alias_is_no_name_of_its_simulator(auditor, told):
+    aliases = rows(auditor, f"/simulators/{told.simulator}/aliases.csv")
+    assert [row["alias"] for row in aliases] == ["shell-stable"]
+    assert [row["aliases"] for row in rows(auditor, "/simulators.csv")] == ["shell-stable"]
+
+
 def test_a_tenant_is_told_of_its_own_and_not_by_whom(acme, told):
     (shop,) = rows(acme)
     assert shop["agent"] == str(told.agent)
@@ -44,29 +50,24 @@ def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
     assert "shell-stable moved on to" in auditor.get("/in-use").text
 
 
-def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
+def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of):
     auditor, own = auditor_of
-    statement_signer = make.console.log_signer(
-        tmp_path, own.library.ledger, own.simulator
-    ).statement_signer
-    statement_signer.end_agent_use(own.agent.name, "shop", "jo", None)
+    own.names.end(f"{own.agent.name}@shop", "jo", "end")
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
 
 def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, tmp_path):
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")
-    assert "the alias shop of shell-agent is gone from the registry" in (
-        auditor.get("/in-use").text
-    )
+    assert "mirror differs in alias shop" in auditor.get("/in-use").text
     acme = make.console.client(make.console.app(own.library, tmp_path), "acme-agent")
-    assert "registry" not in acme.get("/in-use").text
+    assert "mirror differs" not in acme.get("/in-use").text
 
 
 def test_a_deployment_that_somebody_changed_is_named(auditor_of):
     auditor, own = auditor_of
     with own.library.ledger._database.engine.begin() as database:
-        database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'agent-use'")
+        database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'alias'")
     text = auditor.get("/in-use").text
     assert text.count("does not verify") == 2
     assert "No agent is in use" in text
@@ -76,9 +77,9 @@ def test_many_agents_are_compared_with_the_registry_for_who_asks(auditor_of, mon
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")
     monkeypatch.setattr("agentworld_console.scoped_view.MOST_AGENTS", 1)
-    assert "is gone from the registry" not in auditor.get("/in-use").text
+    assert "mirror differs" not in auditor.get("/in-use").text
     assert "compare them with the registry now" in auditor.get("/in-use").text
-    assert "is gone from the registry" in auditor.get("/in-use?check=1").text
+    assert "mirror differs" in auditor.get("/in-use?check=1").text
 
 
 def test_an_agent_whose_record_was_changed_is_disputed(auditor_of):

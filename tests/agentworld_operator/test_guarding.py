@@ -8,7 +8,6 @@ from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
 from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore
-from agentworld_operator.policy.alias import BYPASS_ACTOR
 from make import records
 from make.simulator import alias, pinned_manifest, schedule, simulator
 from waiting import wait_for
@@ -105,33 +104,37 @@ def test_what_changes_no_meaning_is_not_recorded_and_neither_is_a_dry_run(runnin
     assert len(running.history()) == 1
 
 
+def test_a_name_that_is_taken_is_not_moved_by_who_creates_it_again(running):
+    """The API server asks the webhook about a new object before it looks for one of its name."""
+    running.use("one", "two")
+    running.namespace.create(alias())
+    with pytest.raises(ClusterError, match="there is a SimulatorAlias stable already"):
+        running.namespace.create(alias("two"))
+    assert [each["simulator"] for each in running.history()] == [DIGEST]
+
+
 def conditions(namespace, name="stable"):
     return namespace.conditions(name, "SimulatorAlias")
 
 
-def test_without_a_service_no_name_moves_and_what_nobody_names_may_go(guarded):
+def test_without_a_service_no_name_moves_and_no_simulator_goes(guarded):
+    """Nobody else knows what names mean it."""
     guarded.run(service_url=f"http://127.0.0.1:{free_port()}")
     guarded.guard()
     guarded.use("one")
     with pytest.raises(ClusterError, match="the simulator service cannot be asked"):
         guarded.namespace.create(alias())
-    guarded.namespace.delete("Simulator", "one")
+    with pytest.raises(ClusterError, match="the simulator service cannot be asked"):
+        guarded.namespace.delete("Simulator", "one")
 
 
-def test_what_passed_the_webhook_by_is_recorded_as_found(guarded):
-    namespace = guarded.namespace
-    namespace.create(guarded.configuration)  # of no namespace that there is
-    guarded.run()
-    guarded.use("one")
+def test_a_simulator_in_whose_place_another_is_served_is_deleted_though_a_name_means_both(running):
+    namespace = running.namespace
+    running.use("one")
     namespace.create(alias())
-    wait_for(lambda: conditions(namespace).get("Recorded") == ("True", "AsFound"))
-    (change,) = guarded.history()
-    assert (change["simulator"], change["set_by"]) == (DIGEST, BYPASS_ACTOR)
-    events = namespace.all("Event").objects
-    assert "AsFound" in {each["reason"] for each in events if each["type"] == "Warning"}
-    namespace.delete("SimulatorAlias", "stable")
-    wait_for(lambda: [each["ended"] for each in guarded.history()] == [False, True])
-    assert guarded.history()[-1]["set_by"] == BYPASS_ACTOR
+    namespace.create(simulator("twin", "one"))
+    wait_for(lambda: namespace.conditions("twin").get("Ready") == ("False", "SameAsAnother"))
+    namespace.delete("Simulator", "twin")
 
 
 def test_a_new_certificate_is_served_by_every_replica_without_a_restart(running):

@@ -61,6 +61,9 @@ class Idle:
     async def ask_server(self):
         return []
 
+    async def find_vanished(self):
+        return []
+
 
 class Refusing(BaseHTTPRequestHandler):
     """An API server that takes no request for one."""

@@ -16,7 +16,7 @@ from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from fakes import endpoint
 from make import records
 from make.operator import kubeconfig
-from make.simulator import alias, simulator
+from make.simulator import simulator
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
@@ -86,6 +86,13 @@ def opened(url, simulator, key="acme-agent"):
     return ask(url, "/runs", key, **opening)
 
 
+def point(url, simulator, **fields):
+    """Lets `stable` mean it, as the webhook has it recorded."""
+    headers = {"Authorization": make.access.bearer("acme-operator"), "Idempotency-Key": "1"}
+    body = {"simulator": simulator, "by": "ada", **fields}
+    assert httpx.put(f"{url}/aliases/stable", headers=headers, json=body).is_success
+
+
 def create(namespace, name, manifest):
     """A Simulator of an endpoint; gives its digest, as the operator computed it."""
     built = simulator(name)
@@ -147,7 +154,7 @@ def test_a_simulator_is_for_the_tenants_that_it_names_from_the_moment_on(
 ):
     start()
     digest = create(namespace, "one", of_endpoint(world.url))
-    namespace.create(alias("one", "stable"))
+    point(served, digest)
     run = opened(served, "stable").json()["run"]
     assert run["simulator"] == digest
     namespace.change("one", tenants=["rival"])
@@ -165,7 +172,7 @@ def test_a_canary_gets_the_runs_whose_names_say_so(namespace, start, served, wor
     start()
     stable = create(namespace, "one", of_endpoint(world.url))
     tried = create(namespace, "two", of_endpoint(world.url, control_text="two"))
-    namespace.create(alias("one", "stable", canary={"simulator": "two", "percent": 40}))
+    point(served, stable, canary={"simulator": tried, "percent": 40})
     for _ in range(10):
         run = opened(served, "stable").json()["run"]
         assert run["simulator"] == (tried if gets_canary("stable", run["id"], 40) else stable)

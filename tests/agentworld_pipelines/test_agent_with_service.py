@@ -177,7 +177,7 @@ def test_an_agent_of_a_service_that_is_killed_is_followed_back_to_what_it_signed
     assert service.ledger.runs() == []
 
     scene.cluster.objects["simulators/shell"] = make.cluster.simulator("shell", pinned.manifest)
-    scene.cluster.objects["simulatoraliases/terminal"] = {"spec": {"simulator": "shell"}}
+    service.ledger.aliases.set("terminal", pinned.digest, "ada")
     killed = scene.run("terminal")
     assert (killed.state, killed.step) == ("failed", "agent")
     assert "continues from its last checkpoint" in killed.sentence
@@ -220,6 +220,6 @@ def check_version(scene: Scene) -> None:
     registered = open_registry(scene.store).agent(made.version)
     assert (registered.run, registered.checkpoint.simulator) == (run.id, scene.pinned.digest)
     chain = AgentChain.read(scene.made("audit") / CHAIN)
-    assert (chain.breaks, chain.run, chain.world_model) == ((), run, "shell@1")
-    assert (chain.evidence.state, chain.evidence.weights) == ("verified", "signed")
+    assert (chain.problems, chain.run, chain.world_model) == ((), run, "shell@1")
+    assert (chain.evidence.grade, chain.evidence.weights) == ("verified", "signed")
     assert chain.live.episodes == 3

@@ -131,7 +131,7 @@ def _verified(run: str, ledger: Ledger, of: AuditStore) -> _Verified:
 
 def _whole(ref: VersionRef, sources: Sources) -> None:
     chain = audit_agent(ref, sources)
-    assert not chain.breaks, chain.breaks
+    assert not chain.problems, chain.problems
     assert chain.edge, ref
     assert chain.edge.grade == "proven", chain.edge
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import kopf
 
-from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.cluster.client import ApiServer, Cluster, configuration
 from agentworld.cluster.records.simulator import SimulatorSpec
 from agentworld.records.base import Digest
@@ -19,9 +18,8 @@ from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import PodSource
 from agentworld_operator.connection import login
-from make.operator import OLDER_BUDGETS
+from make.operator import older_budgets
 
-API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
 _TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
 _CLUSTER = Cluster(ApiServer(_TOLD), os.environ["AGENTWORLD_NAMESPACE"], "plain-kopf")
 
@@ -55,7 +53,8 @@ def made(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
 
 
 def main() -> None:
-    kopf.run(standalone=True, namespace=_CLUSTER.namespace)
+    with older_budgets():
+        kopf.run(standalone=True, namespace=_CLUSTER.namespace)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,14 @@ def _domain(name: str) -> Sequence[Target]:
     return [Target(f"{name}.{key}", "", must) for key, (_, must) in DOMAIN_FIGURES.items()]
 
 
+SHARD_BYTES_PER_PARAMETER = 0.3
+"""Of the model whose parts are measured by `rank_memory`; a large one's shard is 5 GB."""
+MOST_RANK_BYTES = {
+    num_ranks: round(24 / num_ranks + SHARD_BYTES_PER_PARAMETER, 1) for num_ranks in (2, 3)
+}
+"""For each parameter: 24 over all processes, and one shard."""
+_MOMENTS = {"load": "loading", "training": "training", "save": "saving"}
+
 TARGETS: Mapping[str, Sequence[Target]] = {
     "simulator": (
         Target("ratio.64", "steps per second over `openenv`, 64 episodes", must=1),
@@ -168,8 +176,17 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         _most("padding_share", 0.03, "tokens of a batch that belong to no sample"),
         _most("packing_loss_diff", 1e-5, "loss of packed rows against one at a time, float32"),
         _most("packing_grad_diff", 1e-4, "gradient of the same, norm of the difference"),
-        _most("resume_different_weights", 0, "weights that a kill changed"),
+        Target("resume_bit_equal", "1: a training that was killed ends with equal weights", must=1),
         _most("planner_memory_error", 0.15, "planned over measured peaks of a GPU (gpu), largest"),
+        *(
+            _most(
+                f"rank_bytes_per_parameter.{num_ranks}.{moment}",
+                most,
+                f"the most memory of one of {num_ranks} processes with ZeRO 3, {when}",
+            )
+            for num_ranks, most in MOST_RANK_BYTES.items()
+            for moment, when in _MOMENTS.items()
+        ),
     ),
     "gpu": (
         Target(

@@ -1,11 +1,14 @@
 """One training of the same rows by ours, by a plain loop, or by TRL: what `bench_train` times.
 
-`python -m benchmarks.train_kinds KIND FOLDER` prints the tokens a second of an epoch.
+`python -m benchmarks.train_kinds KIND FOLDER` prints the tokens a second of an epoch. The plain
+loop trains in the same process as ours, in turn with it.
 """
 
 import json
 import sys
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -16,6 +19,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import SFTConfig, SFTTrainer
 
 from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.progress import OnProgress, ignore_progress
 from agentworld.train.batches import Rows, TokenBatches
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
@@ -47,22 +51,57 @@ def new_model() -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(config)
 
 
-def ours(folder: Path, *, packing: bool = True) -> tuple[list[float], list[int]]:
-    """Ends of the steps, and the useful tokens of each."""
-    ends: list[float] = []
-    recipe = RECIPE.model_copy(update={"packing": packing})
-    model = LanguageModel(new_model(), None)
-    train_rows(model, recipe, rows(), folder, lambda *_: ends.append(time.perf_counter()))
-    return ends, [sum(lengths) for lengths in _lengths_of_batches(packed=packing)]
+def packed(folder: Path) -> dict[str, float]:
+    """Ours with packed rows, and the plain loop with the same batches, two steps of each in turn.
+
+    A step with rows of new lengths takes longer than the next one with the same, because oneDNN
+    prepares each shape once. So the plain loop comes first at every other batch.
+    """
+    plain = _plain_steps()
+    seconds_of_plain: list[float] = []
+
+    def take_turns(step: int, _total: int) -> None:
+        if step % 2:
+            seconds_of_plain.extend(islice(plain, 2))
+
+    seconds = _seconds_of_ours(RECIPE, folder, take_turns)
+    return {
+        "ours": _rate(seconds, is_packed=True),
+        "plain": _rate(seconds_of_plain, is_packed=True),
+    }
 
 
-def plain(_folder: Path) -> tuple[list[float], list[int]]:
-    """The same model, batches and optimizer in a loop of torch alone."""
-    model, ends = new_model(), []
+def padded(folder: Path) -> dict[str, float]:
+    """Ours with padded rows."""
+    recipe = RECIPE.model_copy(update={"packing": False})
+    return {"padded": _rate(_seconds_of_ours(recipe, folder), is_packed=False)}
+
+
+def _seconds_of_ours(
+    recipe: NextTokenRecipe, folder: Path, between: OnProgress = ignore_progress
+) -> list[float]:
+    """Of each step, without what is done between two of them."""
+    seconds: list[float] = []
+    started = time.perf_counter()
+
+    def on_step(step: int, total: int) -> None:
+        nonlocal started
+        seconds.append(time.perf_counter() - started)
+        between(step, total)
+        started = time.perf_counter()
+
+    train_rows(LanguageModel(new_model(), None), recipe, rows(), folder, on_step)
+    return seconds
+
+
+def _plain_steps() -> Iterator[float]:
+    """The seconds of each step of a loop of torch alone: same model, batches and optimizer."""
+    model = new_model()
     model.set_attn_implementation(PACKED_ATTENTION)
     optimizer = make_optimizer(model, RECIPE)
     data = Rows(rows())
     for batch in packed_batches():
+        started = time.perf_counter()
         inputs = pack([data[index] for index in batch])
         is_target = inputs.pop("is_target")[:, 1:]
         with torch.autocast("cpu", torch.bfloat16):
@@ -74,11 +113,17 @@ def plain(_folder: Path) -> tuple[list[float], list[int]]:
         torch.nn.utils.clip_grad_norm_(model.parameters(), RECIPE.max_gradient_norm)
         optimizer.step()
         optimizer.zero_grad()
-        ends.append(time.perf_counter())
-    return ends, [sum(lengths) for lengths in _lengths_of_batches(packed=True)]
+        yield time.perf_counter() - started
 
 
-def trl(folder: Path) -> tuple[list[float], list[int]]:
+def _rate(seconds: list[float], *, is_packed: bool) -> float:
+    """Useful tokens a second, after the first steps."""
+    tokens = [sum(lengths) for lengths in _lengths_of_batches(packed=is_packed)]
+    assert len(seconds) == len(tokens)
+    return sum(tokens[_WARM_UP_STEPS:]) / sum(seconds[_WARM_UP_STEPS:])
+
+
+def trl(folder: Path) -> dict[str, float]:
     """TRL's SFTTrainer with its defaults; each step counts as the mean of an epoch's."""
     ends: list[float] = []
     given = rows()
@@ -90,8 +135,9 @@ def trl(folder: Path) -> tuple[list[float], list[int]]:
         callbacks=[TrainerProgress(lambda *_: ends.append(time.perf_counter()))],
     )
     trainer.train()
-    tokens = sum(len(row.input_ids) for row in given)
-    return ends, [tokens // len(ends)] * len(ends)
+    tokens_per_step = sum(len(row.input_ids) for row in given) / len(ends)
+    num_steps = len(ends) - _WARM_UP_STEPS
+    return {"trl": tokens_per_step * num_steps / (ends[-1] - ends[_WARM_UP_STEPS - 1])}
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
@@ -115,21 +161,9 @@ def _lengths_of_batches(*, packed: bool) -> list[list[int]]:
     return [[lengths[index] for index in batch] for batch in _batches(packed=packed)]
 
 
-KINDS = {
-    "ours": ours,
-    "padded": lambda folder: ours(folder, packing=False),
-    "plain": plain,
-    "trl": trl,
-}
-
-
-def main(kind: str, folder: str) -> None:
-    """Useful tokens a second, after the first steps."""
-    ends, tokens = KINDS[kind](Path(folder))
-    assert len(ends) == len(tokens)
-    seconds = ends[-1] - ends[_WARM_UP_STEPS - 1]
-    print(json.dumps({"tokens_per_second": sum(tokens[_WARM_UP_STEPS:]) / seconds}))
+KINDS = {"packed": packed, "padded": padded, "trl": trl}
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    kind, folder = sys.argv[1:]
+    print(json.dumps(KINDS[kind](Path(folder))))

@@ -1,6 +1,6 @@
 """Runs one campaign: python -m campaigns.main NAME
 
-NAMEs: faults-simulator, faults-operator, tamper, garbage, sandbox.
+NAMEs: faults-simulator, faults-operator, faults-train, tamper, garbage, sandbox.
 
 Ends with status 1 if the judge found anything; the report is in `.bench/NAME.json`.
 """
@@ -30,6 +30,7 @@ class Campaign(NamedTuple):
 CAMPAIGNS = {
     "faults-simulator": Campaign("service", "faults", 2_000, "break what the service depends on"),
     "faults-operator": Campaign("operator", "faults", 500, "break what the operator depends on"),
+    "faults-train": Campaign("training", "faults", 100, "break trainings, and start them again"),
     "sandbox": Campaign("sandbox", "attempts", 500, "try to escape from a sandbox"),
     "tamper": Campaign("tamper", "mutations", 1_000, "tamper with a store, over each database"),
     "garbage": Campaign("garbage", "cases", 2_000, "leave garbage in a tampered store"),

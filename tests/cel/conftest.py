@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import httpx
 import pytest
 
+from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.kinds import KINDS
 from cel import server
 from cel.server import Api
@@ -21,7 +22,7 @@ def empty(tmp_path_factory) -> Iterator[Api]:
 @pytest.fixture(scope="session")
 def said(empty) -> Mapping[str, httpx.Response]:
     """What it said to the definition of each kind."""
-    return {kind.kind: empty.define(kind) for kind in KINDS}
+    return {kind.kind: empty.define(crd(kind)) for kind in KINDS}
 
 
 @pytest.fixture(scope="session")

@@ -48,9 +48,9 @@ class Api:
     def __init__(self, client: httpx.Client) -> None:
         self.client = client
 
-    def define(self, kind: Kind) -> httpx.Response:
-        """The answer to the definition."""
-        return self.client.post(DEFINITIONS, params=_STRICT, json=crd(kind))
+    def define(self, definition: Object) -> httpx.Response:
+        """The answer to it."""
+        return self.client.post(DEFINITIONS, params=_STRICT, json=definition)
 
     def serves(self, kind: Kind) -> bool:
         """Whether there may be objects of it by now."""

@@ -11,7 +11,7 @@ from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.base import Condition
 from agentworld.cluster.records.serving import Bounds, Serving, Toleration
-from agentworld.cluster.terms import Image, LabelKey, LabelValue, ObjectName
+from agentworld.cluster.terms import Image, ImageByDigest, LabelKey, LabelValue, ObjectName
 from agentworld.records.simulator import SimulatorManifest
 from cel.schemas import Node, nodes
 from cel.server import DRY, Api
@@ -64,6 +64,7 @@ MATCHING = {
     pattern_of(LabelValue): "yes",
     pattern_of(ObjectName): "weights",
     pattern_of(Image): "registry.example/vllm",
+    pattern_of(ImageByDigest): f"registry.example/world@{records.digest('image')}",
     **{
         Condition.model_json_schema()["properties"][name]["pattern"]: "Ready"
         for name in ("type", "reason")
@@ -72,6 +73,11 @@ MATCHING = {
 }
 BEYOND = {r"^[^\x00]*$": "\0"}
 """What is appended where the end of a line would still match."""
+ENDS = {
+    pattern_of(LabelKey): "/" + "x" * 63,  # so many characters stand after its slash
+    pattern_of(ImageByDigest): f"@{records.digest('image')}",
+}
+"""How the longest value ends that matches its pattern as well."""
 VALUES = {"limits": 1, "requests": "1Gi", "selector": "yes"}
 ITEMS = {
     "gate": {"metric": "live_gain", "least": 0.1},
@@ -103,8 +109,7 @@ def edge(node: Node, check: str) -> Edge:
         case "minLength":
             values = "x" * said, "x" * (said - 1)
         case "maxLength":
-            # A label's key matches its pattern as well; 63 characters stand after its slash.
-            after = "/" + "x" * 63 if node.schema.get("pattern") == pattern_of(LabelKey) else ""
+            after = ENDS.get(node.schema.get("pattern", ""), "")
             values = "x" * (said - len(after)) + after, "x" * (said + 1 - len(after)) + after
         case "minProperties":
             least = {f"key{number}": {} for number in range(said)}

@@ -1,8 +1,6 @@
 """What the guide of a whole cluster shows is what the chart, the operator and Kueue take."""
 
 import re
-from itertools import chain
-from textwrap import dedent
 
 import pytest
 import yaml
@@ -15,11 +13,11 @@ from fakes import kueue_objects
 from fakes.kueue_objects import ClusterQueue, LocalQueue, ResourceFlavor
 from machines import kubernetes_types
 from machines.pod_standards import level_of
+from make import guide
 from make.chart import ROOT
 
 TEXT = (ROOT / "docs/guides/cluster.md").read_text()
-TEXTS = re.findall(r"^( *)```yaml\n(.*?)^\1```", TEXT, re.M | re.S)
-YAMLS = list(chain.from_iterable(yaml.safe_load_all(dedent(text)) for _, text in TEXTS))
+YAMLS = guide.yamls(TEXT)
 VALUES = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
 
 
@@ -80,10 +78,41 @@ def test_kueue_is_started_with_all_that_our_objects_are():
     assert told == {"pod", "deployment", "batch/job", "trainer.kubeflow.org/trainjob"}
 
 
+def rows_of(heading):
+    """Of the table under it, without its head."""
+    table = TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    _, *rows = [
+        line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")
+    ]
+    return rows
+
+
 def test_no_need_of_day_1_or_day_30_is_without_a_value_and_a_test():
-    table = TEXT.partition("## What you need on day 1 and on day 30")[2].partition("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    rows = rows_of("What you need on day 1 and on day 30")
     assert len(rows) > 8
     for row in rows:
         assert len(row) == 3
         assert all(cell.strip() for cell in row), row
+
+
+def test_of_all_other_software_it_is_told_what_ran_and_what_was_only_read():
+    rows = rows_of("What was tested of other software")
+    for row in rows:
+        assert len(row) == 4
+        assert all(cell.strip() for cell in row), row
+    upstreams = {row[0].partition(",")[0] for row in rows}
+    kinds = {"Trainer", "JobSet", "Kueue", "KubeRay", "KEDA"}
+    assert kinds | {"Kubernetes", "Kubeflow Pipelines", "MLflow", "vLLM"} == upstreams
+
+
+def test_the_packages_that_tested_other_software_are_the_pinned_ones():
+    constraints = (ROOT / "tools/constraints").glob("*.txt")
+    pins = "\n".join(path.read_text() for path in constraints)
+    pinned = re.findall(r"^([\w-]+)==(\S+)", pins, re.M)
+    told = [
+        package
+        for row in rows_of("What was tested of other software")
+        for package in re.findall(r"\b([a-z][\w-]+) (\d+\.\d+\.\d+)", row[1])
+    ]
+    assert len(told) > 6
+    assert set(told) <= set(pinned)

@@ -7,20 +7,27 @@ import pytest
 import yaml
 
 import make.chart
+from agentworld.cluster.api_resources import type_fields
+from agentworld.cluster.names import API_VERSION
+from agentworld.records.simulator import SimulatorManifest
 from agentworld_operator.resources.kinds import KINDS
 from agentworld_pipelines.placement import Placement
+from fakes import keda_objects
+from machines.kubernetes_types import check_schema
+from make import guide
 from make.chart import ROOT
 
 TEXT = (ROOT / "docs/guides/kubernetes.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.M | re.S)
-YAMLS = [yaml.safe_load(text) for language, text in BLOCKS if language == "yaml"]
+YAMLS = guide.yamls(TEXT)
 OF_METRICS = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/metrics.md").read_text(), re.M | re.S
 )
 OF_BACKUPS = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/backup.md").read_text(), re.M | re.S
 )
-OBJECTS = [each for each in YAMLS if "apiVersion" in each]
+OBJECTS = [each for each in YAMLS if each.get("apiVersion") == API_VERSION]
+AUTOSCALERS = [each for each in YAMLS if each.get("apiVersion", API_VERSION) != API_VERSION]
 OF_SIMULATORS = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/guides/simulators.md").read_text(), re.M | re.S
 )
@@ -34,6 +41,23 @@ def test_an_object_of_the_guide_is_one_that_the_operator_reads(manifest):
     [kind] = [kind for kind in KINDS if kind.kind == manifest["kind"]]
     spec = kind.spec.model_validate(manifest["spec"])
     assert len(spec.model_fields_set) == len(manifest["spec"])
+
+
+def test_either_way_to_scale_by_open_episodes_is_valid_and_of_the_guides_simulator():
+    simulator, *_ = OBJECTS
+    manifest = SimulatorManifest.model_validate(simulator["spec"]["identity"]["manifest"])
+    scaled, autoscaler = AUTOSCALERS
+    check_schema(autoscaler)
+    keda_objects.ScaledObjectSpec.model_validate(scaled["spec"])
+    for each in AUTOSCALERS:
+        target = each["spec"]["scaleTargetRef"]
+        assert target == {**type_fields("Simulator"), "name": simulator["metadata"]["name"]}
+        assert each["metadata"]["namespace"] == simulator["metadata"]["namespace"]
+    [trigger] = scaled["spec"]["triggers"]
+    series = f'agentworld_open_episodes{{simulator="{manifest.digest}"}}'
+    assert trigger["metadata"]["query"] == f"max({series})"
+    [metric] = autoscaler["spec"]["metrics"]
+    assert metric["type"] == "External"  # of no pod, for there may be none
 
 
 def test_the_name_of_the_guide_means_its_simulator():

@@ -106,7 +106,7 @@ class Installation:
             await client.end(episode)
             await client.close()
             async with httpx.AsyncClient(transport=transport, base_url="http://simulator") as asked:
-                move = {"simulator": manifest.digest, "by": "ada"}
+                move = {"kind": "simulator", "simulator": manifest.digest, "by": "ada"}
                 key = {"Idempotency-Key": word}
                 (await asked.put("/aliases/stable", json=move, headers=key)).raise_for_status()
             return run, episode

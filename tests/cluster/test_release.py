@@ -234,7 +234,7 @@ def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agen
             read_trusted_keys(ledger.signing_keys), WriteOnce(str(stores / "mirror"))
         )
         for run, simulator in agents.runs.items():
-            wait_for(lambda run=run: verify_run(run, ledger, evidence).state == "verified", 60)
+            wait_for(lambda run=run: verify_run(run, ledger, evidence).grade == "verified", 60)
             assert ledger.run(run).simulator == simulator
             assert ledger.run(run).num_steps >= 3
         (key,) = ledger.signing_keys.all()

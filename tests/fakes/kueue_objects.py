@@ -1,15 +1,17 @@
 """The fields of Kueue's objects that a guide writes: there is no package of its definitions.
 
-After `site/static/examples/admin/single-clusterqueue-setup.yaml` of kubernetes-sigs/kueue (main, in
-November 2026, `v1beta2`) and the page "Install" of its documentation. A field that is not here is
-refused, though Kueue may know it.
+After kubernetes-sigs/kueue (`v1beta2`, read in November 2026): in `apis/kueue/v1beta2`
+`clusterqueue_types.go` at commit 013c8f2 and `localqueue_types.go` at 02bc146, in
+`config/components/crd/bases` `kueue.x-k8s.io_resourceflavors.yaml` at 01ed66f; and after the page
+"Install" of its documentation. A field that is not here is refused, though Kueue may know it.
 """
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from agentworld.cluster.terms import LabelKey, LabelValue, ObjectName
+from agentworld.cluster.records.serving import Quantity
+from agentworld.cluster.terms import LabelValue, ObjectName
 
 Framework = Literal["pod", "deployment", "batch/job", "trainer.kubeflow.org/trainjob"]
 
@@ -23,13 +25,15 @@ class _Metadata(_Part):
     namespace: ObjectName | None = None
 
 
-class _FlavorSpec(_Part):
-    node_labels: Annotated[dict[LabelKey, LabelValue], Field(alias="nodeLabels")]
+class FlavorSpec(_Part):
+    """Which nodes are of a flavor."""
+
+    node_labels: Annotated[dict[str, LabelValue], Field(alias="nodeLabels", max_length=8)]
 
 
 class _Quota(_Part):
     name: str
-    nominal_quota: Annotated[str | int, Field(alias="nominalQuota")]
+    nominal_quota: Annotated[Quantity, Field(alias="nominalQuota")]
 
 
 class _Flavor(_Part):
@@ -42,12 +46,20 @@ class _ResourceGroup(_Part):
     flavors: list[_Flavor]
 
 
-class _ClusterQueueSpec(_Part):
-    namespace_selector: Annotated[dict[str, object], Field(alias="namespaceSelector")]
+class _Selector(_Part):
+    match_labels: Annotated[dict[str, LabelValue] | None, Field(alias="matchLabels")] = None
+
+
+class ClusterQueueSpec(_Part):
+    """Who may use how much."""
+
+    namespace_selector: Annotated[_Selector, Field(alias="namespaceSelector")]
     resource_groups: Annotated[list[_ResourceGroup], Field(alias="resourceGroups")]
 
 
-class _LocalQueueSpec(_Part):
+class LocalQueueSpec(_Part):
+    """Which quota a queue is of."""
+
     cluster_queue: Annotated[ObjectName, Field(alias="clusterQueue")]
 
 
@@ -60,21 +72,21 @@ class ResourceFlavor(_Object):
     """Nodes of one kind."""
 
     kind: Literal["ResourceFlavor"]
-    spec: _FlavorSpec
+    spec: FlavorSpec
 
 
 class ClusterQueue(_Object):
     """A quota."""
 
     kind: Literal["ClusterQueue"]
-    spec: _ClusterQueueSpec
+    spec: ClusterQueueSpec
 
 
 class LocalQueue(_Object):
     """What a namespace has of a quota."""
 
     kind: Literal["LocalQueue"]
-    spec: _LocalQueueSpec
+    spec: LocalQueueSpec
 
 
 class _Integrations(_Part):

@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from agentworld.cluster.client import ApiServer, configuration
-from agentworld.errors import UnknownPath
-from fakes.trainer_crd import crd
+from fakes import definitions
+from fakes.kinds_of_others import definition_of
 from machines.control_plane import ControlPlane
 from waiting import wait_for
 
@@ -133,17 +133,7 @@ class Trainer:
 
 def define(cluster: ControlPlane) -> None:
     """Makes TrainJobs known."""
-    server = ApiServer(configuration(cluster.kubeconfig))
-    server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body=crd())
-
-    def is_served() -> bool:
-        path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
-        try:
-            return bool(server.call("GET", path))
-        except UnknownPath:
-            return False
-
-    wait_for(is_served)
+    definitions.define(ApiServer(configuration(cluster.kubeconfig)), definition_of("TrainJob"))
 
 
 @contextmanager

@@ -177,6 +177,7 @@ def _api_server(folder: Path, place: Place, store: str, signer: Path) -> Iterato
         "--service-cluster-ip-range=10.96.0.0/16",
         f"--endpoint-reconciler-type={'none' if place is HERE else 'lease'}",
         "--kubelet-preferred-address-types=InternalIP",
+        "--feature-gates=HPAScaleToZero=true",  # on by default since 1.37
     ]
     server = Server("kube-apiserver", command, folder / "kube-apiserver.log")
     url, certificate = f"https://{place.host}:{port}", folder / "apiserver.crt"
@@ -206,6 +207,7 @@ def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[
         f"--service-account-private-key-file={signer}",
         f"--root-ca-file={cluster.certificate}",
         "--leader-elect=false",
+        "--horizontal-pod-autoscaler-sync-period=1s",
         "--port=0",
         "--secure-port=0",
     ]

@@ -1,15 +1,14 @@
 """The operator before a server that is older than what it is made for.
 
-The tests' own Kubernetes is 1.20, which has disruption budgets as policy/v1beta1 alone.
+The tests' own Kubernetes is 1.20, which has disruption budgets as policy/v1beta1 alone, without a
+policy for pods that are not ready.
 """
 
 import sys
 
-from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld_operator.main import main
-from make.operator import OLDER_BUDGETS
-
-API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
+from make.operator import older_budgets
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with older_budgets():
+        sys.exit(main())

@@ -12,14 +12,12 @@ from agentworld.ledger.writes import NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.alias import AliasMove
-from agentworld.records.base import Digest
+from agentworld.records.alias import AgentMove, AgentVersion, AliasChange, AliasMove
+from agentworld.records.base import Digest, now
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.records.statements.agent_use import AgentUse, AgentUseMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
-from agentworld.statements.agent_use import now
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
@@ -50,24 +48,38 @@ class Made(NamedTuple):
     def sources(self) -> Sources:
         return Sources(self.registry, self.ledger, self.store, open_evidence(self.store))
 
-    def move(self, **fields: object) -> AgentUseMove:
+    @property
+    def moves(self) -> AliasMoveSigner:
+        return AliasMoveSigner(self.ledger, self.statement_signer)
+
+    def version(self, **fields: object) -> AgentVersion:
         agent = self.agent
         told = {"version": self.ref.version, "artifact": agent.artifact, "run": agent.run}
-        return AgentUseMove.model_validate({**told, "by": "ada", **fields})
+        return AgentVersion.model_validate({**told, **fields})
 
-    def use(self, alias: str = "production") -> AgentUse:
+    def move(self, **fields: object) -> AgentMove:
+        return AgentMove.model_validate({"agent": self.version(), "by": "ada", **fields})
+
+    def signed(self, label: str = "production", **fields: object) -> AliasChange:
+        """In use as this, and not mirrored."""
+        alias = f"{self.ref.name}@{label}"
+        return self.moves.move(alias, self.move(**fields), None, new_name(), dry_run=False)
+
+    def use(self, label: str = "production") -> AliasChange:
         """Signed, and mirrored."""
-        made = self.statement_signer.start_agent_use(self.ref.name, alias, self.move())
-        self.registry.set_alias(self.ref, alias)
-        return made
+        change = self.signed(label)
+        self.registry.set_alias(self.ref, label)
+        return change
+
+    def retire(self, label: str = "production", by: str = "ada") -> AliasChange:
+        """In use as this no more, and not mirrored."""
+        return self.moves.end(f"{self.ref.name}@{label}", by, new_name())
 
     def moved(self, alias: str, *simulators: Digest) -> None:
         """A name for simulators means these, one after the other."""
         for simulator in simulators:
             move = AliasMove(simulator=simulator, by="ada")
-            AliasMoveSigner(self.ledger, self.statement_signer).move(
-                alias, move, None, new_name(), dry_run=False
-            )
+            self.moves.move(alias, move, None, new_name(), dry_run=False)
 
     def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:
         """In a live shell beside this simulator; the folder of the step."""

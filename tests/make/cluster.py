@@ -39,7 +39,6 @@ class Cluster:
         self.objects: dict[str, Object] = {
             "simulators/stable": simulator("stable", STABLE),
             "simulators/canary": simulator("canary", CANARY),
-            "simulatoraliases/world": {"spec": {"simulator": "stable"}},
         }
         self.asked: Counter[str] = Counter()
         self.failing: ClusterError | None = None

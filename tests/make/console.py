@@ -12,7 +12,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.writes import EpisodeClosed, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.alias import AliasMove
+from agentworld.records.alias import AgentMove, AliasMove
 from agentworld.records.episode import (
     Confidence,
     EpisodeStep,
@@ -21,7 +21,6 @@ from agentworld.records.episode import (
     text_digest,
 )
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.records.statements.agent_use import AgentUseMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.usage import Usage
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
@@ -58,11 +57,14 @@ class Told(NamedTuple):
 
     def move_on(self) -> None:
         """The name of its simulator means the next one."""
-        ledger, move = self.library.ledger, AliasMove(simulator=records.digest("next"), by="jo")
-        book = AliasMoveSigner(
-            ledger, log_signer(self.library.store, ledger, self.simulator).statement_signer
-        )
-        book.move("shell-stable", move, None, new_name(), dry_run=False)
+        move = AliasMove(simulator=records.digest("next"), by="jo")
+        self.names.move("shell-stable", move, None, new_name(), dry_run=False)
+
+    @property
+    def names(self) -> AliasMoveSigner:
+        ledger = self.library.ledger
+        signer = log_signer(self.library.store, ledger, self.simulator).statement_signer
+        return AliasMoveSigner(ledger, signer)
 
     @property
     def pages(self) -> dict[str, str]:
@@ -106,8 +108,9 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     refs = [register(ledger, registry, run, store) for run in (acme, rival)]
     sealing = log_signer(store, ledger, pinned.digest)
     sealing.seal_all()
-    use(sealing, registry, refs[0], "shop")
-    use(sealing, registry, refs[1], "robot")
+    names = AliasMoveSigner(ledger, sealing.statement_signer)
+    use(names, registry, refs[0], "shop")
+    use(names, registry, refs[1], "robot")
     with sealing.statement_signer.declaring("erasure", erased) as declare:
         ledger.erase_texts(erased, "office/jo", declare)
     told = Library(registry, ledger, store)
@@ -166,7 +169,7 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
 
 
 def use(
-    sealing: LogCheckpointSigner,
+    names: AliasMoveSigner,
     registry: Registry,
     ref: VersionRef,
     alias: str,
@@ -175,7 +178,8 @@ def use(
     """Puts an agent to use, and says so to the registry."""
     agent = registry.agent(ref)
     told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
-    sealing.statement_signer.start_agent_use(ref.name, alias, AgentUseMove(by=by, **told))
+    name, move = f"{ref.name}@{alias}", AgentMove.model_validate({"agent": told, "by": by})
+    names.move(name, move, None, new_name(), dry_run=False)
     registry.set_alias(ref, alias)
 
 

@@ -35,7 +35,6 @@ class Guarded:
             "webhook_host": "127.0.0.1",
             "webhook_folder": self.folder,
             "webhook_reload_seconds": 0.2,
-            "webhook_settle_seconds": 1,
         }
         self.operators[name] = self.start(name, **told | settings)
         return self.operators[name]

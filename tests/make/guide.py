@@ -8,9 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from itertools import chain
 from pathlib import Path
 from string import Template
+from textwrap import dedent
+from typing import Any
 
+import yaml
 from typer.testing import CliRunner
 
 from agentworld_cli.main import app
@@ -23,6 +27,12 @@ _LINE = re.compile(
 def blocks(text: str, language: str) -> list[str]:
     """The blocks of a guide in this language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+def yamls(text: str) -> list[Any]:
+    """What the YAML of a guide says, also where a list has it; a block can have several."""
+    found = re.findall(r"^( *)```yaml\n(.*?)^\1```", text, re.M | re.S)
+    return list(chain.from_iterable(yaml.safe_load_all(dedent(block)) for _, block in found))
 
 
 class Shell:

@@ -25,7 +25,8 @@ def agent_run() -> AgentRun:
 def chain(**fields: object) -> AgentChain:
     stages = [records.checkpoint("cpt"), records.checkpoint("sft"), records.checkpoint("rl")]
     known = {
-        "agent": "shell-agent@1",
+        "subject": "shell-agent@1",
+        "grade": "proven",
         "artifact": records.digest("trained"),
         "run": agent_run(),
         "simulator": records.manifest().digest,
@@ -42,7 +43,6 @@ def chain(**fields: object) -> AgentChain:
             gain=records.estimate(0.4),
             commands=1_700,
         ),
-        "breaks": [],
     }
     return AgentChain.model_validate({**known, **fields})
 

@@ -10,12 +10,12 @@ from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.alias import AliasMove
+from agentworld.records.alias import AgentMove, AgentVersion, AliasMove
+from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, now
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
-from agentworld.records.statements.agent_use import AgentUseMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.genesis import Genesis
 from agentworld.records.statements.registration import Links, RegisteredVersion
@@ -30,6 +30,7 @@ from make import records
 from make.statement import file, registered
 
 STARTED = records.digest("starting")
+OF_AGENT = "agent's alias"
 
 
 class Told(NamedTuple):
@@ -90,8 +91,8 @@ class _Player:
         agent = Agent(checkpoint=made, run=run.id, edge=self.signer.edge(run, claim))
         model = self.folder / "models" / run.id
         ref = registered(name, agent, model, self.registry, self.folder)
-        move = AgentUseMove(version=ref.version, artifact=artifact, run=run.id, by="ada")
-        self.signer.start_agent_use(name, "production", move)
+        version = AgentVersion(version=ref.version, artifact=artifact, run=run.id)
+        self.move(f"{name}@production", AgentMove(agent=version, by="ada"))
         self.registry.set_alias(ref, "production")
         told = {"artifact": artifact, "imitated": STARTED, "step": run.id, "at": now()}
         file(Validation(report=records.agent_report(simulator=simulator), **told), self.folder)
@@ -107,8 +108,8 @@ class _Player:
         taken = {"version": told.ref, "artifact": artifact, "registered": told.digest}
         self.signer.declare(Withdrawal(**taken, **why))
 
-    def move(self, alias: str, simulator: Digest | None = None) -> None:
-        move = AliasMove(simulator=simulator or self.simulator.digest, by="ada")
+    def move(self, alias: str, move: AliasMove | AgentMove | None = None) -> None:
+        move = move or AliasMove(simulator=self.simulator.digest, by="ada")
         names = AliasMoveSigner(self.ledger, self.signer)
         names.move(alias, move, None, new_name(), dry_run=False)
 
@@ -124,13 +125,19 @@ class _Player:
 
     def newest(self, kind: str, num: int = 1) -> list[str]:
         """The names of the newest rows of a kind, the newest last."""
-        return [row.name for row in self.ledger.attestations.find(kind)][-num:]
+        rows = self.ledger.attestations.all()
+        return [row.name for row in rows if kind_of(row) == kind][-num:]
 
     def _made(self, run: AgentRun) -> Digest:
         model = self.folder / "models" / run.id
         model.mkdir(parents=True)
         (model / "model.safetensors").write_bytes(f"made by {run.id}".encode())
         return ArtifactManifest.of(model).digest
+
+
+def kind_of(row: Attestation) -> str:
+    """An agent's alias is told apart from a simulator's."""
+    return OF_AGENT if row.kind == "alias" and "@" in row.subject else row.kind
 
 
 def every_kind(folder: Path) -> Store:
@@ -147,7 +154,7 @@ def every_kind(folder: Path) -> Store:
         player.erase(runs[0])
         for _ in runs:
             player.lose(runs[-1].id, tenant)
-        for kind in {row.kind for row in player.ledger.attestations.all()} - {"genesis"}:
+        for kind in {*map(kind_of, player.ledger.attestations.all())} - {"genesis"}:
             told[kind] = [*player.newest(kind, 2), *told.get(kind, [])]
     (genesis,) = player.newest("genesis")
     kinds = {kind: Told(names[1], names[0], names[-1]) for kind, names in told.items()}

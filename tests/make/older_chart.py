@@ -11,9 +11,11 @@ _OLDER_OPERATOR = """
 import sys
 from agentworld_operator.main import main
 from agentworld.cluster.api_resources import API_RESOURCES
+from agentworld_operator.children.engine import DISRUPTIONS
 API_RESOURCES["PodDisruptionBudget"] = API_RESOURCES["PodDisruptionBudget"]._replace(
     api_version="policy/v1beta1"
 )
+DISRUPTIONS.pop("unhealthyPodEvictionPolicy")
 sys.exit(main())
 """
 

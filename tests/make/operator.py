@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,6 +20,7 @@ from agentworld.cluster.client import ApiServer, Cluster, Query
 from agentworld.cluster.names import OPERATOR
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
+from agentworld_operator.children import engine
 from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.kinds import KINDS
 from machines.control_plane import ControlPlane
@@ -30,6 +32,20 @@ MERGE = "application/merge-patch+json"
 
 # The tests' server is older than what the operator is made for.
 OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
+
+
+@contextmanager
+def older_budgets() -> Iterator[None]:
+    """In it, what this process builds of engines has budgets that the tests' server knows."""
+    known, disruptions = API_RESOURCES["PodDisruptionBudget"], dict(engine.DISRUPTIONS)
+    API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
+    del engine.DISRUPTIONS["unhealthyPodEvictionPolicy"]
+    try:
+        yield
+    finally:
+        API_RESOURCES["PodDisruptionBudget"] = known
+        engine.DISRUPTIONS.update(disruptions)
+
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 RIGHTS = {

@@ -208,7 +208,7 @@ def name(url: str, alias: str, simulator: Digest, **move: object) -> httpx.Respo
     """Lets a name mean a simulator, as an operator asks for it."""
     return httpx.put(
         f"{url}/aliases/{alias}",
-        json={"simulator": simulator, "by": "ada", **move},
+        json={"kind": "simulator", "simulator": simulator, "by": "ada", **move},
         headers={"Idempotency-Key": new_name()},
         trust_env=False,
     )

@@ -47,7 +47,7 @@ class Story(NamedTuple):
         return self.sources.store
 
     def at(self, moment: str) -> Sources:
-        return self.sources._replace(at=self.moments[moment])
+        return self.sources.as_of(self.moments[moment])
 
 
 def story(store: Path, registry: Registry | None = None, *, signed: bool = True) -> Story:

@@ -15,8 +15,7 @@ import agentworld
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.audit.export.formats import lines_of
 from agentworld.client.simulator import SimulatorClient
-from agentworld.operations.audit_sources import open_sources
-from agentworld.operations.ledger import existing_ledger, open_evidence
+from agentworld.operations.ledger import existing_ledger, open_evidence, open_sources
 from agentworld.operations.serving import pinned_engine, serve_locally
 from agentworld.records.base import now
 from agentworld.records.episode import EpisodeOpening

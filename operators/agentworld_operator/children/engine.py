@@ -12,6 +12,10 @@ from agentworld.cluster.names import (
 from agentworld.records.base import digest_json
 from agentworld_operator.children.pod import Manifest, PodSource, pod_template
 
+# One replica at a time; a single one may go too, and one that is not ready always may, so that no
+# node waits for ever to be drained: a budget alone keeps the last replica that never gets ready.
+DISRUPTIONS: Manifest = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+
 
 def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
     """All that the engine is made of, in the order in which it is applied."""
@@ -91,11 +95,5 @@ def _deployment(source: PodSource, replicas: int) -> Manifest:
 
 
 def _disruption_budget(source: PodSource) -> Manifest:
-    """One at a time; a single replica may go too, so that no node waits for ever to be drained."""
-    return {
-        **type_fields("PodDisruptionBudget"),
-        "spec": {
-            "maxUnavailable": 1,
-            "selector": {"matchLabels": engine_labels(source.digest)},
-        },
-    }
+    selector = {"matchLabels": engine_labels(source.digest)}
+    return {**type_fields("PodDisruptionBudget"), "spec": {**DISRUPTIONS, "selector": selector}}

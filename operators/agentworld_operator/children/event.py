@@ -15,7 +15,7 @@ _BAD = {
     ("Resolved", "False"),
     ("Scheduled", "False"),
 }
-_BAD_REASONS = {"AsFound"}  # a name that moved past the webhook
+_BAD_REASONS = {"NotAsked", "Returned"}  # a name's object and the ledger went different ways
 _SUMS = {"Ready", "Scheduled"}
 
 

@@ -1,30 +1,35 @@
-"""SimulatorAliases: what each means now, and whether the ledger says the same.
+"""SimulatorAliases: whether each was recorded as it asks, and what its name means by the ledger.
 
-The webhook has a move judged and recorded before it is so. What the ledger does not know all the
-same is recorded as found, once nothing can be on its way any more.
+The webhook has a request judged and recorded before the object is so. A spec that it did not see is
+never recorded here. Two things are, once nothing can be on its way any more: an object that is
+gone, and one that the cluster left as it was although a later request was recorded.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from agentworld.cluster.api_resources import Object
+from agentworld.cluster.client import Cluster
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.alias import AliasChange, Meaning
-from agentworld.records.base import digest_json, first_problem
+from agentworld.records.base import first_problem
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.controller import Outcome
-from agentworld_operator.policy.admission import aliases_of
 from agentworld_operator.policy.alias import (
-    BYPASS_ACTOR,
+    COMPARING,
     AliasState,
-    build_bypass_move,
+    Comparison,
+    aliases_of,
+    build_return_move,
     build_status,
+    key,
     recorded_condition,
+    request_of,
     resolve,
-    settling_condition,
 )
 from agentworld_operator.policy.conditions import ConditionState
 from agentworld_operator.policy.problem import Problem
@@ -36,7 +41,8 @@ class _Difference(NamedTuple):
     """Between the ledger and the cluster, and since when it is seen so."""
 
     last: AliasChange | None
-    meaning: Meaning | None
+    request: str | None
+    """Of the object; null where there is none."""
     since: float
 
 
@@ -48,6 +54,7 @@ class AliasReconciler:
 
     def __init__(
         self,
+        cluster: Cluster,
         cache: Cache,
         service: Service,
         settings: OperatorSettings,
@@ -56,80 +63,95 @@ class AliasReconciler:
         clock: Callable[[], float],
     ) -> None:
         """`settle_seconds` is how long a move may be on its way between ledger and cluster."""
+        self._cluster = cluster
         self._cache = cache
         self._service = service
         self._settings = settings
         self._settle_seconds = settle_seconds
         self._clock = clock
-        self._live_names: set[str] = set()
         self._differences: dict[str, _Difference] = {}
 
     def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
-        """An alias itself, and all that mean a Simulator."""
+        """An alias itself, and all that name a Simulator."""
         name = resource["metadata"]["name"]
         if kind == "Simulator":
             return aliases_of(name, self._cache.all(self.kind))
         return [name] if kind == self.kind else []
 
+    async def find_vanished(self) -> list[str]:
+        """The names that objects asked for and that mean something, without an object now."""
+        newest = {change.alias: change for change in await self._service.histories()}
+        return [
+            name
+            for name, change in newest.items()
+            if _is_asked_by_object(change) and self._cache.get(self.kind, name) is None
+        ]
+
     async def reconcile(self, alias: Object, before: AliasStatus, now: str) -> Outcome[AliasStatus]:
-        """Compares what it means with the ledger, and records there what stays otherwise."""
-        name = alias["metadata"]["name"]
-        self._live_names.add(name)
-        meaning = self._meaning(alias)
-        condition = await self._record(name, meaning)
-        state = AliasState(alias["metadata"]["generation"], before, meaning, condition)
-        differs, settings = name in self._differences, self._settings
+        """Says what the ledger has of its name, which may have to be set right."""
+        name, settings = alias["metadata"]["name"], self._settings
+        comparison, condition = None, None
+        try:
+            comparison = await self._compare(name, request_of(alias))
+        except SimulatorError as error:
+            condition = ConditionState("Recorded", "Unknown", "ServiceUnavailable", str(error))
+        except InputError as error:
+            condition = ConditionState("Recorded", "False", "Refused", str(error))
+        recorded = recorded_condition(comparison) if comparison else condition
+        assert recorded
+        generation, spec_meaning = alias["metadata"]["generation"], self._resolve(alias)
+        status = build_status(
+            AliasState(generation, before, spec_meaning, comparison, recorded), now
+        )
+        differs = name in self._differences
         look_again_seconds = settings.ask_seconds if differs else settings.look_seconds
-        return Outcome(build_status(state, now), look_again_seconds=look_again_seconds)
+        return Outcome(status, look_again_seconds=look_again_seconds)
 
     async def clean_up(self, name: str) -> Outcome[AliasStatus]:
-        """Ends a name that this process saw: one that was never here may be set by other means."""
-        if name not in self._live_names:
-            return Outcome()
+        """Ends a name whose object is gone; one that a command set has none."""
         last = await self._service.last(name)
-        if last and last.meaning:
-            if not self._stays(name, last, None):
+        if last and last.request and _is_asked_by_object(last):
+            if not await self._stays(name, last, None):
                 return Outcome(look_again_seconds=self._settings.ask_seconds)
-            await self._service.end(name, BYPASS_ACTOR, _key(name, last, None))
+            own_key = key(last.request, None, last)
+            await self._service.end(name, COMPARING, own_key, last.request)
         self._differences.pop(name, None)
-        self._live_names.discard(name)
         return Outcome()
 
-    def _meaning(self, alias: Object) -> Meaning | Problem:
+    def _resolve(self, alias: Object) -> Meaning | Problem:
         try:
             spec = AliasSpec.model_validate(alias["spec"])
         except ValidationError as error:
             return Problem("Invalid", f"spec.{first_problem(error)}")
         return resolve(spec, lambda name: self._cache.get("Simulator", name))
 
-    async def _record(self, name: str, meaning: Meaning | Problem) -> ConditionState:
-        if isinstance(meaning, Problem):
-            return ConditionState("Recorded", "Unknown", "NotResolved")
-        try:
-            last = await self._service.last(name)
-            if last is None or last.meaning != meaning:
-                if not self._stays(name, last, meaning):
-                    return settling_condition(last)
-                key = _key(name, last, meaning)
-                last = await self._service.move(name, build_bypass_move(meaning), key)
-        except SimulatorError as error:
-            return ConditionState("Recorded", "Unknown", "ServiceUnavailable", str(error))
-        except InputError as error:
-            return ConditionState("Recorded", "False", "Refused", str(error))
+    async def _compare(self, name: str, request: str) -> Comparison:
+        comparison = Comparison(request, await self._service.history(name))
+        if overtaken := comparison.overtaken:
+            if not await self._stays(name, comparison.last, request):
+                return comparison
+            move = build_return_move(overtaken)
+            change = await self._service.move(name, move, key(request, move, comparison.last))
+            comparison = Comparison(request, [*comparison.history, change])
         self._differences.pop(name, None)
-        return recorded_condition(last)
+        return comparison
 
-    def _stays(self, name: str, last: AliasChange | None, meaning: Meaning | None) -> bool:
+    async def _stays(self, name: str, last: AliasChange | None, request: str | None) -> bool:
         """Whether the two differ, and in the same way, for so long that nothing is on its way."""
         before, now = self._differences.get(name), self._clock()
-        if before is None or before[:2] != (last, meaning):
-            before = self._differences[name] = _Difference(last, meaning, now)
-        return now - before.since >= self._settle_seconds
+        if before is None or before[:2] != (last, request):
+            before = self._differences[name] = _Difference(last, request, now)
+        if now - before.since < self._settle_seconds:
+            return False
+        # Listed anew, for a watch may have told nothing for as long.
+        listing = await asyncio.to_thread(self._cluster.all, self.kind)
+        requests = {
+            alias["metadata"]["name"]: request_of(alias)
+            for alias in listing.objects
+            if "deletionTimestamp" not in alias["metadata"]
+        }
+        return requests.get(name) == request
 
 
-def _key(name: str, last: AliasChange | None, meaning: Meaning | None) -> str:
-    """So that who finds the same difference twice records it once."""
-    last_change = last.model_dump(mode="json") if last else None
-    canary = meaning.canary.model_dump(mode="json") if meaning and meaning.canary else None
-    parts = [name, last_change, meaning and meaning.simulator, canary]
-    return digest_json(parts).removeprefix("sha256:")
+def _is_asked_by_object(change: AliasChange) -> bool:
+    return not change.ended and change.request is not None

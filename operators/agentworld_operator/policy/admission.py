@@ -1,6 +1,6 @@
 """What is let in: AdmissionReviews read, judged as far as that needs nobody else, and answered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
@@ -10,7 +10,9 @@ from agentworld.cluster.records.schedule import ScheduleSpec
 from agentworld.cluster.records.simulator import IMMUTABLE, SimulatorSpec
 from agentworld.errors import InputError
 from agentworld.records.alias import SimulatorUse
-from agentworld.records.base import first_problem
+from agentworld.records.base import Digest, first_problem
+from agentworld_operator.policy.alias import request_of
+from agentworld_operator.policy.rivals import RIVAL
 from agentworld_operator.policy.schedule import invalid, recurring_run_name
 
 API_VERSION = "admission.k8s.io/v1"
@@ -60,6 +62,13 @@ class AdmissionRequest(BaseModel):
         resource = self.object or self.old
         name: str = self.name or (resource.metadata.get("name", "") if resource else "")
         return name
+
+    @property
+    def object_request(self) -> str:
+        """The spec that is asked for, or is deleted: the API server has counted it already."""
+        resource = self.object or self.old
+        assert resource
+        return request_of({"metadata": resource.metadata})
 
     @property
     def is_spec_changed(self) -> bool:
@@ -133,33 +142,27 @@ def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denial:
         return Denial(f"spec.{first_problem(error)}", 422)
 
 
-def aliases_of(simulator: str, aliases: Iterable[Object]) -> list[str]:
-    """The aliases that mean a Simulator, or try it."""
-    return [
-        alias["metadata"]["name"]
-        for alias in aliases
-        if "deletionTimestamp" not in alias["metadata"] and _refers_to(alias["spec"], simulator)
-    ]
+def digest_in_use(simulator: Object) -> Digest | None:
+    """The digest that a Simulator's deletion takes away; null where another one serves it, or the
+    operator has not looked at it yet.
+    """
+    status = simulator.get("status") or {}
+    reasons = {condition.get("reason") for condition in status.get("conditions", ())}
+    digest: Digest | None = status.get("digest")
+    return None if RIVAL in reasons else digest
 
 
-def _refers_to(spec: Object, simulator: str) -> bool:
-    canary = spec.get("canary") or {}
-    return simulator in (spec.get("simulator"), canary.get("simulator"))
-
-
-def check_deletion(
-    simulator: str, aliases: Iterable[Object], use: SimulatorUse | None
-) -> Denial | None:
-    """Of a Simulator; `use` is null where the service does not tell.
+def check_deletion(simulator: str, use: SimulatorUse) -> Denial | None:
+    """Of a Simulator, by the ledger's word on what it is used for.
 
     What is guarded for good is the weights' retention and the history, not the served object.
     """
-    if alias_names := aliases_of(simulator, aliases):
-        listing = ", ".join(alias_names[:_MOST_NAMES]) + (
-            " and others" if alias_names[_MOST_NAMES:] else ""
+    if use.aliases:
+        listing = ", ".join(use.aliases[:_MOST_NAMES]) + (
+            " and others" if use.aliases[_MOST_NAMES:] else ""
         )
         return Denial(f"{simulator} is what {listing} means; move or delete that alias first", 409)
-    if use and use.open_runs:
+    if use.open_runs:
         return Denial(
             f"{simulator} has open runs ({use.open_runs}); close them first, or let its engine go"
             " with spec.serving.suspend",

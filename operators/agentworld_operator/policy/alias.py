@@ -1,21 +1,25 @@
-"""Resolves a SimulatorAlias, and decides its status."""
+"""Resolves the spec of a SimulatorAlias, compares it with the ledger, and decides its status."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentworld.cluster.names import OPERATOR
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.records.alias import AliasChange, AliasMove, Canary, Meaning
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, digest_json
 from agentworld.records.gate import Gate
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.problem import Problem
 
 Object = Mapping[str, Any]
 
-BYPASS_ACTOR = f"{OPERATOR} (as found; nobody asked before)"
-"""Who moved a name that the webhook was not asked about."""
-_REASON = "it was so on the cluster already, past the webhook"
+COMPARING = f"{OPERATOR} (by comparing lists; nobody asked)"
+"""Who changes what a name means where the cluster did otherwise than it was recorded to do."""
+
+
+def request_of(alias: Object) -> str:
+    """The spec that an object has: no two specs of any objects have the same."""
+    return f"{alias['metadata']['uid']}/{alias['metadata']['generation']}"
 
 
 def resolve(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Problem:
@@ -49,7 +53,21 @@ def _digest(name: str, simulator: Object | None) -> Digest | Problem:
     return digest
 
 
-def move(spec: AliasSpec, meaning: Meaning, by: str) -> AliasMove:
+def aliases_of(simulator: str, aliases: Iterable[Object]) -> list[str]:
+    """The aliases whose specs name a Simulator, or try it."""
+    return [
+        alias["metadata"]["name"]
+        for alias in aliases
+        if "deletionTimestamp" not in alias["metadata"] and _names(alias["spec"], simulator)
+    ]
+
+
+def _names(spec: Object, simulator: str) -> bool:
+    canary = spec.get("canary") or {}
+    return simulator in (spec.get("simulator"), canary.get("simulator"))
+
+
+def move(spec: AliasSpec, meaning: Meaning, by: str, request: str) -> AliasMove:
     """What the service is asked to judge and to record."""
     return AliasMove(
         simulator=meaning.simulator,
@@ -58,6 +76,7 @@ def move(spec: AliasSpec, meaning: Meaning, by: str) -> AliasMove:
         gate=spec.gate,
         report=spec.report,
         override=spec.override.reason if spec.override else None,
+        request=request,
     )
 
 
@@ -71,39 +90,80 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
         return False
     gates = tuple(Gate(metric=result.metric, least=result.least) for result in last.gate)
     is_passed = gates and all(result.passed for result in last.gate)
-    last_terms = last.simulator, last.canary, last.set_by, last.report, gates, last.override
+    last_terms = last.meaning, last.set_by, last.report, gates, last.override, last.request
     override = None if is_passed else alias_move.override
-    gate_fields = (
-        alias_move.simulator,
-        alias_move.canary,
+    move_terms = (
+        Meaning(alias_move.simulator, alias_move.canary),
         alias_move.by,
         alias_move.report,
         alias_move.gate,
         override,
+        alias_move.request,
     )
-    return last_terms == gate_fields
+    return last_terms == move_terms
 
 
-def build_bypass_move(meaning: Meaning) -> AliasMove:
-    """The same for what is so already, and can only be recorded."""
+def key(request: str, wish: AliasMove | None, last: AliasChange | None) -> str:
+    """So that who asks for the same twice after the same change has it recorded once."""
+    parts = [request, *(record and record.model_dump(mode="json") for record in (wish, last))]
+    return digest_json(parts).removeprefix("sha256:")
+
+
+class Comparison(NamedTuple):
+    """An object's spec, and what the ledger has of its name."""
+
+    request: str
+    history: Sequence[AliasChange]
+
+    @property
+    def last(self) -> AliasChange | None:
+        """The ledger's last word."""
+        return self.history[-1] if self.history else None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the last word is what this spec asked for."""
+        return bool(self.last and not self.last.ended and self.last.request == self.request)
+
+    @property
+    def overtaken(self) -> AliasChange | None:
+        """What was recorded of this spec, if another request was recorded after it.
+
+        That one is on its way, or the cluster refused it. What a command changed is neither.
+        """
+        if self.is_recorded or self.last is None or self.last.request is None:
+            return None
+        changes = (change for change in reversed(self.history) if not change.ended)
+        return next((change for change in changes if change.request == self.request), None)
+
+
+def build_return_move(change: AliasChange) -> AliasMove:
+    """What a name meant before a request that the cluster refused after it was recorded."""
     return AliasMove(
-        simulator=meaning.simulator, canary=meaning.canary, by=BYPASS_ACTOR, override=_REASON
+        simulator=change.simulator,
+        canary=change.canary,
+        by=COMPARING,
+        override=f"the cluster refused the request after that of {change.set_by} at {change.at}",
+        request=change.request,
     )
 
 
-def recorded_condition(last: AliasChange) -> ConditionState:
-    """Of a name whose meaning the ledger knows."""
-    if last.set_by == BYPASS_ACTOR:
-        message = f"nobody asked before it was so: recorded as found at {last.at}"
-        return ConditionState("Recorded", "True", "AsFound", message)
-    return ConditionState("Recorded", "True", "AsAsked", f"{last.set_by} asked for it at {last.at}")
-
-
-def settling_condition(last: AliasChange | None) -> ConditionState:
-    """Of a name for which the ledger says something else, which may be on its way."""
-    last_meaning = "nothing" if last is None or last.ended else last.simulator
-    message = f"the ledger says {last_meaning}; this is recorded as found if it stays so"
-    return ConditionState("Recorded", "False", "Differs", message)
+def recorded_condition(comparison: Comparison) -> ConditionState:
+    """Whether the name means what the object asks for."""
+    last = comparison.last
+    if comparison.is_recorded and last:
+        if last.set_by == COMPARING:
+            return ConditionState("Recorded", "True", "Returned", f"at {last.at}: {last.override}")
+        return ConditionState(
+            "Recorded", "True", "AsAsked", f"{last.set_by} asked for it at {last.at}"
+        )
+    meaning = "means nothing" if last is None or last.ended else f"means {last.simulator}"
+    source = f", by {last.set_by} at {last.at}" if last else ""
+    if comparison.overtaken:
+        message = f"the name {meaning}{source}; if the cluster refused that, this counts again soon"
+        return ConditionState("Recorded", "False", "Overtaken", message)
+    message = f"the name {meaning}{source}; change the spec to have it judged and recorded"
+    return ConditionState("Recorded", "False", "NotAsked", message)
 
 
 class AliasState(NamedTuple):
@@ -111,22 +171,41 @@ class AliasState(NamedTuple):
 
     generation: int
     status: AliasStatus
-    meaning: Meaning | Problem
+    """As it was said last."""
+    spec_meaning: Meaning | Problem
+    """What the spec resolves to now."""
+    comparison: Comparison | None
+    """Null where the ledger cannot be asked."""
     recorded: ConditionState
 
 
 def build_status(alias: AliasState, now: str) -> AliasStatus:
     """What is said now; equal to what was said last where nothing changed."""
-    meaning = alias.meaning
-    if isinstance(meaning, Problem):
-        condition, digest, canary = ConditionState("Resolved", "False", *meaning), None, None
-    else:
-        condition, digest = ConditionState("Resolved", "True", "Found"), meaning.simulator
-        canary = meaning.canary.simulator if meaning.canary else None
-    previous = alias.status.conditions
+    digest, canary_digest = alias.status.digest, alias.status.canary_digest
+    if alias.comparison:
+        last = alias.comparison.last
+        meaning = last.meaning if last else None
+        digest = meaning.simulator if meaning else None
+        canary_digest = meaning.canary.simulator if meaning and meaning.canary else None
+    states = [_resolved_condition(alias), alias.recorded]
     return AliasStatus(
         observed_generation=alias.generation,
         digest=digest,
-        canary_digest=canary,
-        conditions=conditions(previous, [condition, alias.recorded], alias.generation, now),
+        canary_digest=canary_digest,
+        conditions=conditions(alias.status.conditions, states, alias.generation, now),
     )
+
+
+def _resolved_condition(alias: AliasState) -> ConditionState:
+    """Whether the spec names Simulators that are there, and are those that were recorded."""
+    spec_meaning, comparison = alias.spec_meaning, alias.comparison
+    if isinstance(spec_meaning, Problem):
+        return ConditionState("Resolved", "False", *spec_meaning)
+    last = comparison.last if comparison and comparison.is_recorded else None
+    if last and last.meaning != spec_meaning:
+        message = (
+            f"the spec names {spec_meaning.simulator} by now, and the name means {last.simulator};"
+            " change the spec to move it"
+        )
+        return ConditionState("Resolved", "False", "AnotherSimulator", message)
+    return ConditionState("Resolved", "True", "Found")

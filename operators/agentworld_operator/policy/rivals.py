@@ -6,6 +6,9 @@ from typing import Any
 from agentworld.records.base import Digest
 from agentworld_operator.policy.problem import Problem
 
+RIVAL = "SameAsAnother"
+"""The reason of what another one is served in place of."""
+
 
 def rival(
     simulator: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
@@ -15,7 +18,7 @@ def rival(
     if not older:
         return None
     name = min(older, key=_age)["metadata"]["name"]
-    return Problem("SameAsAnother", f"{name} is the same simulator, {digest}; delete one of them")
+    return Problem(RIVAL, f"{name} is the same simulator, {digest}; delete one of them")
 
 
 def _age(simulator: Mapping[str, Any]) -> tuple[str, str]:

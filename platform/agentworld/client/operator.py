@@ -3,27 +3,32 @@
 from urllib.parse import quote, urlencode
 
 from agentworld.client.simulator import SimulatorClient
-from agentworld.records.statements.agent_use import AgentUse, AgentUseMove
+from agentworld.records.alias import AgentMove, AliasChange
+from agentworld.records.episode import new_name
 
 
 class OperatorClient(SimulatorClient):
     """With the credential of an operator; what the service refuses is a SimulatorError."""
 
-    async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
-        """From now on a version is in use as this."""
-        return await self._ask(_READ, "PUT", _path(name, alias), move, resend=True, of_one=False)
+    async def move_alias(self, alias: str, move: AgentMove) -> AliasChange:
+        """From now on the alias means this version."""
+        return await self._ask_alias("PUT", alias, move=move)
 
-    async def end_agent_use(
-        self, name: str, alias: str, by: str, reason: str | None = None
-    ) -> AgentUse:
-        """From now on no version of this name is."""
+    async def end_alias(self, alias: str, by: str, reason: str | None = None) -> AliasChange:
+        """From now on it means nothing."""
         query = {"by": by} | ({"reason": reason} if reason else {})
-        path = f"{_path(name, alias)}?{urlencode(query)}"
-        return await self._ask(_READ, "DELETE", path, resend=True, of_one=False)
+        return await self._ask_alias("DELETE", alias, f"?{urlencode(query)}")
 
-
-_READ = AgentUse.model_validate_json
-
-
-def _path(name: str, alias: str) -> str:
-    return f"/agent-uses/{quote(name, safe='')}/{quote(alias, safe='')}"
+    async def _ask_alias(
+        self, method: str, alias: str, query: str = "", move: AgentMove | None = None
+    ) -> AliasChange:
+        path, headers = f"/aliases/{quote(alias, safe='')}{query}", {"idempotency-key": new_name()}
+        return await self._ask(
+            AliasChange.model_validate_json,
+            method,
+            path,
+            move,
+            resend=True,
+            of_one=False,
+            headers=headers,
+        )

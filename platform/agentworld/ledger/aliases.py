@@ -1,26 +1,35 @@
-"""People's names for simulators, and who gave them when. A name is resolved, never stored."""
+"""People's names for simulators and for agents in use, and who gave them when.
+
+A name is resolved, never stored.
+"""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, Row, Select, insert, select
 
-from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
+from agentworld.errors import Conflict, EvidenceError, NotFound
 from agentworld.ledger.attestations import keep
 from agentworld.ledger.database import Database
 from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ALIASES
-from agentworld.records.alias import AliasChange, Canary, gets_canary
+from agentworld.records.alias import (
+    AgentVersion,
+    AliasChange,
+    AliasKind,
+    Canary,
+    Meaning,
+    check_alias,
+    gets_canary,
+)
 from agentworld.records.base import Digest, now
 from agentworld.records.garbled import reading
 from agentworld.records.gate import GateResult
 from agentworld.records.statements.alias import alias_entries
 from agentworld.records.statements.base import Declare
 
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _GATE = TypeAdapter(tuple[GateResult, ...])
 
 
@@ -52,25 +61,29 @@ class Aliases:
 
         Told again with its key it is recorded once. `declare` signs the change, which is kept
         together with it or not at all; without it nobody signs it. `details` is what else a change
-        has: its canary, and what let it move.
+        has: its canary, what let it move, and of an agent's alias its kind and the agent.
         """
-        change = AliasChange(
-            alias=check_alias(alias), simulator=simulator, set_by=set_by, at=now(), **details
-        )
+        check_alias(alias, details.get("kind", "simulator"))
+        change = AliasChange(alias=alias, simulator=simulator, set_by=set_by, at=now(), **details)
         return self._add(change, key, declare)
 
     def end(
-        self, alias: str, by: str, *, key: str | None = None, declare: Declare | None = None
+        self,
+        alias: str,
+        by: str,
+        *,
+        reason: str | None = None,
+        request: str | None = None,
+        key: str | None = None,
+        declare: Declare | None = None,
     ) -> AliasChange:
-        """The alias means nothing from now on; raises NotFound where it meant nothing before."""
-        if change := self._of_key(alias, key):
-            return change
-        current = self._newest(alias)
-        return self._add(
-            AliasChange(alias=alias, simulator=current.simulator, set_by=by, at=now(), ended=True),
-            key,
-            declare,
-        )
+        """The alias means nothing from now on, which is recorded once; raises NotFound for one
+        that nobody gave.
+        """
+        history = self.history(alias)
+        if not history:
+            raise NotFound(f"there is no alias {alias!r}; name another one")
+        return self._add(history[-1].end(by, now(), reason, request), key, declare)
 
     def resolve(self, name: str, run: str | None = None) -> Digest:
         """The simulator that a digest is, or that an alias means now; raises NotFound.
@@ -79,43 +92,47 @@ class Aliases:
         """
         if name.startswith("sha256:"):
             return name
-        newest = self._newest(name)
-        canary = newest.canary
+        simulator, canary = self.meaning(name)
         if canary and run is not None and gets_canary(name, run, canary.percent):
             return canary.simulator
-        return newest.simulator
+        return simulator
 
-    def history(self, alias: str | None = None) -> list[AliasChange]:
-        """What an alias, or each, meant over time; raises EvidenceError where a row is garbled."""
-        return self._changes([] if alias is None else [ALIASES.c.alias == alias])
+    def meaning(self, alias: str) -> Meaning:
+        """What the alias means now, by its last recorded change; raises NotFound for nothing."""
+        changes = self.history(alias, "simulator")
+        if not changes or (meaning := changes[-1].meaning) is None:
+            raise NotFound(
+                f"there is no alias {alias!r}; set it with `agentworld alias set`, or give a digest"
+            )
+        return meaning
 
-    def readable_history(self) -> "History":
+    def history(self, alias: str | None = None, kind: AliasKind | None = None) -> list[AliasChange]:
+        """What an alias, or each of a kind, meant over time; raises EvidenceError where a row is
+        garbled.
+        """
+        return self._changes(_conditions(alias=alias, kind=kind))
+
+    def readable_history(self, kind: AliasKind | None = None) -> "History":
         """The same of all aliases, as far as it can be read."""
         changes, garbled = list[AliasChange](), dict[str, str]()
         with self._database.transaction() as connection:
-            for row in connection.execute(_select([])):
+            for row in connection.execute(_select(_conditions(kind=kind))):
                 try:
                     changes.append(_change(row))
                 except EvidenceError as error:
                     garbled[str(row.alias)] = str(error)
         return History(changes, garbled)
 
-    def _newest(self, alias: str) -> AliasChange:
-        changes = self.history(alias)
-        if not changes or changes[-1].ended:
-            raise NotFound(
-                f"there is no alias {alias!r}; set it with `agentworld alias set`, or give a digest"
-            )
-        return changes[-1]
-
     def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:
         try:
             with self._database.transaction() as connection:
                 hold(connection, ALIASES)  # each change names the one before it
+                history = _read(connection, _conditions(alias=change.alias))
+                if history and change.repeats(history[-1]):
+                    return history[-1]
                 change_rows(connection, insert(ALIASES).values(**_row(change), idempotency_key=key))
                 if declare:
-                    history = _read(connection, [ALIASES.c.alias == change.alias])
-                    keep(connection, declare(alias_entries(history)[-1]))
+                    keep(connection, declare(alias_entries([*history, change])[-1]))
         except Conflict:
             if previous := self._of_key(change.alias, key):
                 return previous
@@ -123,7 +140,7 @@ class Aliases:
         return change
 
     def _of_key(self, alias: str, key: str | None) -> AliasChange | None:
-        conditions = [ALIASES.c.alias == alias, ALIASES.c.idempotency_key == key]
+        conditions = _conditions(alias=alias, idempotency_key=key)
         return next(iter(self._changes(conditions)), None) if key else None
 
     def _changes(self, conditions: list[ColumnElement[bool]]) -> list[AliasChange]:
@@ -131,11 +148,8 @@ class Aliases:
             return _read(connection, conditions)
 
 
-def check_alias(alias: str) -> str:
-    """The alias; raises InputError for what is no name of one."""
-    if not _NAME.fullmatch(alias):
-        raise InputError(f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes")
-    return alias
+def _conditions(**columns: str | None) -> list[ColumnElement[bool]]:
+    return [ALIASES.c[name] == value for name, value in columns.items() if value is not None]
 
 
 def _read(connection: Connection, conditions: list[ColumnElement[bool]]) -> list[AliasChange]:
@@ -148,8 +162,11 @@ def _select(conditions: list[ColumnElement[bool]]) -> Select[Any]:
 
 def _row(change: AliasChange) -> Mapping[str, object]:
     canary, gate = change.canary, [result.model_dump(mode="json") for result in change.gate]
-    own = change.model_dump(exclude={"canary", "gate"})
-    return own | {
+    own = change.model_dump(exclude={"canary", "gate", "agent"})
+    agent = change.agent.model_dump() if change.agent else {}
+    return {
+        **own,
+        **agent,
         "canary": canary and canary.simulator,
         "canary_percent": canary and canary.percent,
         "gate": json.dumps(gate) if gate else None,
@@ -164,7 +181,11 @@ def _change(row: Row[Any]) -> AliasChange:
         del fields[name]
     canary_simulator = fields.pop("canary")
     has_no_canary = canary_simulator is None and percent is None
+    agent = {name: fields.pop(name) for name in AgentVersion.model_fields}
     with reading(f"the history of alias {str(row.alias)!r}"):
-        canary = None if has_no_canary else Canary(simulator=canary_simulator, percent=percent)
-        gate_results = _GATE.validate_json(gate or "[]")
-        return AliasChange(**fields, canary=canary, gate=gate_results)
+        return AliasChange(
+            **fields,
+            agent=None if {*agent.values()} == {None} else AgentVersion(**agent),
+            canary=None if has_no_canary else Canary(simulator=canary_simulator, percent=percent),
+            gate=_GATE.validate_json(gate or "[]"),
+        )

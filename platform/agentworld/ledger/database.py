@@ -22,9 +22,9 @@ from sqlalchemy.exc import (
 )
 
 from agentworld.errors import AgentworldError, Conflict, InputError, StoreError
+from agentworld.records.file import check_sqlite
 from agentworld.records.garbled import any_text
 from agentworld.storage.address import redact
-from agentworld.storage.sqlite import check_sqlite
 
 _BUSY_SECONDS = 30
 

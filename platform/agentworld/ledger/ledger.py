@@ -1,6 +1,7 @@
 """What the simulator service writes down, and what an auditor reads."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 
@@ -50,12 +51,28 @@ class Ledger:
         self._texts = Texts(objects)
         self.aliases = Aliases(self._database)
         self.attestations = Attestations(self._database)
-        self.signing_keys = SigningKeys(self._database)
-        self.logs = Logs(self._database)
-        self.counts = Counts(self._database)
-        self.pages = Pages(self._database, self._texts)
         with translate_errors(url):
             migrate(self._database.engine)
+
+    @cached_property
+    def signing_keys(self) -> SigningKeys:
+        """The public keys of those that sign here."""
+        return SigningKeys(self._database)
+
+    @cached_property
+    def logs(self) -> Logs:
+        """The logs of runs, and their checkpoints."""
+        return Logs(self._database)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """What is counted of runs."""
+        return Counts(self._database)
+
+    @cached_property
+    def pages(self) -> Pages:
+        """Lists, a part at a time."""
+        return Pages(self._database, self._texts)
 
     def open_run(
         self,

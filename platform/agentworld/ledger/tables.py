@@ -115,8 +115,12 @@ ALIASES = Table(
     METADATA,
     # The order in which an alias's changes came is evidence, and the numbers are only numbers.
     Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
+    Column("kind", String, nullable=False, server_default="simulator"),
     Column("alias", String, nullable=False, index=True),
     Column("simulator", String, nullable=False),
+    Column("version", Integer),  # of an agent, as are its artifact and its run
+    Column("artifact", String),
+    Column("run", String),
     Column("set_by", String, nullable=False),
     Column("at", String, nullable=False),
     Column("canary", String),
@@ -124,6 +128,8 @@ ALIASES = Table(
     Column("report", String),
     Column("gate", Text),  # as it was judged
     Column("override", String),
+    Column("request", String),  # the object that asked
+    Column("reason", String),
     Column("ended", Boolean, nullable=False, server_default=false()),
     # What is told again is recorded once: of the asking, and not of what the alias means.
     Column("idempotency_key", String, info=_NO_EVIDENCE),

@@ -68,9 +68,9 @@ class Agent(Record):
     checkpoint: Checkpoint
     run: str
     report: Digest | None = None
-    """The live validation; null for one that was registered before there was any."""
+    """The live validation; null for one that was registered without."""
     edge: SignedEdge | None = None
-    """What its simulator signed of it; null for one that was registered before it did."""
+    """What its simulator signed of it; null where nothing is signed."""
 
     @property
     def artifact(self) -> Digest:

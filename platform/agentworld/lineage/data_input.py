@@ -26,6 +26,10 @@ class DataInput(Record):
     extra: str = ""
     """What no version of ours says: a schema, a profile that is no manifest, other tags."""
 
+    def __str__(self) -> str:
+        source = f"digest {self.shortened}, source {self.source_type} {self.source}"
+        return f"{self.name} ({source}, read by {self.readers}) {self.extra}".rstrip()
+
 
 def data_inputs(stages: Sequence[Checkpoint]) -> tuple[DataInput, ...]:
     """Every data set once, with the stages that read it."""

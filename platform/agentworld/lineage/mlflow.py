@@ -28,7 +28,6 @@ from agentworld.lineage.base import (
 from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow_aliases import every, none_if_missing
 from agentworld.lineage.mlflow_datasets import TaskRun
-from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.mlflow_trainings import MlflowTrainings
 from agentworld.lineage.model_version import (
     MlflowVersion,
@@ -42,7 +41,7 @@ from agentworld.lineage.model_version import (
     summary_of,
     where,
 )
-from agentworld.lineage.server import PATIENCE_SECONDS, Server
+from agentworld.lineage.server import PATIENCE_SECONDS, Server, download, read_text
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
 from agentworld.records.garbled import ReadResult, read_each

@@ -11,8 +11,7 @@ from mlflow.utils.file_utils import local_file_uri_to_path
 
 from agentworld.errors import NotFound
 from agentworld.lineage.mlflow_aliases import none_if_missing
-from agentworld.lineage.mlflow_files import is_local
-from agentworld.lineage.server import Server
+from agentworld.lineage.server import Server, is_local
 from agentworld.records.base import digest_json
 from agentworld.records.checkpoint import model_files
 from agentworld.storage.bases import path_in

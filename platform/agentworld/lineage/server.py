@@ -1,4 +1,4 @@
-"""An MLflow at an address: asked with patience, and its errors in our words.
+"""An MLflow at an address: asked with patience, its errors in our words, and its files.
 
 MLflow's client repeats requests by itself, also one that made something and whose answer was
 lost: then there are two of it. It is told not to. What is asked here is repeated as a whole, and
@@ -13,16 +13,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import mlflow
 from mlflow.exceptions import MlflowException, RestException
+from mlflow.utils.file_utils import local_file_uri_to_path
 from mlflow.utils.workspace_context import get_request_workspace
 from requests import exceptions
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from agentworld.errors import StoreError
+from agentworld.records.checkpoint import model_files
+from agentworld.records.file import read_regular
 from agentworld.records.garbled import any_text, reason_of
 from agentworld.storage.address import redact
 
@@ -165,3 +170,34 @@ def _current(uri: str) -> Iterator[None]:
         for name, value in before.items():
             os.environ.pop(name, None)
             os.environ.update({name: value} if value is not None else {})
+
+
+def read_text(uri: str) -> str:
+    """A file of a version; raises StoreError for one of this machine that cannot be read as text.
+
+    MLflow opens whatever lies on this machine's disk; here only regular files are.
+    """
+    if not is_local(uri):
+        return str(mlflow.artifacts.load_text(uri))
+    try:
+        return read_regular(Path(local_file_uri_to_path(uri))).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(
+            f"the registry's file {uri} cannot be read: {reason}; restore it", retryable=False
+        ) from error
+
+
+def download(uri: str, address: str | None, target: Path) -> None:
+    """Copies the files of a model, which are at `address` where that is known, into a folder.
+
+    Raises InputError for what is neither a file nor a folder.
+    """
+    if address and is_local(address) and (folder := Path(local_file_uri_to_path(address))).exists():
+        model_files(folder)
+    mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(target))
+
+
+def is_local(uri: str) -> bool:
+    """Whether files are on this machine's disk."""
+    return urlsplit(uri).scheme in ("", "file")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import Registry
+from agentworld.operations.registry import first_world_model
 from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
@@ -40,9 +41,6 @@ async def _attest(
 
 def _data(manifest: SimulatorManifest, registry: Registry) -> tuple[Digest, ...]:
     """What the simulator's weights were trained on, as the registry has it."""
-    stages = [
-        stage
-        for version in world_models_of(manifest, registry)
-        for stage in registry.world_model(version).stages
-    ]
+    world_model = first_world_model(world_models_of(manifest, registry), registry)
+    stages = world_model.stages if world_model else ()
     return tuple(dict.fromkeys(stage.data for stage in stages if stage.data))

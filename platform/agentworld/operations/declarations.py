@@ -6,11 +6,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agentworld.audit.checks.missing_rows import MissingRows, missing
+from agentworld.audit.checks.losses import MissingRows, missing
 from agentworld.audit.checks.withdrawals import MissingVersions, missing_versions
 from agentworld.errors import InputError
-from agentworld.operations.audit_sources import open_sources
-from agentworld.operations.ledger import existing_ledger, open_evidence
+from agentworld.operations.ledger import existing_ledger, open_evidence, open_sources
 from agentworld.records.base import first_problem, now
 from agentworld.records.statements.base import SignedRecord
 from agentworld.serving.setup import statement_signer_of

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.sources import Sources
 from agentworld.client.credential import ClientSettings
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
+from agentworld.operations.registry import check_store, open_registry
 from agentworld.records.base import Digest, digest_json
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, TrustedKeys, load_trusted
 from agentworld.statements.mounted_keys import read_trusted_keys
@@ -76,3 +78,10 @@ def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
         mirror=WriteOnce(stores.mirror_url),
         step_keys=trusted_steps(store) or None,
     )
+
+
+def open_sources(store: Path) -> Sources:
+    """All that an audit reads; raises NotFound where nothing was ever registered."""
+    check_store(store)
+    evidence = open_evidence(store) if has_keys(store) else None
+    return Sources(open_registry(store), open_ledger(store), store, evidence, trusted_steps(store))

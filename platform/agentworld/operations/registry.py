@@ -1,6 +1,7 @@
 """Where a store's registry is: files in it, or what the environment names."""
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,11 +9,12 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import EvidenceError, InputError, NotFound
-from agentworld.lineage.base import Registry, WorldModel
+from agentworld.lineage.base import Registry, VersionRef, WorldModel
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
+from agentworld.records.file import check_sqlite
+from agentworld.records.garbled import reading
 from agentworld.storage.address import redact
-from agentworld.storage.sqlite import check_sqlite
 from agentworld.storage.working_copy import copy_of
 
 if TYPE_CHECKING:
@@ -77,16 +79,22 @@ def existing_registry(store: Path) -> Registry | None:
 def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
     """A version that weights were registered as; null where they never were.
 
-    A version that cannot be read hides no other. Raises EvidenceError where none can be read, and
-    StoreError.
+    Raises as `first_world_model`.
     """
     registry = existing_registry(store)
-    if registry is None:
-        return None
+    return first_world_model(registry.world_models_of(artifact), registry) if registry else None
+
+
+def first_world_model(refs: Iterable[VersionRef], registry: Registry) -> WorldModel | None:
+    """The first version that can be read: one that cannot hides no other.
+
+    Raises EvidenceError where none can be read, and StoreError.
+    """
     unreadable: EvidenceError | None = None
-    for version in registry.world_models_of(artifact):
+    for ref in refs:
         try:
-            return registry.world_model(version)
+            with reading(str(ref)):
+                return registry.world_model(ref)
         except EvidenceError as error:
             unreadable = error
     if unreadable:

@@ -172,6 +172,7 @@ def set_alias(
     by: str,
     conditions: MoveConditions = NOTHING,
     key: str | None = None,
+    reason: str | None = None,
 ) -> AliasChange:
     """From now on the alias means this simulator; judged and recorded as a service does it.
 
@@ -180,7 +181,8 @@ def set_alias(
     """
     simulator = find(name, store)
     try:
-        fields = {"simulator": simulator.digest, "by": by, **conditions._asdict()}
+        words = {"by": by, "reason": reason}
+        fields = {"simulator": simulator.digest, **words, **conditions._asdict()}
         move = AliasMove.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
@@ -213,7 +215,8 @@ def meaning(alias: str, store: Path) -> AliasChange | None:
 
 
 def _meanings(store: Path) -> dict[str, Digest]:
-    newest = {change.alias: change for change in alias_history(store)}
+    changes = (change for change in alias_history(store) if change.kind == "simulator")
+    newest = {change.alias: change for change in changes}
     return {alias: change.simulator for alias, change in newest.items() if not change.ended}
 
 

@@ -1,12 +1,59 @@
-"""What people's names for simulators mean, by whose word, and what a move had to show."""
+"""What people's names for simulators and for agents in use mean, by whose word, and what a move had
+to show.
+
+An alias of an agent is NAME@ALIAS, such as `shell-agent@production`; any other is a simulator's.
+"""
 
 import hashlib
-from typing import NamedTuple
+import re
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
+from agentworld.errors import InputError
 from agentworld.records.base import Digest, Name, Record, ShortText
 from agentworld.records.gate import Gate, GateResult
+
+ObjectRequest = Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}/[0-9]{1,19}$")]
+"""A spec that somebody wrote to an object of a cluster: the object's `UID/GENERATION`."""
+AliasKind = Literal["simulator", "agent"]
+
+AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
+"""As a registry and an evidence mirror both take it."""
+
+_FORMS: dict[AliasKind, tuple[re.Pattern[str], str]] = {
+    "simulator": (
+        re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"),
+        "a simulator; use lower-case letters, digits, dots and dashes",
+    ),
+    # A registry means something else by `latest` and by `v1`.
+    "agent": (
+        re.compile(
+            r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}@(?!(latest|v\d+)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+        ),
+        "an agent; write NAME@ALIAS with at most 63 lower-case letters, digits and dashes after"
+        " the @, and neither latest nor v with a number",
+    ),
+}
+
+
+def alias_kind(alias: str) -> AliasKind:
+    """What it is a name for."""
+    return "agent" if "@" in alias else "simulator"
+
+
+def split_alias(alias: str) -> tuple[str, str]:
+    """The agent's name, and its alias as a registry has it."""
+    name, _, label = alias.partition("@")
+    return name, label
+
+
+def check_alias(alias: str, kind: AliasKind) -> str:
+    """The alias; raises InputError for what is no name of one of this kind."""
+    pattern, advice = _FORMS[kind]
+    if not pattern.fullmatch(alias):
+        raise InputError(f"{alias!r} is no alias of {advice}")
+    return alias
 
 
 class Canary(Record):
@@ -18,8 +65,9 @@ class Canary(Record):
 
 
 class AliasMove(Record):
-    """What a name shall mean from now on."""
+    """What a name for simulators shall mean from now on."""
 
+    kind: Literal["simulator"] = "simulator"
     simulator: Digest
     canary: Canary | None = None
     by: ShortText
@@ -29,6 +77,28 @@ class AliasMove(Record):
     """Of the evaluation that the gate is judged by."""
     override: ShortText | None = None
     """Why it may move whatever the gate says."""
+    request: ObjectRequest | None = None
+    """The object by which it is asked for; null where a command asks."""
+    reason: ShortText | None = None
+
+
+class AgentVersion(Record):
+    """A registered version of an agent."""
+
+    version: int = Field(ge=1, lt=2**31)
+    artifact: Digest
+    run: Name
+    """That made it."""
+
+
+class AgentMove(Record):
+    """Which version an alias of an agent shall mean from now on."""
+
+    kind: Literal["agent"] = "agent"
+    agent: AgentVersion
+    by: ShortText
+    """Who wants it so."""
+    reason: ShortText | None = None
 
 
 class Meaning(NamedTuple):
@@ -36,6 +106,11 @@ class Meaning(NamedTuple):
 
     simulator: Digest
     canary: Canary | None = None
+
+    @property
+    def simulators(self) -> tuple[Digest, ...]:
+        """Those that new runs are opened with."""
+        return (self.simulator, self.canary.simulator) if self.canary else (self.simulator,)
 
 
 def gets_canary(alias: str, run: str, percent: int) -> bool:
@@ -49,10 +124,14 @@ def gets_canary(alias: str, run: str, percent: int) -> bool:
 
 
 class AliasChange(Record):
-    """From then on the alias meant this simulator."""
+    """From then on the alias meant this."""
 
+    kind: AliasKind = "simulator"
     alias: Name
     simulator: Digest
+    """Of an agent the one that made it, as its edge says."""
+    agent: AgentVersion | None = None
+    """Null for an alias of a simulator."""
     set_by: Name
     at: Name
     canary: Canary | None = None
@@ -60,8 +139,17 @@ class AliasChange(Record):
     gate: tuple[GateResult, ...] = ()
     """As it was judged by the report."""
     override: Name | None = None
+    request: ObjectRequest | None = None
+    """The object by which it was asked for; null where a command did."""
+    reason: Name | None = None
     ended: bool = False
     """The name was taken away: it means nothing, and had meant this."""
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        if len({self.kind == "agent", self.agent is not None, "@" in self.alias}) > 1:
+            raise ValueError("an alias of an agent, NAME@ALIAS, means a version, and no other does")
+        return self
 
     @property
     def meaning(self) -> Meaning | None:
@@ -69,10 +157,44 @@ class AliasChange(Record):
         return None if self.ended else Meaning(self.simulator, self.canary)
 
     @property
+    def target(self) -> str:
+        """As people write it: a simulator's digest, or NAME@VERSION."""
+        if self.agent is None:
+            return self.simulator
+        return f"{split_alias(self.alias)[0]}@{self.agent.version}"
+
+    @property
+    def subject(self) -> Digest:
+        """The simulator, or the agent's weights."""
+        return self.agent.artifact if self.agent else self.simulator
+
+    @property
+    def run(self) -> str:
+        """That made the agent; empty for an alias of a simulator."""
+        return self.agent.run if self.agent else ""
+
+    @property
     def text(self) -> str:
         """The change as a clause."""
-        meaning = "nothing" if self.ended else self.simulator
+        meaning = "nothing" if self.ended else self.target
         return f"alias {self.alias!r} meant {meaning} from {self.at} on, by {self.set_by!r}"
+
+    def end(
+        self, by: str, at: str, reason: str | None = None, request: str | None = None
+    ) -> "AliasChange":
+        """From then on the alias means nothing."""
+        own = self.model_dump(include={"kind", "alias", "simulator", "agent"})
+        fields = {"set_by": by, "at": at, "reason": reason, "request": request}
+        return AliasChange(**own, **fields, ended=True)
+
+    def repeats(self, last: "AliasChange") -> bool:
+        """Whether it says nothing new: an end again, or the same agent again, whoever says it.
+
+        A simulator's report and gate are told again.
+        """
+        if self.ended or self.agent is None:
+            return self.ended and last.ended
+        return (self.agent, self.ended) == (last.agent, last.ended)
 
 
 class SimulatorUse(Record):
@@ -80,3 +202,5 @@ class SimulatorUse(Record):
 
     open_runs: int
     open_episodes: int
+    aliases: tuple[str, ...] = ()
+    """The names that mean it now, or have it as their canary."""

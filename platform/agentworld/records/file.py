@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from agentworld.errors import InputError
+from agentworld.errors import InputError, StoreError
 
 MOST_BYTES = 1 << 26
 """Of a file that is read whole, and of a line. The longest that we write are objects, which hold
@@ -28,6 +28,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFDIR: "a folder",
 }
+_DATABASE_FILES = ("", "-journal", "-wal", "-shm")
 # A pipe that takes a file's place between the look and the opening blocks nobody.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -72,6 +73,20 @@ def check_regular(*paths: Path) -> None:
     for path in paths:
         with suppress(FileNotFoundError, NotADirectoryError):  # it may go while it is looked at
             _check(path, os.stat(path))
+
+
+def check_sqlite(path: Path) -> None:
+    """Raises StoreError where an SQLite database, or a file beside it, is no regular file: SQLite
+    waits for ever on a pipe.
+    """
+    try:
+        check_regular(*(path.with_name(path.name + end) for end in _DATABASE_FILES))
+    except OSError as error:
+        raise StoreError(
+            f"the database {path} cannot be opened: of {error.filename}, {error.strerror}; take it"
+            " away, or restore it",
+            retryable=False,
+        ) from error
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -53,7 +53,8 @@ def run_step(
     key = digest_json(key_fields)
     folder = _folder(store, step, key)
     if not from_environment(Ranks).is_first:
-        return _work_along(folder, work, reads)
+        with translate_errors(store):
+            return _work_along(folder, work, reads)
     progress = ProgressFile(store, step)
     receipt = folder / RECEIPT
     with _report_failure(progress, store):

@@ -19,7 +19,7 @@ from agentworld.serving.documentation import documentation, overview
 from agentworld.serving.episodes.quota import Quota
 from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.housekeeping import repeating
-from agentworld.serving.protocols import agent_uses, aliases, native
+from agentworld.serving.protocols import aliases, native
 from agentworld.serving.protocols.base import open_protocol
 from agentworld.serving.runs import Runs
 from agentworld.serving.simulators.connections import Simulators
@@ -77,7 +77,7 @@ def create_app(
     app.state.answer_seconds = answer_seconds
     opened = [open_protocol(name, app) for name in protocols]
     # As they are: to include a router makes its routes anew, which takes a tenth of a second.
-    app.router.routes += [*aliases.router.routes, *agent_uses.router.routes]
+    app.router.routes += aliases.router.routes
     for protocol in opened:
         app.router.routes += protocol.routes
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)

@@ -140,7 +140,8 @@ def _catalog(
     if manifest:
         return OneSimulator(connect(manifest), ledger.aliases)
     read = cluster_reader(settings.namespace, settings.kubeconfig)
-    return ClusterSimulators(read, ObjectStore(settings.objects_url), connect)
+    objects = ObjectStore(settings.objects_url)
+    return ClusterSimulators(read, objects, ledger.aliases, connect)
 
 
 def _engines(settings: ServiceSettings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:

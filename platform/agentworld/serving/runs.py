@@ -6,7 +6,6 @@ from contextlib import suppress
 from agentworld.errors import Conflict, NotFound
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
-from agentworld.records.statements.agent_use import AgentUse, AgentUseMove
 from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes.store import EpisodeStore
@@ -72,17 +71,6 @@ class Runs:
     async def file(self, statement: StepStatement) -> str:
         """Keeps what a step signed of its own work; returns its name."""
         return await asyncio.to_thread(self.statement_signer.file, statement)
-
-    async def start_agent_use(self, name: str, alias: str, move: AgentUseMove) -> AgentUse:
-        """From now on an agent is in use so; signed, and kept."""
-        return await asyncio.to_thread(
-            self._log_signer.statement_signer.start_agent_use, name, alias, move
-        )
-
-    async def end_agent_use(self, name: str, alias: str, by: str, reason: str | None) -> AgentUse:
-        """From now on no agent of this name is; signed, and kept."""
-        ended = self._log_signer.statement_signer.end_agent_use
-        return await asyncio.to_thread(ended, name, alias, by, reason)
 
     async def seal(self) -> int:
         """Signs the logs that grew, and copies what was declared; returns how many logs."""

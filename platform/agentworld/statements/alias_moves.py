@@ -4,8 +4,16 @@ from typing import Any, NamedTuple
 
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger import Ledger
-from agentworld.ledger.aliases import check_alias
-from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
+from agentworld.records.alias import (
+    AgentMove,
+    AgentVersion,
+    AliasChange,
+    AliasKind,
+    AliasMove,
+    SimulatorUse,
+    check_alias,
+    split_alias,
+)
 from agentworld.records.base import Digest
 from agentworld.records.report import Report, parse_report
 from agentworld.statements.alias_gate import check_about, check_may_move, judge
@@ -21,42 +29,56 @@ class AliasMoveSigner(NamedTuple):
     statement_signer: StatementSigner
 
     def move(
-        self, alias: str, move: AliasMove, artifact: Digest | None, key: str, *, dry_run: bool
+        self,
+        alias: str,
+        move: AliasMove | AgentMove,
+        artifact: Digest | None,
+        key: str,
+        *,
+        dry_run: bool,
     ) -> AliasChange:
-        """From now on the alias means this; raises Conflict where its gate refuses it.
+        """From now on the alias means this; raises Conflict where its gate refuses it, and NotFound
+        for an agent of which no edge was signed.
 
         `artifact` is of the simulator's weights, where they are known: most evaluations are
         about those.
         """
-        digests = {move.simulator} | ({artifact} if artifact else set())
-        report = self._report(move, digests)
-        results = judge(move.gate, report, digests)
-        check_may_move(move, report, results)
-        failed = any(not result.passed for result in results)
-        terms = {
-            "canary": move.canary,
-            "report": move.report,
-            "gate": results,
-            "override": move.override if failed or not move.gate else None,
-        }
+        check_alias(alias, move.kind)
+        terms: dict[str, Any] = {"kind": move.kind, "reason": move.reason}
+        if isinstance(move, AgentMove):
+            simulator = self._simulator_of(alias, move.agent)
+            terms["agent"] = move.agent
+        else:
+            simulator = move.simulator
+            terms |= {"request": move.request, **self._judge(move, artifact)}
         if dry_run:
-            fields = {"alias": check_alias(alias), "simulator": move.simulator, "set_by": move.by}
-            return AliasChange.model_validate(fields | terms | {"at": _DRY})
+            return AliasChange(alias=alias, simulator=simulator, set_by=move.by, at=_DRY, **terms)
         with self.statement_signer.declaring("alias", alias) as declare:
             arguments: dict[str, Any] = {"key": key, "declare": declare, **terms}
-            return self.ledger.aliases.set(alias, move.simulator, move.by, **arguments)
+            return self.ledger.aliases.set(alias, simulator, move.by, **arguments)
 
-    def end(self, alias: str, by: str, key: str, *, dry_run: bool) -> AliasChange:
-        """The alias means nothing from now on; raises NotFound where it meant nothing before."""
+    def end(
+        self,
+        alias: str,
+        by: str,
+        key: str,
+        *,
+        reason: str | None = None,
+        request: str | None = None,
+        dry_run: bool = False,
+    ) -> AliasChange:
+        """The alias means nothing from now on; raises NotFound for one that nobody gave."""
         if dry_run:
-            last = self.history(alias)[-1]
-            return last.model_copy(update={"ended": True, "set_by": by, "at": _DRY})
+            return self.history(alias)[-1].end(by, _DRY, reason, request)
         with self.statement_signer.declaring("alias", alias) as declare:
-            return self.ledger.aliases.end(alias, by, key=key, declare=declare)
+            arguments: dict[str, Any] = {"key": key, "declare": declare}
+            return self.ledger.aliases.end(alias, by, reason=reason, request=request, **arguments)
 
-    def history(self, alias: str | None = None) -> list[AliasChange]:
-        """What an alias, or each, meant over time; raises NotFound for one that nobody gave."""
-        changes = self.ledger.aliases.history(alias)
+    def history(self, alias: str | None = None, kind: AliasKind | None = None) -> list[AliasChange]:
+        """What an alias, or each of a kind, meant over time; raises NotFound for one that nobody
+        gave.
+        """
+        changes = self.ledger.aliases.history(alias, kind)
         if alias is not None and not changes:
             raise NotFound(
                 f"there is no alias {alias!r}; set it with `agentworld alias set`, or name another"
@@ -64,11 +86,41 @@ class AliasMoveSigner(NamedTuple):
         return changes
 
     def use(self, simulator: Digest) -> SimulatorUse:
-        """How many runs and episodes are open with a simulator."""
+        """The names that mean a simulator, and how many runs and episodes are open with it."""
+        changes, _ = self.ledger.aliases.readable_history("simulator")
+        newest = {change.alias: change.meaning for change in changes}
         return SimulatorUse(
+            aliases=tuple(
+                alias
+                for alias, meaning in sorted(newest.items())
+                if meaning and simulator in meaning.simulators
+            ),
             open_runs=self.ledger.counts.num_open_runs(simulator=simulator),
             open_episodes=self.ledger.counts.num_open_episodes(simulator=simulator),
         )
+
+    def _simulator_of(self, alias: str, agent: AgentVersion) -> Digest:
+        """As the agent's edge was signed: who asks learns of no run that they cannot name."""
+        name, _ = split_alias(alias)
+        for _, edge in self.statement_signer.edges(name, agent.artifact, agent.run):
+            return edge.simulator
+        raise NotFound(
+            f"nobody signed which simulator made {agent.artifact} as {name} in run {agent.run};"
+            " register it anew"
+        )
+
+    def _judge(self, move: AliasMove, artifact: Digest | None) -> dict[str, Any]:
+        digests = {move.simulator} | ({artifact} if artifact else set())
+        report = self._report(move, digests)
+        results = judge(move.gate, report, digests)
+        check_may_move(move, report, results)
+        failed = any(not result.passed for result in results)
+        return {
+            "canary": move.canary,
+            "report": move.report,
+            "gate": results,
+            "override": move.override if failed or not move.gate else None,
+        }
 
     def _report(self, move: AliasMove, digests: set[Digest]) -> Report | None:
         if move.report is None:

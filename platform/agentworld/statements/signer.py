@@ -5,11 +5,11 @@ the next one who asks the same makes the copy, or a service at its intervals.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.records.attestation import Attestation
-from agentworld.records.base import now
+from agentworld.records.base import Digest, now
 from agentworld.records.log import opening_problem
 from agentworld.records.run import AgentRun
 from agentworld.records.statements.base import Declare, SignedRecord
@@ -19,13 +19,13 @@ from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.signing.edge import RunEvidence, contradictions, join
 from agentworld.signing.weights import closing_problem
-from agentworld.statements.agent_use import AgentUseSigner
+from agentworld.statements.genesis import LedgerGenesis
 from agentworld.statements.steps import Files
 
 _MANY = 100
 
 
-class StatementSigner(AgentUseSigner):
+class StatementSigner(LedgerGenesis):
     """Of one ledger. Calls block; several replicas may sign the same, which is kept once."""
 
     _last_copied = 0
@@ -44,6 +44,15 @@ class StatementSigner(AgentUseSigner):
             edge=verify_envelope(attestation.envelope, Edge, self.known_keys()),
             envelope=attestation.envelope.decode(),
         )
+
+    def edges(self, name: str, artifact: Digest, run: str) -> Iterator[tuple[Attestation, Edge]]:
+        """What was signed of a run, an artifact and a name, the newest first."""
+        rows = self._ledger.attestations.find("edge", subject=artifact, run=run)
+        for attestation in reversed(rows):
+            with suppress(EvidenceError):  # which the audit says
+                edge = verify_envelope(attestation.envelope, Edge, self.known_keys())
+                if (edge.claim.agent, edge.claim.artifact, edge.run) == (name, artifact, run):
+                    yield attestation, edge
 
     def file(self, statement: StepStatement) -> str:
         """Keeps what a step signed; returns its name. Raises InputError for what none signed."""
@@ -89,7 +98,7 @@ class StatementSigner(AgentUseSigner):
     def _find_same(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""
         claim = edge.claim
-        for attestation, earlier in self._edges(claim.agent, claim.artifact, edge.run):
+        for attestation, earlier in self.edges(claim.agent, claim.artifact, edge.run):
             return attestation if earlier.model_copy(update={"at": edge.at}) == edge else None
         return None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.client.credential import ClientSettings
 from agentworld.errors import InputError, StoreError
-from agentworld.operations.audit_sources import open_sources
+from agentworld.operations.ledger import open_sources
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 from agentworld.runner.folders import AGENT, CHAIN, TrainedAgent
@@ -22,7 +22,7 @@ def plan(task: Task) -> Plan:
 
     def work(out: Path, _: OnProgress) -> Digest:
         chain = audit_agent(version, open_sources(task.store), verify=True)
-        if problems := (*chain.breaks, *chain.incomplete):
+        if problems := (*chain.problems, *chain.notes):
             problem = f"the chain of {version} is broken or incomplete: {'; '.join(problems)}"
             raise StoreError(problem, retryable=False)
         chain.write(out / CHAIN)

@@ -25,6 +25,8 @@ class Mixture(NamedTuple):
 
     rows: list[Row]
     corpora: dict[str, CorpusUse] = {}
+    figures: dict[str, float] = {}
+    """How many episodes were cut off, for the record of the training."""
 
 
 class _Picked(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 
+from agentworld.errors import Preempted
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 
@@ -21,7 +22,10 @@ _Value = TypeVar("_Value")
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Joins the process group of this step, if its launcher started several processes."""
+    """Joins the process group of this step, if its launcher started several processes.
+
+    Raises Preempted where another process is lost.
+    """
     ranks = from_environment(Ranks)
     has_gpu = torch.cuda.is_available()
     if ranks.world_size > 1:
@@ -32,9 +36,22 @@ def process_group() -> Iterator[None]:
         )
     # No `finally`: all ranks must leave the group together, and after a failure others may wait
     # elsewhere.
-    yield
+    try:
+        yield
+    except RuntimeError as error:
+        if not _is_of_another_rank(error):
+            raise
+        raise Preempted(
+            "another process of this training ended; start all of them again: they resume from the"
+            " newest whole checkpoint"
+        ) from error
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def _is_of_another_rank(error: RuntimeError) -> bool:
+    """Errors of gloo have no class of their own."""
+    return isinstance(error, dist.DistError) or "gloo/transport" in str(error)
 
 
 def rank() -> int:

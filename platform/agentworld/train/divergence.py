@@ -10,7 +10,7 @@ from agentworld.errors import InputError
 
 
 class FiniteTrainer(Trainer):
-    """Looks at the norm of the gradient before it logs and before it saves.
+    """Looks at the norm of the gradient before it logs and before it saves; with ZeRO at each step.
 
     A loss, a gradient or a weight that is no number makes each later gradient one, so that none is
     missed. The Trainer itself leaves such losses out of what it logs and goes on.
@@ -23,7 +23,8 @@ class FiniteTrainer(Trainer):
         *arguments: Any,
         **options: Any,
     ) -> None:
-        if self.control.should_log or self.control.should_save:
+        # DeepSpeed leaves out a step whose gradient is no number, and the next one may be.
+        if self.control.should_log or self.control.should_save or self.is_deepspeed_enabled:
             self._check_finite(grad_norm)
         super()._maybe_log_save_evaluate(tr_loss, grad_norm, *arguments, **options)
 

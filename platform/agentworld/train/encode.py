@@ -77,6 +77,13 @@ def fit(rows: Iterable[Row], most_tokens: int | None) -> list[Row]:
     return [row for row in cut if most_tokens is None or row.is_target.any()]
 
 
+def truncation(rows: Sequence[Row], most_tokens: int | None) -> dict[str, float]:
+    """How many rows `fit` truncates, and how many of these it leaves out."""
+    longer = [row for row in rows if most_tokens is not None and len(row.input_ids) > most_tokens]
+    num_left_out = len(longer) - len(fit(longer, most_tokens))
+    return {"truncated_samples": len(longer), "left_out_samples": num_left_out}
+
+
 def encode_texts(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[Row]:
     """Rows of plain text, in which every token must be predicted."""
     for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"]:

@@ -27,6 +27,7 @@ from agentworld.train.encode import (
     fit,
     split_turns,
     traced_turns,
+    truncation,
     whole_episode,
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
@@ -91,6 +92,7 @@ def run(
         )
     on_progress = share_of(on_progress, share, 1)
     metrics = train_rows(language_model, recipe, rows, out, on_progress, on_metrics, held_out)
+    metrics |= mixture.figures
     on_rank_zero(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     keeps_adapter = recipe.lora and not recipe.lora.merge
     return save_checkpoint(
@@ -163,8 +165,9 @@ def _mix(
     corpora: Mapping[str, Corpus],
 ) -> Mixture:
     conversations = _conversations(recipe, samples, read_traces(traces) if traces else None)
-    episodes = _rows(recipe, language_model, conversations)
-    return mix(language_model.tokenizer, recipe, episodes, corpora)
+    encoded = list(encode(language_model.tokenizer, conversations))
+    mixture = mix(language_model.tokenizer, recipe, fit(encoded, recipe.sequence_tokens), corpora)
+    return mixture._replace(figures=truncation(encoded, recipe.sequence_tokens))
 
 
 def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path) -> HeldOut | None:

@@ -1,7 +1,6 @@
 """A simulator: what it is, what is known of it, and what it trained."""
 
 from collections.abc import Mapping, Set
-from contextlib import suppress
 from typing import NamedTuple, Self
 
 from starlette.requests import Request
@@ -49,7 +48,7 @@ def simulator(view: ScopedView, request: Request) -> Answer:
         "manifest": manifest,
         "fields": manifest.model_dump(mode="json") if manifest else {},
         "world_models": [str(reader.ref) for reader in versions],
-        "data": [rows.dataset_link(digest) for digest in _data(view, versions)],
+        "data": [rows.dataset_link(digest) for digest in _data(versions)],
         "names": view.aliases.get(name, []),
         "reports": _reports(view, pinned) if pinned else [],
         "differences": _DIFFERENCES,
@@ -86,13 +85,9 @@ def _world_models(view: ScopedView, manifest: SimulatorManifest | None) -> list[
     return view.library.registry.versions(kind="world-model", artifact=manifest.artifact)
 
 
-def _data(view: ScopedView, versions: list[Version]) -> list[Digest]:
-    """What their stages read, each once; a garbled record is told by `audit verify`."""
-    digests: dict[Digest, None] = {}
-    for reader in versions:
-        with suppress(EvidenceError), reading(str(reader.ref)):
-            digests |= dict.fromkeys(data_of(reader, view.library.registry).values())
-    return list(digests)
+def _data(versions: list[Version]) -> list[Digest]:
+    """What their stages read, each once."""
+    return list(dict.fromkeys(data for version in versions for data in data_of(version).values()))
 
 
 def _open_run(view: ScopedView, run: ListedRun) -> tuple[Link, ListedRun, int]:

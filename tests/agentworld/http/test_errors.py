@@ -58,7 +58,6 @@ def test_a_step_whose_row_the_database_drops_is_not_answered_and_can_be_asked_fo
     [
         ("/steps", "OPTIONS, POST"),
         ("/aliases/stable", "DELETE, GET, OPTIONS, PUT"),
-        ("/agent-uses/a/production", "DELETE, OPTIONS, PUT"),
         ("/runs/r/mcp", "OPTIONS, POST"),
         ("/episodes/e/mcp", "OPTIONS, POST"),
         ("/runs/r/v1/models", "GET, OPTIONS"),

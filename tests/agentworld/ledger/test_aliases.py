@@ -13,6 +13,7 @@ SHOWN = {
     "report": records.digest("report"),
     "gate": (GateResult(metric="live_gain", least=0.2, value=0.1),),
     "override": "the report is of last week",
+    "request": "an-object/3",
 }
 
 
@@ -33,12 +34,15 @@ def test_what_is_told_again_with_its_key_is_recorded_once(ledger):
 
 def test_what_was_taken_away_means_nothing_and_its_history_stays(ledger):
     ledger.aliases.set("stable", OLD, "ada")
-    ended = ledger.aliases.end("stable", "bob", key="one")
+    ended = ledger.aliases.end("stable", "bob", key="one", request="an-object/3")
     assert ledger.aliases.end("stable", "bob", key="one") == ended
-    with pytest.raises(NotFound, match="there is no alias 'stable'"):
-        ledger.aliases.resolve("stable")
+    assert ledger.aliases.history("stable")[-1].request == "an-object/3"
+    for ask in (ledger.aliases.resolve, ledger.aliases.meaning):
+        with pytest.raises(NotFound, match="there is no alias 'stable'"):
+            ask("stable")
+    assert ledger.aliases.end("stable", "ada", key="two") == ended
     with pytest.raises(NotFound):
-        ledger.aliases.end("stable", "bob", key="two")
+        ledger.aliases.end("nobody", "bob", key="two")
     told = [(change.set_by, change.meaning) for change in ledger.aliases.history("stable")]
     assert told == [("ada", Meaning(OLD)), ("bob", None)]
 

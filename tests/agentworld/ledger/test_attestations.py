@@ -26,10 +26,10 @@ def test_a_name_is_given_once(ledger):
 
 def test_what_was_signed_is_found_by_how_its_name_begins(ledger):
     for name in ("a/b/1", "a/b/2", "A/b/1", "a/bc/1", "a_b/1"):
-        ledger.attestations.add(MADE._replace(name=name, kind="agent-use"))
-    found = ledger.attestations.find_under("agent-use", "a/b/")
+        ledger.attestations.add(MADE._replace(name=name, kind="alias"))
+    found = ledger.attestations.find_under("alias", "a/b/")
     assert [each.name for each in found] == ["a/b/1", "a/b/2"]
-    assert [each.name for each in ledger.attestations.find_under("agent-use", "a_b")] == ["a_b/1"]
+    assert [each.name for each in ledger.attestations.find_under("alias", "a_b")] == ["a_b/1"]
     assert ledger.attestations.find_under("edge", "a/b/") == []
 
 

@@ -84,23 +84,24 @@ def test_a_version_by_another_name_than_ours_is_named_and_stops_nothing(
     assert place.pages() == dict.fromkeys(("/", "/agents", "/in-use"), 200)
 
 
+DIFFERS = "hero@1: mirror differs in "
 OF_HERO = "UPDATE model_versions SET {} WHERE name = 'hero'"
 
 
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("run_id = NULL", "hero@1: the run that registered it is missing"),
-        ("run_id = ''", "hero@1: the run that registered it is missing"),
-        ("run_id = 'no; run'", "hero@1: the run that registered it is missing"),
-        ("status = 'FAILED_REGISTRATION'", "hero@1: its status is FAILED_REGISTRATION, and not"),
-        ("status = 'PENDING_REGISTRATION'", "hero@1: its status is PENDING_REGISTRATION, and not"),
+        ("run_id = NULL", DIFFERS + "run state: MLflow says 'missing'"),
+        ("run_id = ''", DIFFERS + "run state: MLflow says 'missing'"),
+        ("run_id = 'no; run'", DIFFERS + "run state: MLflow says 'missing'"),
+        ("status = 'FAILED_REGISTRATION'", DIFFERS + "status: MLflow says 'FAILED_REGISTRATION'"),
+        ("status = 'PENDING_REGISTRATION'", DIFFERS + "status: MLflow says 'PENDING_REGISTRATION'"),
         ("creation_time = 9223372036854775807", "the registry's version 1 of 'hero' is garbled: "),
         ("creation_time = 'now'", "the registry's version 1 of 'hero' is garbled: "),
         ("creation_time = NULL", "the registry's version 1 of 'hero' is garbled: "),
-        ("source = 'models:/../..'", "hero@1: its model is missing, and not whole"),
-        ("source = x'ff'", "hero@1: its model is missing, and not whole"),
-        ("status = CAST(x'ff' AS TEXT)", "hero@1: its status is \\udcff, and not whole"),
+        ("source = 'models:/../..'", DIFFERS + "model state: MLflow says 'missing'"),
+        ("source = x'ff'", DIFFERS + "model state: MLflow says 'missing'"),
+        ("status = CAST(x'ff' AS TEXT)", DIFFERS + "status: MLflow says '\\udcff'"),
     ],
 )
 def test_a_garbled_version_is_named_and_stops_nothing(
@@ -119,7 +120,7 @@ def test_a_version_whose_number_is_none_is_named_and_stops_nothing(place: Place)
     assert any(
         each.startswith("the registry's version 'one' of 'hero' is garbled: ") for each in found
     )
-    assert any(each.startswith("hero@1: the registry does not have it") for each in found)
+    assert any(each.startswith(DIFFERS + "version: MLflow says nothing") for each in found)
     assert set(place.pages().values()) == {200}
 
 
@@ -142,7 +143,9 @@ def test_a_record_that_is_nested_too_deeply_is_named_and_stops_nothing(place: Pl
 def test_a_tag_that_is_no_text_is_named_and_stops_nothing(place: Place) -> None:
     own = "name = 'hero' AND key = 'agentworld.run'"
     place.change(f"UPDATE model_version_tags SET value = CAST(x'ff' AS TEXT) WHERE {own}")
-    assert any(each.startswith("hero@1: its tag run says '\\udcff'") for each in place.problems())
+    assert any(
+        each.startswith(DIFFERS + "tag run: MLflow says '\\udcff'") for each in place.problems()
+    )
     assert set(place.pages().values()) == {200}
 
 

@@ -10,7 +10,7 @@ import make.service
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.operations.adopt import ADOPTED, AdoptionResult, adopt
-from agentworld.operations.audit_sources import open_sources
+from agentworld.operations.ledger import open_sources
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.steps.validate import _simulator
@@ -69,7 +69,7 @@ def test_the_weights_that_a_run_was_closed_with_are_observed(store, trained, tra
     assert (str(made.version), made.grade, made.reasons) == ("their-agent@1", "observed", ())
     chain = audit_agent(made.version, open_sources(store), verify=True)
     assert (chain.edge.grade, chain.edge.edge.traffic.num_steps) == ("observed", 2)
-    assert chain.evidence.state == "verified"
+    assert chain.evidence.grade == "verified"
     registered = open_sources(store).registry.agent(made.version).checkpoint
     assert (registered.parents, registered.num_parameters) == ((OPENING.starting_weights,), 4)
     assert ArtifactManifest.of(folder / "model") == ArtifactManifest.of(trained)
@@ -93,7 +93,7 @@ def test_other_weights_are_registered_as_disputed_with_the_reason(
     assert (made.grade, made.reasons) == ("disputed", (reason,))
     chain = audit_agent(made.version, open_sources(store))
     assert chain.edge.grade == "disputed"
-    assert reason in chain.breaks
+    assert reason in chain.problems
 
 
 def test_a_run_that_is_open_is_refused(store, trained, trainer):

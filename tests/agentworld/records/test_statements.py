@@ -3,7 +3,6 @@
 from agentworld.records.statements.base import statement_kinds
 
 SIGNED = {
-    "agent-use": ("urn:agentworld:agent-use:v1", "agent-uses", "agent_use"),
     "alias": ("urn:agentworld:alias-change:v1", "alias-changes", ""),
     "edge": ("urn:agentworld:edge:v1", "agent-edges", "edge"),
     "erasure": ("urn:agentworld:erasure:v1", "episode-erasures", ""),

@@ -117,7 +117,7 @@ def test_the_report_leads_to_the_curves_of_stages_that_have_some(tmp_path, page)
 
 
 def test_text_that_a_model_made_stays_text(tmp_path):
-    chain = make.job.chain(breaks=["<script>alert(1)</script>"])
+    chain = make.job.chain(problems=["<script>alert(1)</script>"])
     folders = make.job.finished_job(tmp_path, agent_chain=chain)
     page = written(tmp_path, folders)
     assert "<script" not in page

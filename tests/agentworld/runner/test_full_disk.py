@@ -12,8 +12,6 @@ from agentworld.errors import StoreError
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.progress import OnProgress
 from agentworld.runner.step import output_of, run_step
-from agentworld.train.resume import newest_checkpoint
-from make.training import TINY
 
 pytestmark = pytest.mark.waits  # as root, for what it mounts
 
@@ -41,44 +39,6 @@ def fails_then_ends_well(store: Path, step: str, work) -> Path:
         run_step(store, step, [], {}, work)
     (store / FILLER).unlink()
     return run_step(store, step, [], {}, work)
-
-
-def while_a_checkpoint_is_written(store: Path) -> None:
-    from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
-    from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
-    from agentworld.train.encode import encode, whole_episode
-    from agentworld.train.model import new_model
-    from agentworld.train.tokenizer import train_tokenizer
-    from agentworld.train.trainer import train_rows
-    from make import records
-
-    samples = [records.sample(seed) for seed in range(12)]
-    texts = [turn.observation for sample in samples for turn in sample.turns]
-    recipe = NextTokenRecipe(
-        **TINY, stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=2
-    )
-    small = ModelRecipe(hidden_size=64, num_layers=1)
-    attempts: list[list[int]] = []
-    kept: list[str | None] = []
-
-    def work(out: Path, _tick: OnProgress) -> Digest:
-        seen: list[int] = []
-        attempts.append(seen)
-        kept.append(newest_checkpoint(out / "checkpoints"))
-
-        def tick(done: int, _total: int) -> None:
-            seen.append(done)
-            if len(attempts) == 1 and done == 4:
-                fill(store, 300_000)
-
-        model = new_model(small, train_tokenizer(texts, pretokenizer_pattern(), 400))
-        rows = list(encode(model.tokenizer, map(whole_episode, samples)))
-        train_rows(model, recipe, rows, out, tick)
-        return digest_bytes(b"trained")
-
-    fails_then_ends_well(store, "cpt", work)
-    assert kept == [None, "checkpoint-2"]
-    assert [seen[0] for seen in attempts] == [1, 3]
 
 
 def while_a_version_is_registered(store: Path) -> None:
@@ -134,7 +94,6 @@ def while_the_end_of_a_run_is_written_down(store: Path) -> None:
 @pytest.mark.parametrize(
     "instant",
     [
-        "while_a_checkpoint_is_written",
         "while_a_version_is_registered",
         "while_a_receipt_is_written",
         "while_the_end_of_a_run_is_written_down",

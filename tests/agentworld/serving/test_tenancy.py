@@ -4,10 +4,12 @@ import pytest
 from starlette.testclient import TestClient
 
 import make.access
+import make.ledger
 import make.many
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import ClusterError
-from agentworld.records.alias import gets_canary
+from agentworld.ledger import Ledger
+from agentworld.records.alias import Canary, gets_canary
 from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators
 from agentworld.storage.objects import ObjectStore
@@ -26,7 +28,15 @@ def cluster():
 
 
 @pytest.fixture
-def start(cluster, tmp_path):
+def aliases(tmp_path):
+    """Of the ledger that all replicas share."""
+    named = Ledger(make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")).aliases
+    named.set("world", STABLE.digest, "ada")
+    return named
+
+
+@pytest.fixture
+def start(cluster, aliases, tmp_path):
     """Starts a replica, whose callers are the tenants of an access file."""
     started = []
 
@@ -36,7 +46,7 @@ def start(cluster, tmp_path):
             return ConnectedSimulator(manifest, engine)
 
         objects = ObjectStore(str(tmp_path / "objects"))
-        known = ClusterSimulators(cluster.read, objects, connect)
+        known = ClusterSimulators(cluster.read, objects, aliases, connect)
         app = make.many.app(tmp_path, known, make.access.Checked(tmp_path))
         http = TestClient(app, "http://localhost", raise_server_exceptions=False)
         http.__enter__()
@@ -90,11 +100,12 @@ def meaning(http, alias="world", who="acme-agent"):
     return http.get(f"/aliases/{alias}/simulator", headers=headers)
 
 
-def test_a_name_tells_an_agent_the_simulator_that_it_means_and_no_canary(http, cluster):
-    canary = {"simulator": "canary", "percent": 100}
-    cluster.objects["simulatoraliases/world"]["spec"]["canary"] = canary
+def test_a_name_tells_an_agent_the_simulator_that_it_means_and_no_canary(http, aliases):
+    canary = Canary(simulator=CANARY.digest, percent=99)
+    aliases.set("world", STABLE.digest, "ada", canary=canary)
+    key = next(key for key in (f"{n:032}" for n in range(9)) if gets_canary("world", key, 99))
     assert meaning(http).json() == STABLE.digest
-    assert opened(http).json()["run"]["simulator"] == CANARY.digest
+    assert opened(http, key=key).json()["run"]["simulator"] == CANARY.digest
     assert meaning(http, "nobody").status_code == 404
     assert meaning(http, "Nobody").status_code == 422
 
@@ -184,9 +195,9 @@ async def wanting(http):
     )
 
 
-def test_a_retry_gets_the_simulator_of_the_first_try_and_the_runs_name_tells_which(http, cluster):
-    canary = {"simulator": "canary", "percent": 30}
-    cluster.objects["simulatoraliases/world"]["spec"]["canary"] = canary
+def test_a_retry_gets_the_simulator_of_the_first_try_and_the_runs_name_tells_which(http, aliases):
+    canary = Canary(simulator=CANARY.digest, percent=30)
+    aliases.set("world", STABLE.digest, "ada", canary=canary)
     for number in range(20):
         key = f"{number:032}" if number % 2 else None
         run = opened(http, key=key).json()["run"]

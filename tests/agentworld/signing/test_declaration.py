@@ -1,9 +1,10 @@
 """What the platform declares is what it signed, of the kind that it is, and nothing else."""
 
 import pytest
+from pydantic import ValidationError
 
 from agentworld.errors import EvidenceError
-from agentworld.records.alias import AliasChange
+from agentworld.records.alias import AgentVersion, AliasChange
 from agentworld.records.statements.alias import AliasEntry, alias_entries
 from agentworld.records.statements.erasure import Erasure
 from agentworld.records.statements.genesis import Genesis
@@ -14,8 +15,17 @@ from make import records
 
 AT = "2026-03-01T00:00:00.000+00:00"
 CHANGE = AliasChange(alias="stable", simulator=records.digest("old"), set_by="ada", at=AT)
+OF_AGENT = AliasChange(
+    kind="agent",
+    alias="shell-agent@production",
+    simulator=records.digest("old"),
+    agent=AgentVersion(version=3, artifact=records.digest("trained"), run="r"),
+    set_by="ada",
+    at=AT,
+)
 TOLD = [
     AliasEntry(change=CHANGE, previous=None),
+    AliasEntry(change=OF_AGENT, previous=records.digest("before")),
     Erasure(
         episode="e",
         run="r",
@@ -55,7 +65,7 @@ def test_a_row_that_says_something_else_than_what_was_signed_is_refused(keys, to
 
 
 def test_one_kind_is_not_taken_for_another(keys):
-    restore = attest(TOLD[2], load_signer(keys)).envelope
+    restore = attest(TOLD[3], load_signer(keys)).envelope
     with pytest.raises(EvidenceError, match="is no erasure"):
         verify_envelope(restore, Erasure, load_trusted(keys))
 
@@ -64,6 +74,24 @@ def test_what_a_stranger_signed_is_refused(keys, tmp_path_factory):
     stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
     with pytest.raises(EvidenceError, match="is not trusted"):
         verify_envelope(attest(TOLD[0], stranger).envelope, AliasEntry, load_trusted(keys))
+
+
+def test_the_copies_of_an_agents_aliases_are_in_one_folder_and_a_simulators_in_another():
+    own, of_agent = TOLD[0], TOLD[1]
+    assert own.path.startswith("alias-changes/simulator/stable/")
+    assert of_agent.path.startswith("alias-changes/agent/shell-agent/production/")
+    names = ("shell-agent@production", "shell-agent@", "@", "shell@", "shell-agent", "stable")
+    assert [of_agent.is_of(name) for name in names] == [True] * 3 + [False] * 3
+    assert [own.is_of(name) for name in names] == [False] * 5 + [True]
+    assert of_agent.subject_digest == records.digest("trained")
+
+
+@pytest.mark.parametrize(
+    "other", [{"kind": "simulator"}, {"agent": None}, {"alias": "stable"}], ids=str
+)
+def test_an_agents_alias_has_a_version_and_no_other_has(other):
+    with pytest.raises(ValidationError, match="means a version, and no other does"):
+        AliasChange.model_validate(OF_AGENT.model_dump() | other)
 
 
 def test_equal_changes_of_an_alias_have_places_of_their_own():

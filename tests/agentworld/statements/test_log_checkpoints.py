@@ -95,7 +95,7 @@ def test_a_rotated_key_signs_from_the_next_checkpoint_on_and_both_verify(scene):
     first, second = map(key_of, scene.ledger.logs.checkpoints(scene.run).values())
     assert (first != second, second) == (True, ensure_signer(keys).public_key.keyid)
     found = verify_run(scene.run, scene.ledger, Evidence(load_trusted(keys), scene.copies))
-    assert (found.state, found.signed_length) == ("verified", 2)
+    assert (found.grade, found.signed_length) == ("verified", 2)
 
 
 def test_what_a_rotated_key_finds_signed_stays_as_it_was_signed(scene):

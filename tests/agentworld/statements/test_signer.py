@@ -234,7 +234,7 @@ def test_what_no_key_of_ours_signed_is_not_copied_and_keeps_nothing_else_back(sc
     scene.ledger.attestations.add(attest(entry, stranger))
     with pytest.raises(StoreError, match="killed"):
         scene.move(OLD, store=Killed)
-    with pytest.raises(EvidenceError, match="alias-changes/planted/.* is not copied"):
+    with pytest.raises(EvidenceError, match="alias-changes/simulator/planted/.* is not copied"):
         scene.statement_signer().copy_missing()
     (name,) = scene.copies.names("alias-changes/")
-    assert name.startswith("alias-changes/stable/")
+    assert name.startswith("alias-changes/simulator/stable/")

@@ -168,8 +168,10 @@ def test_a_step_trains_on_a_corpus_and_its_checkpoint_and_its_events_name_it(
     texts.mkdir()
     (texts / "a.txt").write_text("A text of the law. " * 200)
     corpora = {"law": {"address": f"file://{texts}", "weight": 0.2}}
-    given = training(tmp_path / "store", cpt={"corpora": corpora, "epochs": 1})
+    cpt = {"corpora": corpora, "epochs": 1, "sequence_tokens": 64}
+    given = training(tmp_path / "store", cpt=cpt)
     folder = Path(run_by_name("cpt", *given))
+    assert checkpoint_of(folder).metrics["truncated_samples"] > 0
     use = checkpoint_of(folder).corpora["law"]
     assert use.num_documents == 1
     assert 0 < use.share < use.target_share < 1

@@ -70,6 +70,18 @@ def test_a_thought_stands_before_its_own_turn_alone(
     assert f"<think>{thoughts[-1]}</think>{samples[0].turns[-1].observation}" in text
 
 
+def test_truncated_rows_are_counted_and_those_of_them_without_a_target() -> None:
+    from agentworld.train.encode import Row, fit, truncation
+
+    def row(length: int, target: int) -> Row:
+        return Row(np.arange(length, dtype=np.int32), np.arange(length) == target)
+
+    rows = [row(3, 1), row(4, 1), row(5, 1), row(6, 4), row(7, 5)]
+    assert truncation(rows, 4) == {"truncated_samples": 3, "left_out_samples": 2}
+    assert [len(each.input_ids) for each in fit(rows, 4)] == [3, 4, 4]
+    assert truncation(rows, None) == {"truncated_samples": 0, "left_out_samples": 0}
+
+
 @pytest.mark.parametrize("text", ["kolmir tanbes", "\x00\u2028é漢", "a\r\n\tb  c", "<think>"])
 def test_any_text_survives_the_tokenizer(language_model: LanguageModel, text: str) -> None:
     tokenizer = language_model.tokenizer

@@ -340,6 +340,31 @@ def test_a_merged_cpt_and_a_kept_sft_are_pinned_and_served(family: str, tmp_path
         check_files(manifest, beside)
 
 
+def test_gated_delta_layers_are_trained_and_pinned_and_an_engine_without_them_refuses(
+    tmp_path: Path,
+) -> None:
+    from make.model import tiny_family
+
+    base = tiny_family(tmp_path / "base", "Qwen3_5")
+    stage = {"muon_learning_rate": None, "epochs": 1}
+    sft = {**stage, "lora": {"rank": 4, "alpha": 8}}
+    given = training.training(tmp_path / "store", model={"base": str(base)}, cpt=stage, sft=sft)
+    cpt = Path(run_by_name("cpt", *given))
+    model = model_of(Path(run_by_name("sft", *given, str(cpt))))
+    digests = {digest_file(folder / WEIGHTS) for folder in (base, model_of(cpt), model)}
+    assert len(digests) == 3
+    assert not has_adapter(model)
+
+    engine = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
+    world = SimulateRecipe(sampling=Sampling(max_tokens=8))
+    artifact = ArtifactManifest.of(model)
+    manifest = pin(artifact, world, engine, lock=records.digest("lock"), context_tokens=256)
+    assert accepts(check_files, manifest, model)
+    refused = r"transformers-serve cannot serve layers of linear_attention, which \S+ has; set the"
+    with pytest.raises(InputError, match=refused):
+        _answer(model, engine, tmp_path)
+
+
 def _answer(folder: Path, engine: EngineRecipe, logs: Path) -> str:
     sampling = Sampling(max_tokens=8)
     with serve(

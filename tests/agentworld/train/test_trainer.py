@@ -23,10 +23,6 @@ pytestmark = pytest.mark.compute
 RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=256, epochs=8.0, checkpoint_every=2)
 
 
-class Killed(Exception):
-    """Stands for the end of the process."""
-
-
 def rows_of(language_model: LanguageModel, samples: list[Sample]) -> list[Row]:
     from agentworld.train.encode import encode, whole_episode
 
@@ -82,31 +78,6 @@ def test_a_training_that_diverges_ends_and_leaves_no_checkpoint_that_did(
             ignore_progress,
         )
     assert [path.name for path in (tmp_path / "out" / CHECKPOINTS).iterdir()] == ["checkpoint-1"]
-
-
-@pytest.mark.parametrize("packing", [False, True])
-def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
-    language_model: LanguageModel, samples: list[Sample], tmp_path: Path, *, packing: bool
-) -> None:
-    import torch
-
-    from agentworld.train.trainer import train_rows
-
-    recipe = RECIPE.model_copy(update={"packing": packing})
-    rows = rows_of(language_model, samples)
-    whole, killed = (copy_of(language_model, tmp_path / name) for name in ("whole", "killed"))
-    train_rows(whole, recipe, rows, tmp_path / "a", ignore_progress)
-
-    def kill(done: int, _total: int) -> None:
-        if done == 5:
-            raise Killed
-
-    with pytest.raises(Killed):
-        train_rows(killed, recipe, rows, tmp_path / "b", kill)
-    resumed = copy_of(language_model, tmp_path / "resumed")
-    train_rows(resumed, recipe, rows, tmp_path / "b", ignore_progress)
-    for name, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, resumed.model.state_dict()[name]), name
 
 
 def test_accumulated_batches_make_the_step_of_one_batch(tmp_path: Path) -> None:

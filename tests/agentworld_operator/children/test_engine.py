@@ -45,6 +45,14 @@ def test_all_are_named_by_the_digest_and_owned_by_the_simulator():
         assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["u1"]
 
 
+def test_a_drained_node_loses_one_replica_at_a_time_and_each_that_is_not_ready():
+    budget = built()["PodDisruptionBudget"]["spec"]
+    selected = budget.pop("selector")["matchLabels"]
+    assert budget == {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+    pods = built()["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert selected.items() <= pods.items()
+
+
 def test_names_and_labels_fit_whatever_the_digest():
     for child in built().values():
         metadata = child["metadata"]

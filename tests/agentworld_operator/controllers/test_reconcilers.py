@@ -6,24 +6,20 @@ from types import SimpleNamespace
 import pytest
 
 from agentworld.cluster.names import DIGEST_LABEL
-from agentworld.cluster.records.alias import AliasStatus
 from agentworld.cluster.records.schedule import ScheduleStatus
 from agentworld.cluster.records.simulator import SimulatorStatus
-from agentworld.errors import ClusterError, InputError, PipelineError, SimulatorError
-from agentworld.records.alias import AliasChange
+from agentworld.errors import ClusterError, PipelineError
 from agentworld.storage.folder import read_file
 from agentworld_operator.cache import Cache
-from agentworld_operator.controllers.alias import AliasReconciler
 from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
-from agentworld_operator.policy.alias import BYPASS_ACTOR
 from agentworld_operator.settings import OperatorSettings
 from fakes.virtual_time import run
 from make import records
 from make.simulator import NOW, alias, schedule, simulator, there
 
-ONE, TWO = records.digest("one"), records.digest("two")
+ONE = records.digest("one")
 SETTINGS = OperatorSettings(
     namespace="n", identity="me", service_url="http://s", verifier_image="v", ask_seconds=5
 )
@@ -31,117 +27,6 @@ SETTINGS = OperatorSettings(
 
 def conditions(outcome):
     return {each.type: each.reason for each in outcome.status.conditions}
-
-
-class Ledger:
-    """A simulator service that has the last change of one alias."""
-
-    def __init__(self, change=None):
-        self.change = change
-        self.keys = []
-        self.failure = None
-
-    async def last(self, _name):
-        if self.failure:
-            raise self.failure
-        return self.change
-
-    async def move(self, name, move, key):
-        self.keys.append(key)
-        self.change = change(name, move.simulator, move.by)
-        return self.change
-
-    async def end(self, name, by, key):
-        self.keys.append(key)
-        self.change = change(name, None, by)
-
-
-def change(name="stable", simulator=ONE, by="ada"):
-    return AliasChange(
-        alias=name, simulator=simulator or ONE, set_by=by, at=NOW, ended=simulator is None
-    )
-
-
-class Aliases:
-    """One alias, looked at in moments that a test says."""
-
-    def __init__(self, ledger):
-        self.ledger, self.now, self.cache = ledger, 0.0, Cache()
-        self.reconciler = AliasReconciler(
-            self.cache, ledger, SETTINGS, settle_seconds=30, clock=lambda: self.now
-        )
-        for name, digest in (("one", ONE), ("two", TWO)):
-            self.cache.put("Simulator", there(simulator(name), status={"digest": digest}))
-
-    def look(self, at=0.0, means="one"):
-        self.now = at
-        return asyncio.run(self.reconciler.reconcile(there(alias(means)), AliasStatus(), NOW))
-
-    def clean_up(self, at=0.0):
-        self.now = at
-        return asyncio.run(self.reconciler.clean_up("stable"))
-
-
-def test_an_alias_that_the_ledger_has_is_looked_at_seldom():
-    outcome = Aliases(Ledger(change())).look()
-    assert conditions(outcome) == {"Resolved": "Found", "Recorded": "AsAsked"}
-    assert outcome.look_again_seconds == 60
-
-
-def test_a_difference_is_looked_at_often_and_recorded_once_it_stays():
-    aliases = Aliases(Ledger(change(simulator=TWO)))
-    outcome = aliases.look()
-    assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("Differs", 5)
-    assert conditions(aliases.look(29.9))["Recorded"] == "Differs"
-    outcome = aliases.look(30)
-    assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("AsFound", 60)
-    assert (aliases.ledger.change.simulator, len(aliases.ledger.keys)) == (ONE, 1)
-
-
-def test_another_difference_has_to_stay_as_long():
-    aliases = Aliases(Ledger())
-    aliases.look()
-    assert conditions(aliases.look(30, means="two"))["Recorded"] == "Differs"
-    assert conditions(aliases.look(59, means="two"))["Recorded"] == "Differs"
-    assert conditions(aliases.look(60, means="two"))["Recorded"] == "AsFound"
-
-
-@pytest.mark.parametrize(
-    ("failure", "reason"),
-    [(SimulatorError("down"), "ServiceUnavailable"), (InputError("no"), "Refused")],
-)
-def test_a_service_that_does_not_answer_so_is_a_condition(failure, reason):
-    aliases = Aliases(Ledger())
-    aliases.ledger.failure = failure
-    assert conditions(aliases.look())["Recorded"] == reason
-
-
-def test_an_alias_that_goes_past_the_webhook_is_ended_once_that_stays():
-    aliases = Aliases(Ledger(change()))
-    aliases.look()
-    assert aliases.clean_up(1).look_again_seconds == 5
-    assert aliases.clean_up(31).look_again_seconds is None
-    assert (aliases.ledger.change.ended, aliases.ledger.change.set_by) == (True, BYPASS_ACTOR)
-    aliases.ledger.change = change()  # by other means
-    aliases.clean_up(32)
-    aliases.clean_up(62)
-    assert not aliases.ledger.change.ended
-
-
-def test_a_name_that_never_was_an_alias_here_is_not_ended():
-    aliases = Aliases(Ledger(change()))
-    assert aliases.clean_up(0).look_again_seconds is None
-    aliases.clean_up(31)
-    assert aliases.ledger.keys == []
-
-
-def test_a_simulator_concerns_itself_and_the_aliases_that_mean_it():
-    aliases = Aliases(Ledger())
-    aliases.cache.put("SimulatorAlias", there(alias("one")))
-    aliases.cache.put("SimulatorAlias", there(alias("two", "other")))
-    assert aliases.reconciler.affected_names("Simulator", there(simulator("one"))) == ["stable"]
-    assert aliases.reconciler.affected_names("SimulatorAlias", there(alias())) == ["stable"]
-    assert aliases.reconciler.affected_names("Pod", there(alias())) == []
 
 
 class Applied:

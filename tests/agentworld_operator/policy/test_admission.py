@@ -10,15 +10,15 @@ from agentworld.records.alias import SimulatorUse
 from agentworld_operator.policy.admission import (
     API_VERSION,
     Denial,
-    aliases_of,
     answer,
     check_deletion,
     check_schedule,
     check_simulator,
+    digest_in_use,
     read_review,
     spec_of_alias,
 )
-from make.simulator import alias, schedule, simulator
+from make.simulator import alias, schedule, simulator, there
 
 
 def review(operation="CREATE", kind="Simulator", **request):
@@ -53,6 +53,15 @@ def test_a_review_tells_who_asks_for_what():
     told = asked(dryRun=True)
     assert (told.uid, told.user_info.username, told.dry_run) == ("1-2", "ada", True)
     assert (told.kind.kind, told.object_name) == ("Simulator", "one")
+
+
+def test_a_review_tells_of_which_object_and_which_spec_of_it():
+    first, second = there(alias()), there(alias())
+    second["metadata"]["generation"] = 2
+    created, deleted = asked(object=first), asked(operation="DELETE", object=None, oldObject=first)
+    updated = asked(operation="UPDATE", object=second, oldObject=first)
+    requests = [each.object_request for each in (created, updated, deleted)]
+    assert requests == ["uid-stable/1", "uid-stable/2", "uid-stable/1"]
 
 
 @pytest.mark.parametrize(
@@ -115,33 +124,33 @@ def test_an_alias_that_cannot_be_read_is_refused_with_the_first_problem():
     assert spec_of_alias(asked(object=alias())).simulator == "one"
 
 
-def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
-    going = alias("one", "going")
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    canary = alias("two", "trial", canary={"simulator": "one", "percent": 5})
-    assert aliases_of("one", [alias("one"), canary, going, alias("two", "b")]) == [
-        "stable",
-        "trial",
-    ]
+@pytest.mark.parametrize(
+    ("aliases", "open_runs", "words"),
+    [
+        (["stable"], 0, "one is what stable means; move or delete that alias first"),
+        ([f"a{n}" for n in range(6)], 0, "what a0, a1, a2, a3, a4 and others means"),
+        ([], 2, r"one has open runs (2); close them first"),
+        ([], 0, None),
+    ],
+)
+def test_what_is_used_is_not_deleted(aliases, open_runs, words):
+    use = SimulatorUse(open_runs=open_runs, open_episodes=0, aliases=tuple(aliases))
+    denied = check_deletion("one", use)
+    assert (denied is None) if words is None else (words in denied.message)
 
 
 @pytest.mark.parametrize(
-    ("aliases", "use", "words"),
+    ("status", "digest"),
     [
-        ([alias()], None, "one is what stable means; move or delete that alias first"),
-        ([alias(name=f"a{n}") for n in range(6)], None, "what a0, a1, a2, a3, a4 and others means"),
-        (
-            [],
-            SimulatorUse(open_runs=2, open_episodes=0),
-            r"one has open runs (2); close them first",
-        ),
-        ([], SimulatorUse(open_runs=0, open_episodes=0), None),
-        ([alias("two")], None, None),  # who cannot be asked keeps nothing
+        ({"digest": "d", "conditions": [{"type": "Verified", "reason": "FilesMatch"}]}, "d"),
+        ({"digest": "d", "conditions": [{"type": "Verified", "reason": "SameAsAnother"}]}, None),
+        ({"digest": "d"}, "d"),
+        ({}, None),
+        (None, None),
     ],
 )
-def test_what_is_used_is_not_deleted(aliases, use, words):
-    denied = check_deletion("one", aliases, use)
-    assert (denied is None) if words is None else (words in denied.message)
+def test_a_simulator_in_whose_place_another_is_served_may_go(status, digest):
+    assert digest_in_use({"status": status}) == digest
 
 
 def scheduled(name="nightly", **spec):

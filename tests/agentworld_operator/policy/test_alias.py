@@ -3,15 +3,17 @@ import pytest
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.records.alias import AliasChange, Canary, Meaning
 from agentworld_operator.policy.alias import (
-    BYPASS_ACTOR,
+    COMPARING,
     AliasState,
-    build_bypass_move,
+    Comparison,
+    aliases_of,
+    build_return_move,
     build_status,
     is_recorded,
+    key,
     move,
     recorded_condition,
     resolve,
-    settling_condition,
 )
 from agentworld_operator.policy.problem import Problem
 from make import records
@@ -20,6 +22,7 @@ from make.simulator import alias
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 ONE, TWO = records.digest("one"), records.digest("two")
 TRIED = {"simulator": "two", "percent": 5}
+REQUEST, LATER = "uid/1", "uid/2"
 
 
 def there(digest=ONE, **verified):
@@ -41,8 +44,13 @@ def spec(simulator="one", **fields):
 
 def change(**fields):
     return AliasChange(
-        **{"alias": "stable", "simulator": ONE, "set_by": "ada", "at": THEN} | fields
+        **{"alias": "stable", "simulator": ONE, "set_by": "ada", "at": THEN, "request": REQUEST}
+        | fields
     )
+
+
+def compared(*history):
+    return Comparison(REQUEST, history)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +73,8 @@ def test_the_service_is_told_who_asks_and_what_lets_it_move():
     wanted = spec(
         gate=[{"metric": "live_gain", "least": 0.1}], report=TWO, override={"reason": "an outage"}
     )
-    asked = move(wanted, Meaning(ONE), "ada")
-    assert (asked.simulator, asked.by, asked.report) == (ONE, "ada", TWO)
+    asked = move(wanted, Meaning(ONE), "ada", REQUEST)
+    assert (asked.simulator, asked.by, asked.report, asked.request) == (ONE, "ada", TWO, REQUEST)
     assert (asked.gate[0].metric, asked.gate[0].least, asked.override) == (
         "live_gain",
         0.1,
@@ -74,39 +82,72 @@ def test_the_service_is_told_who_asks_and_what_lets_it_move():
     )
 
 
-def test_what_was_so_before_anybody_asked_is_told_as_found():
-    assert (build_bypass_move(Meaning(ONE)).by, build_bypass_move(Meaning(ONE)).gate) == (
-        BYPASS_ACTOR,
+def test_what_counts_again_says_whose_it_was_and_since_when():
+    canary = Canary(simulator=TWO, percent=5)
+    again = build_return_move(change(canary=canary))
+    assert (again.simulator, again.canary, again.by, again.request, again.gate) == (
+        ONE,
+        canary,
+        COMPARING,
+        REQUEST,
         (),
     )
-    assert recorded_condition(change(set_by=BYPASS_ACTOR)).reason == "AsFound"
-    assert recorded_condition(change()).message == f"ada asked for it at {THEN}"
+    assert again.override == f"the cluster refused the request after that of ada at {THEN}"
+    returned = recorded_condition(compared(change(set_by=COMPARING, override=again.override)))
+    assert (returned.reason, returned.message) == ("Returned", f"at {THEN}: {again.override}")
+    assert recorded_condition(compared(change())).message == f"ada asked for it at {THEN}"
 
 
 @pytest.mark.parametrize(
-    ("last", "known"), [(None, "nothing"), (change(ended=True), "nothing"), (change(), ONE)]
+    ("history", "known"),
+    [
+        ([], "means nothing; change"),
+        ([change(ended=True, request=LATER)], f"means nothing, by ada at {THEN}; change"),
+        ([change(request=LATER)], f"means {ONE}, by ada at {THEN}; change"),
+        ([change(), change(request=LATER)], f"means {ONE}, by ada at {THEN}; if the cluster"),
+    ],
 )
-def test_a_difference_says_what_the_ledger_knows(last, known):
-    assert f"the ledger says {known};" in settling_condition(last).message
+def test_a_difference_says_what_the_name_means(history, known):
+    condition = recorded_condition(compared(*history))
+    assert (condition.status, f"the name {known}" in condition.message) == ("False", True)
 
 
-def test_the_status_tells_digests_and_both_conditions():
+def test_of_one_request_the_meaning_that_was_recorded_last_counts_again():
+    other = change(simulator=TWO)
+    assert compared(change(), other, change(request=LATER)).overtaken == other
+
+
+def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
+    going = alias("one", "going")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    canary = alias("two", "trial", canary={"simulator": "one", "percent": 5})
+    assert aliases_of("one", [alias("one"), canary, going, alias("two", "b")]) == [
+        "stable",
+        "trial",
+    ]
+
+
+def state(generation, before, wanted, *history):
+    compared_now = compared(*history)
+    return AliasState(generation, before, wanted, compared_now, recorded_condition(compared_now))
+
+
+def test_the_status_tells_the_ledgers_digests_and_both_conditions():
     meaning = Meaning(ONE, Canary(simulator=TWO, percent=5))
-    status = build_status(AliasState(3, AliasStatus(), meaning, recorded_condition(change())), NOW)
+    recorded = change(canary=meaning.canary)
+    status = build_status(state(3, AliasStatus(), meaning, recorded), NOW)
     assert (status.digest, status.canary_digest, status.observed_generation) == (ONE, TWO, 3)
     assert [(each.type, each.status, each.observed_generation) for each in status.conditions] == [
         ("Resolved", "True", 3),
         ("Recorded", "True", 3),
     ]
-    again = build_status(AliasState(3, status, meaning, recorded_condition(change())), "later")
-    assert again == status
+    assert build_status(state(3, status, meaning, recorded), "later") == status
 
 
 def test_a_name_that_means_nothing_has_no_digest():
-    status = build_status(
-        AliasState(1, AliasStatus(), Problem("NoSimulator", "no"), settling_condition(None)), NOW
-    )
-    assert status.digest is None
+    before = AliasStatus(digest=ONE, canary_digest=TWO)
+    status = build_status(state(1, before, Problem("NoSimulator", "no")), NOW)
+    assert (status.digest, status.canary_digest) == (None, None)
     assert status.condition("Resolved").reason == "NoSimulator"
 
 
@@ -132,8 +173,23 @@ GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
         (change(), spec(override={"reason": "why"}), False),
         (change(**PASSED), spec(), False),
         (change(), spec(**GATED), False),
+        (change(request=LATER), spec(), False),
+        (change(request=None), spec(), False),
     ],
 )
 def test_a_move_that_the_last_word_tells_is_not_told_again(last, wanted, same):
     meaning = resolve(wanted, KNOWN.get)
-    assert is_recorded(last, move(wanted, meaning, "ada")) is same
+    assert is_recorded(last, move(wanted, meaning, "ada", REQUEST)) is same
+
+
+def test_only_the_same_request_after_the_same_change_has_the_same_key():
+    asked = move(spec(), Meaning(ONE), "ada", REQUEST)
+    others = [
+        key(LATER, asked, None),
+        key(REQUEST, None, None),
+        key(REQUEST, asked.model_copy(update={"by": "bob"}), None),
+        key(REQUEST, asked, change()),
+        key(REQUEST, asked, change(simulator=TWO)),
+    ]
+    assert key(REQUEST, asked, None) == key(REQUEST, asked.model_copy(), None)
+    assert len({key(REQUEST, asked, None), *others}) == 6

@@ -25,7 +25,7 @@ from campaigns.operator.seen import look
 from campaigns.operator.stalls import read_stalls
 from campaigns.operator.usurping import usurped
 from machines import control_plane
-from make.operator import OLDER_BUDGETS
+from make.operator import older_budgets
 
 _BATCH = 50
 _MOVE_SECONDS = 180.0
@@ -66,8 +66,7 @@ def run(
 ) -> OperatorReport:
     """With a cluster of its own."""
     folder.mkdir(parents=True)
-    API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
-    with control_plane.running(folder) as cluster:
+    with older_budgets(), control_plane.running(folder) as cluster:
         make.operator.define(cluster)
         namespace = make.operator.new_namespace(cluster)
         place = Place(folder, cluster, namespace, make.operator.token(namespace))

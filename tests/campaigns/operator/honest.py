@@ -30,7 +30,8 @@ def world() -> Seen:
     refused = {"Ready": ("False", "SameAsAnother")}
     rival["status"] = _status(4, FIRST, refused, "one is the same simulator, and so on")
     built = [*_children(one, 2), *_children(idle, 0)]
-    named = {each["metadata"]["name"]: each for each in (_alias("stable"), _alias("trial"))}
+    wishes = {"stable": "move 1", "trial": "move 2"}
+    named = {name: _alias(name, reason) for name, reason in wishes.items()}
     return Seen(
         simulators={"one": one, "idle": idle, "rival": rival},
         aliases=named,
@@ -39,7 +40,12 @@ def world() -> Seen:
             for kind in CHILDREN
         },
         episodes={FIRST: 5},
-        rows=[_row("stable", "move 1"), _row("trial", "move 2")],
+        rows=[
+            _row("stable", "move 1"),
+            _row("trial", "move 2"),
+            _row("gone", "move 0"),
+            _row("gone", None) | {"ended": 1},
+        ],
         moves=[
             _move("stable", "move 1", "done"),
             _move("trial", "move 2", "unknown"),
@@ -97,17 +103,19 @@ def _children(made: Object, replicas: int) -> list[Object]:
     return copy.deepcopy(built)
 
 
-def _alias(name: str) -> Object:
-    made = alias("one", name)
-    made["metadata"] |= {"generation": 2}
+def _alias(name: str, reason: str) -> Object:
+    made = alias("one", name, override={"reason": reason})
+    made["metadata"] |= {"uid": f"uid-{name}", "generation": 2}
     said = {"Resolved": ("True", "Found"), "Recorded": ("True", "AsAsked")}
     made["status"] = _status(2, FIRST, said)
     return made
 
 
-def _row(name: str, reason: str) -> Object:
+def _row(name: str, reason: str | None) -> Object:
     told = {"alias": name, "simulator": FIRST, "canary": None, "canary_percent": None}
-    return told | {"ended": 0, "override": reason, "set_by": "admin"}
+    asked = {"override": reason, "set_by": "admin", "request": f"uid-{name}/2"}
+    told |= {"at": "2026-02-01T00:00:00+00:00"}
+    return told | asked | {"ended": 0}
 
 
 def _move(name: str, reason: str, outcome: str) -> Object:

@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 import rfc8785
 
@@ -25,6 +26,7 @@ PROMISES = {
     "untrue": "a status that does not say what is so, or says it of an older spec",
     "unrecorded": "a name whose meaning, or whose move, the ledger does not know",
     "recorded twice": "a move that somebody asked for once",
+    "unasked": "a meaning that nobody asked for",
     "restless": "a write while nothing changes",
     "usurped": "a write of who did not lead any more",
     "blind": "a kind that the leader does not watch",
@@ -42,6 +44,7 @@ def judge(seen: Seen) -> list[Finding]:
         *(found for each in seen.simulators.values() for found in _refused(each, seen)),
         *_left_over([engine_name(digest_of(each)) for each in served], seen),
         *(found for each in seen.aliases.values() for found in _alias(each, seen)),
+        *_names(seen),
         *_moves(seen),
     ]
 
@@ -193,34 +196,94 @@ def _left_over(names: list[str], seen: Seen) -> Iterator[Finding]:
 
 
 def _alias(alias: Object, seen: Seen) -> Iterator[Finding]:
-    about, status, told = (
-        f"SimulatorAlias {_name(alias)}",
-        alias.get("status", {}),
-        _conditions(alias),
-    )
+    """The name means what this object asked for, by the ledger; its status says so."""
+    about, status = f"SimulatorAlias {_name(alias)}", alias.get("status", {})
     generation = _meta(alias, "generation")
     yield from _same(
         "untrue", f"{about}, observedGeneration", generation, status.get("observedGeneration")
     )
+    rows = [row for row in seen.rows if row["alias"] == _name(alias)]
+    reason = alias["spec"]["override"]["reason"]
+    asked = [row for row in rows if row["override"] == reason]
+    if not asked:
+        yield unlike("unrecorded", about, reason, None)
+        return
+    last, request = rows[-1], f"{_meta(alias, 'uid')}/{generation}"
+    wanted = *_wanted_terms(alias, asked[-1], seen), 0, request
+    word = *_terms(last), last["ended"], last["request"]
+    if wanted != word:
+        yield unlike("unrecorded", about, wanted, word)
+        return
+    yield from _same("untrue", f"{about}, status.digest", last["simulator"], status.get("digest"))
+    canary = status.get("canaryDigest")
+    yield from _same("untrue", f"{about}, status.canaryDigest", last["canary"], canary)
+    told = _conditions(alias)
+    recorded = "True", "Returned" if _is_operators(last) else "AsAsked"
+    yield from _same("untrue", f"{about}, Recorded", recorded, told.get("Recorded"))
+    resolved = _resolved(alias, last, seen)
+    yield from _same("untrue", f"{about}, Resolved", resolved, told.get("Resolved"))
+
+
+def _wanted_terms(alias: Object, row: Object, seen: Seen) -> tuple[object, ...]:
+    """What a row says of what the spec names, but for what was certainly another one then."""
+    simulator, canary = alias["spec"]["simulator"], alias["spec"].get("canary")
+    return (
+        _digest_then(simulator, row, seen) or row["simulator"],
+        canary and (_digest_then(canary["simulator"], row, seen) or row["canary"]),
+        canary and canary["percent"],
+    )
+
+
+def _digest_then(name: str, row: Object, seen: Seen) -> str | None:
+    """Of the Simulator of a name that was there when a row was written, if it still is."""
+    found = seen.simulators.get(name)
+    if found is None:
+        return None
+    created = datetime.fromisoformat(str(_meta(found, "creationTimestamp")))
+    # Which is told in whole seconds.
+    is_older = created + timedelta(seconds=1) <= datetime.fromisoformat(row["at"])
+    return digest_of(found) if is_older else None
+
+
+def _resolved(alias: Object, last: Object, seen: Seen) -> tuple[str, str]:
+    """Whether the named Simulators are those that were recorded."""
     canary = alias["spec"].get("canary")
     named = [alias["spec"]["simulator"], *([canary["simulator"]] if canary else [])]
     means = [_meaning(name, seen) for name in named]
-    problem = next((reason for digest, reason in means if digest is None), None)
-    if problem:
-        yield from _same("untrue", f"{about}, Resolved", ("False", problem), told.get("Resolved"))
-        recorded = told.get("Recorded")
-        yield from _same("untrue", f"{about}, Recorded", ("Unknown", "NotResolved"), recorded)
-        return
-    digest, tried = means[0][0], means[1][0] if canary else None
-    yield from _same("untrue", f"{about}, Resolved", ("True", "Found"), told.get("Resolved"))
-    yield from _same("untrue", f"{about}, status.digest", digest, status.get("digest"))
-    yield from _same("untrue", f"{about}, status.canaryDigest", tried, status.get("canaryDigest"))
-    last = next((row for row in reversed(seen.rows) if row["alias"] == _name(alias)), None)
-    word = last and (last["simulator"], last["canary"], last["canary_percent"], bool(last["ended"]))
-    percent = canary["percent"] if canary else None
-    yield from _same("unrecorded", about, (digest, tried, percent, False), word)
-    reason = "AsFound" if last and "as found" in last["set_by"] else "AsAsked"
-    yield from _same("untrue", f"{about}, Recorded", ("True", reason), told.get("Recorded"))
+    if problem := next((reason for digest, reason in means if digest is None), None):
+        return "False", problem
+    recorded = [last["simulator"], *([last["canary"]] if canary else [])]
+    return (
+        ("True", "Found")
+        if [digest for digest, _ in means] == recorded
+        else ("False", "AnotherSimulator")
+    )
+
+
+def _terms(row: Object) -> tuple[object, ...]:
+    return row["simulator"], row["canary"], row["canary_percent"]
+
+
+def _is_operators(row: Object) -> bool:
+    """Whether nobody asked for it."""
+    return "by comparing lists" in str(row["set_by"])
+
+
+def _names(seen: Seen) -> Iterator[Finding]:
+    """A name without an object means nothing, and the operator gives none a new meaning."""
+    last = {row["alias"]: row for row in seen.rows}
+    for name in last.keys() - seen.aliases.keys():
+        yield from _same("unrecorded", f"SimulatorAlias {name}", 1, last[name]["ended"])
+    for number, row in enumerate(seen.rows):
+        before = [
+            each
+            for each in seen.rows[:number]
+            if (each["alias"], each["request"]) == (row["alias"], row["request"])
+            and not each["ended"]
+            and not _is_operators(each)
+        ]
+        if _is_operators(row) and not row["ended"] and _terms(row) not in map(_terms, before):
+            yield unlike("unasked", f"SimulatorAlias {row['alias']}", "nothing", _terms(row))
 
 
 def _meaning(name: str, seen: Seen) -> tuple[str | None, str]:

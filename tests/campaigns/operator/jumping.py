@@ -11,13 +11,10 @@ import time
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
-from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld_operator.main import main
 from campaigns.operator.clocks import Clocks
 from campaigns.operator.stalls import watch_stalls
-from make.operator import OLDER_BUDGETS
-
-API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
+from make.operator import older_budgets
 
 _clocks = Clocks(Path(os.environ["CLOCKS"]))
 _monotonic, _time = time.monotonic, time.time
@@ -43,4 +40,5 @@ if __name__ == "__main__":
     journal = Path(os.environ["STALLS"])
     watch_stalls(os.environ["AGENTWORLD_IDENTITY"], journal, threading.Event(), _monotonic)
     _live_by_them()
-    sys.exit(main())
+    with older_budgets():
+        sys.exit(main())

@@ -73,6 +73,8 @@ SPOILED = [
     ("unrecorded", "rows/0/canary", OTHER),
     ("unrecorded", "rows/0/canary_percent", 5),
     ("unrecorded", "rows/0/override", None),
+    ("unrecorded", "rows/0/request", "uid-stable/1"),
+    ("unrecorded", "rows/3/ended", 0),
 ]
 
 
@@ -161,6 +163,28 @@ def test_a_move_that_is_recorded_twice_is_found(number):
     seen = world()
     seen.rows.insert(0, dict(seen.rows[number]))
     assert kinds(seen) == {"recorded twice"}
+
+
+def returned(seen, **fields):
+    """The operator lets `stable` mean again what it meant, or something else."""
+    words = {"set_by": "the operator (by comparing lists; nobody asked)", "override": "refused"}
+    seen.rows.append(seen.rows[0] | {"simulator": OTHER, "override": "move 3", "request": "u/1"})
+    seen.rows.append(seen.rows[0] | words | fields)
+    condition = {"type": "Recorded", "status": "True", "reason": "Returned", "message": ""}
+    spoil(seen, "aliases/stable/status/conditions/Recorded", condition)
+    return seen
+
+
+def test_what_counts_again_after_a_refusal_is_as_it_should_be():
+    seen = returned(world())
+    assert judge(seen) == []
+    seen.aliases["stable"]["status"]["conditions"][1]["reason"] = "AsAsked"
+    assert kinds(seen) == {"untrue"}
+
+
+@pytest.mark.parametrize("fields", [{"simulator": OTHER}, {"canary": OTHER}, {"request": "u/2"}])
+def test_a_meaning_that_the_operator_gave_by_itself_is_found(fields):
+    assert "unasked" in kinds(returned(world(), **fields))
 
 
 def test_several_findings_about_one_object_are_one_object():

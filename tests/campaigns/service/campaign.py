@@ -177,4 +177,4 @@ def _accused(place: Place) -> Iterator[Finding]:
     with closing(place.ledger()) as ledger:
         verified = [verify_run(run.id, ledger, place.evidence()) for run in ledger.runs()]
     for each in verified:
-        yield from (Finding("accused", f"run {each.run}: {problem}") for problem in each.problems)
+        yield from (Finding("accused", f"{each.subject}: {problem}") for problem in each.problems)

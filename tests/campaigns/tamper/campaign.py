@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DataError, IntegrityError
 
-from agentworld.audit.checks.agent_uses import agent_use_problems
+from agentworld.audit.checks.alias_mirror import registry_problems
 from agentworld.audit.checks.ledger import readable, verify_ledger
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
@@ -160,7 +160,7 @@ def _tampered(world: World, chance: random.Random) -> Iterator[Tampered]:
 
 def _problems(world: World, ledger: Ledger, evidence: Evidence) -> list[str]:
     try:
-        used = agent_use_problems(world.sources(ledger))
+        used = registry_problems(world.sources(ledger))
         return [*verify_ledger(ledger, evidence).problems, *readable("what is in use", used)]
     except Exception as error:  # noqa: BLE001 - an audit that ends so tells nothing
         return [f"the audit ended: {error!r}"]

@@ -15,11 +15,8 @@ from campaigns.tamper.world import World
 _Known = Mapping[str, Any]
 """A row, at least its key."""
 
-ABOUT = (
-    "CASE WHEN kind = 'agent-use' THEN name WHEN run <> '' THEN run"
-    " WHEN kind = 'genesis' THEN 'held unsigned' ELSE subject END"
-)
-"""What an attestation is told by: its use, its run, its alias, or what was there before."""
+ABOUT = "CASE WHEN run <> '' THEN run WHEN kind = 'genesis' THEN 'held unsigned' ELSE subject END"
+"""What an attestation is told by: its run, its alias, or what was there before."""
 
 
 class Draw(NamedTuple):

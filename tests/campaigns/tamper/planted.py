@@ -1,5 +1,7 @@
 """What an attacker puts there: rows that nobody signed, or that he signed with a key of his own."""
 
+from functools import partial
+
 from agentworld.records.base import digest_bytes
 from agentworld.records.episode import text_digest
 from agentworld.records.log import LogEntry
@@ -150,11 +152,12 @@ def _move(draw: Draw) -> Mutation:
     return executed(row["alias"], inserted("aliases", row, **own, idempotency_key=None))
 
 
-def _moves_exchanged(draw: Draw) -> Mutation:
+def _moves_exchanged(draw: Draw, kind: str = "simulator") -> Mutation:
     """Two moves of an alias happened the other way round."""
     row = draw.row(
         "SELECT a.sequence, b.sequence AS other, a.alias FROM aliases AS a JOIN aliases AS b"
-        " ON a.alias = b.alias AND a.sequence < b.sequence"
+        " ON a.alias = b.alias AND a.sequence < b.sequence WHERE a.kind = ?",
+        kind,
     )
     moves = exchanged("aliases", "sequence", row, {"sequence": row["other"]})
     return executed(row["alias"], *moves)
@@ -189,5 +192,6 @@ MUTATIONS: dict[str, Drawn] = {
     "key planted": _key,
     "move planted": _move,
     "moves exchanged": _moves_exchanged,
+    "uses exchanged": partial(_moves_exchanged, kind="agent"),
     "stray planted": _stray,
 }

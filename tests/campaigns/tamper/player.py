@@ -13,13 +13,12 @@ from agentworld.http.schemas import Request
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.alias import AliasMove
+from agentworld.records.alias import AgentMove, AliasMove
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import ConfidencePolicy
-from agentworld.records.statements.agent_use import AgentUseMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
 from agentworld.serving.episodes.store import EpisodeStore
@@ -141,14 +140,13 @@ class Player:
     def use(self, ref: VersionRef, alias: str) -> None:
         """From now on this version is in use so."""
         agent = self.registry.agent(ref)
-        told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run, "by": "ada"}
-        self.log_signer.statement_signer.start_agent_use(
-            ref.name, alias, AgentUseMove.model_validate(told)
-        )
+        told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
+        move, name = AgentMove.model_validate({"agent": told, "by": "ada"}), f"{ref.name}@{alias}"
+        self.names.move(name, move, None, new_name(), dry_run=False)
 
     def retire(self, name: str, alias: str) -> None:
         """No version is any more."""
-        self.log_signer.statement_signer.end_agent_use(name, alias, "bob", "it broke")
+        self.names.end(f"{name}@{alias}", "bob", new_name(), reason="it broke")
 
     def validate(self, ref: VersionRef, number: int) -> None:
         """In a live shell beside a service's simulator."""

@@ -12,15 +12,13 @@ from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.alias import AliasMove
-from agentworld.records.base import Digest
+from agentworld.records.alias import AgentMove, AgentVersion, AliasMove
+from agentworld.records.base import Digest, now
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.records.statements.agent_use import AgentUseMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
-from agentworld.statements.agent_use import now
 from agentworld.statements.alias_moves import AliasMoveSigner
 from make import records
 from make.statement import file, registered
@@ -67,8 +65,8 @@ class Store:
         edge = self.statement_signer.edge(self.ledger.run(run), claim)
         agent = Agent(checkpoint=made, run=run, edge=edge)
         ref = registered(name, agent, model, self.registry, self.folder)
-        used = AgentUseMove(version=ref.version, artifact=artifact, run=run, by="ada")
-        self.statement_signer.start_agent_use(name, "production", used)
+        version = AgentVersion(version=ref.version, artifact=artifact, run=run)
+        self._move(f"{name}@production", AgentMove(agent=version, by="ada"))
         self.registry.set_alias(ref, "production")
 
     def validated(self, name: str, simulator: Digest) -> None:
@@ -84,10 +82,11 @@ class Store:
     def moved(self, alias: str, *simulators: Digest) -> None:
         """A name for simulators means these, one after the other."""
         for simulator in simulators:
-            move = AliasMove(simulator=simulator, by="ada")
-            AliasMoveSigner(self.ledger, self.statement_signer).move(
-                alias, move, None, new_name(), dry_run=False
-            )
+            self._move(alias, AliasMove(simulator=simulator, by="ada"))
+
+    def _move(self, alias: str, move: AliasMove | AgentMove) -> None:
+        names = AliasMoveSigner(self.ledger, self.statement_signer)
+        names.move(alias, move, None, new_name(), dry_run=False)
 
     def _run(self, agent: str, simulator: Digest, made: Digest) -> str:
         opening = RunOpening(agent=agent, starting_weights=STARTED)

@@ -1,6 +1,7 @@
 """What an attacker takes away, moves, or puts back as it was: whole records, and consistently."""
 
 import json
+from functools import partial
 
 from campaigns.tamper.columns import owners
 from campaigns.tamper.databases import Hand, Statement
@@ -57,20 +58,20 @@ def _statement(draw: Draw) -> Mutation:
     return executed(row["about"], removed("attestations", row))
 
 
-def _move(draw: Draw) -> Mutation:
+def _move(draw: Draw, which: str = "kind = 'simulator'") -> Mutation:
     """With what was signed of it, or alone."""
-    row = draw.row("SELECT sequence, alias, at FROM aliases")
+    row = draw.row(f"SELECT sequence, alias, at FROM aliases WHERE {which}")
     signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
     changes = [removed("aliases", row), sql(signed, row["alias"], row["at"])]
     return executed(row["alias"], *changes[: draw.chance.choice([1, 2])])
 
 
-def _moves(draw: Draw) -> Mutation:
-    """With what was signed of them, so that an older one is the newest."""
-    alias = draw.row("SELECT alias FROM aliases")["alias"]
+def _moves(draw: Draw, kind: str = "simulator", *, all_of_it: bool = False) -> Mutation:
+    """With what was signed of them, so that an older one is the newest, or there is none."""
+    alias = draw.row("SELECT alias FROM aliases WHERE kind = ?", kind)["alias"]
     rows = "SELECT sequence, at FROM aliases WHERE alias = ? ORDER BY sequence"
     moves = draw.hand.rows(rows, alias)
-    moves = moves[draw.chance.randrange(len(moves)) :]
+    moves = moves[0 if all_of_it else draw.chance.randrange(len(moves)) :]
     signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
     done = [(removed("aliases", move), sql(signed, alias, move["at"])) for move in moves]
     return executed(alias, *(each for pair in done for each in pair))
@@ -199,6 +200,10 @@ MUTATIONS: dict[str, Drawn] = {
     "statement removed": _statement,
     "move removed": _move,
     "newest moves removed": _moves,
+    "use removed": partial(_move, which="kind = 'agent'"),
+    "end of use removed": partial(_move, which="kind = 'agent' AND ended"),
+    "newest uses removed": partial(_moves, kind="agent"),
+    "uses of an alias removed": partial(_moves, kind="agent", all_of_it=True),
     "erased texts put back": _texts_put_back,
     "episode erased": _erased,
     "tail cut": _tail,

@@ -3,9 +3,9 @@
 MLflow's aliases always agree with what he makes of the uses.
 """
 
-from agentworld.records.alias import AliasChange
-from agentworld.records.attestation import Attestation
-from agentworld.records.statements.agent_use import AgentUse
+from functools import partial
+
+from agentworld.records.alias import AgentVersion, AliasChange
 from agentworld.records.statements.alias import AliasEntry
 from agentworld.records.statements.base import SignedRecord
 from agentworld.records.statements.erasure import Erasure
@@ -13,7 +13,7 @@ from agentworld.records.statements.registration import Links, RegisteredVersion
 from agentworld.records.statements.restore import Restore
 from agentworld.records.statements.validation import Validation
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import attest, verify_row
+from agentworld.signing.attestation import attest
 from agentworld.signing.checkpoint import checkpoint_name
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
@@ -23,118 +23,82 @@ from campaigns.tamper.mutation import (
     changed,
     executed,
     inserted,
-    removed,
     sql,
     stranger,
 )
 from make import records
 
-_USES = "SELECT * FROM attestations WHERE kind = 'agent-use'"
+_USES = (
+    "SELECT s.*, s.subject AS alias FROM attestations AS s JOIN aliases AS a"
+    " ON a.alias = s.subject AND a.at = s.at WHERE a.kind = 'agent'"
+)
 _SIGNED = ("subject", "simulator", "run", "at", "envelope")
+_VERSION = ("version", "artifact", "run")
+_MEANT = ("alias", "simulator", *_VERSION, "set_by", "at", "reason", "ended")
 _AT = "2030-01-01T00:00:00.000+00:00"
-
-
-def _use_removed(draw: Draw) -> Mutation:
-    row = draw.row(_USES)
-    return executed(row["name"], removed("attestations", row))
-
-
-def _end_removed(draw: Draw) -> Mutation:
-    """So that it is in use still."""
-    row = draw.chance.choice([row for row in draw.hand.rows(_USES) if _read(draw, row).ended])
-    return executed(row["name"], removed("attestations", row))
-
-
-def _newest_removed(draw: Draw) -> Mutation:
-    """So that an older one counts."""
-    rows = _history(draw)
-    rows = rows[draw.chance.randrange(len(rows)) :]
-    return executed(rows[-1]["name"], *(removed("attestations", row) for row in rows))
-
-
-def _all_removed(draw: Draw) -> Mutation:
-    rows = _history(draw)
-    names = {row["name"] for row in rows}
-    return executed(names, *(removed("attestations", row) for row in rows))
 
 
 def _use_of_another(draw: Draw) -> Mutation | None:
     """What was signed of one agent is told of another one, all of it."""
-    row, other = draw.row(_USES), draw.row(_USES)
-    if row["envelope"] == other["envelope"]:
-        return None
-    own = {name: other[name] for name in _SIGNED}
-    return executed(row["name"], changed("attestations", row, **own))
-
-
-def _use_moved(draw: Draw) -> Mutation:
-    """To another agent's name, to another alias or to another number."""
-    row = draw.row(_USES)
-    folder, agent, alias, number = row["name"].split("/")
-    names = [
-        f"{folder}/agent-{draw.chance.randrange(90, 99)}/{alias}/{number}",
-        f"{folder}/{agent}/kiosk/{number}",
-        f"{folder}/{agent}/{alias}/{draw.chance.randrange(90, 99):06}.dsse.json",
-    ]
-    return executed(row["name"], changed("attestations", row, name=draw.chance.choice(names)))
-
-
-def _uses_exchanged(draw: Draw) -> Mutation | None:
-    """Two uses of an alias happened the other way round."""
-    rows = _history(draw)
-    if len(rows) < 2:
-        return None
-    row, other = draw.chance.sample(rows, 2)
-    changes = [("-", row), (row["name"], other), (other["name"], row)]
-    done = (changed("attestations", each, name=name) for name, each in changes)
-    return executed({row["name"], other["name"]}, *done)
+    return _told_as(draw, draw.row(_USES), draw.row(_USES))
 
 
 def _old_use(draw: Draw) -> Mutation | None:
     """What was signed first is told in place of what was signed last."""
-    first, *others = _history(draw)
-    if not others:
+    alias = draw.row(_USES)["alias"]
+    rows = draw.hand.rows(f"{_USES} AND a.alias = ? ORDER BY s.sequence", alias)
+    return _told_as(draw, rows[-1], rows[0])
+
+
+def _told_as(draw: Draw, row: Row, other: Row) -> Mutation | None:
+    if row["envelope"] == other["envelope"]:
         return None
-    own = {name: first[name] for name in _SIGNED}
-    return executed(others[-1]["name"], changed("attestations", others[-1], **own))
+    own, told = _change_of(draw, row), _change_of(draw, other)
+    return executed(
+        row["alias"],
+        changed("attestations", row, **{name: other[name] for name in _SIGNED}),
+        changed("aliases", own, **{name: told[name] for name in _MEANT}),
+    )
+
+
+def _use_moved(draw: Draw) -> Mutation:
+    """To another agent's name, to another alias or to another digest."""
+    row = draw.row(_USES)
+    folder, kind, agent, alias, name = row["name"].split("/")
+    names = [
+        f"{folder}/{kind}/agent-{draw.chance.randrange(90, 99)}/{alias}/{name}",
+        f"{folder}/{kind}/{agent}/kiosk/{name}",
+        f"{folder}/{kind}/{agent}/{alias}/{draw.digest().removeprefix('sha256:')}.dsse.json",
+    ]
+    return executed(row["alias"], changed("attestations", row, name=draw.chance.choice(names)))
 
 
 def _use_repeated(draw: Draw) -> Mutation:
     """What was signed once is told as the newest."""
-    rows = _history(draw)
-    number = len(rows) + draw.chance.randrange(3) + 1
-    name = f"{rows[0]['name'].rpartition('/')[0]}/{number:06}.dsse.json"
-    return executed(name, inserted("attestations", draw.chance.choice(rows), name=name))
+    row, digest = draw.row(_USES), draw.digest().removeprefix("sha256:")
+    name = f"{row['name'].rpartition('/')[0]}/{digest}.dsse.json"
+    return executed(
+        row["alias"],
+        inserted("attestations", row, name=name),
+        inserted("aliases", _change_of(draw, row), idempotency_key=None),
+    )
 
 
-def _use_planted(draw: Draw) -> Mutation:
-    """With a key of his own."""
-    newest, other = _read(draw, _history(draw)[-1]), _read(draw, draw.row(_USES))
-    own = {name: getattr(other, name) for name in ("version", "artifact", "run", "simulator")}
-    own |= {"number": newest.number + 1, "at": _AT, "ended": False}
-    signed = attest(newest.model_copy(update=own), stranger())
-    return executed(signed.name, inserted("attestations", signed._asdict()))
+def _change_of(draw: Draw, row: Row) -> Row:
+    known = row["alias"], row["at"]
+    (change,) = draw.hand.rows("SELECT * FROM aliases WHERE alias = ? AND at = ?", *known)
+    return change
 
 
-def _history(draw: Draw) -> list[Row]:
-    """All uses of one agent's name and alias, in their order."""
-    folder = draw.row(_USES)["name"].rpartition("/")[0]
-    rows = draw.hand.rows(f"{_USES} ORDER BY name")
-    return [each for each in rows if each["name"].rpartition("/")[0] == folder]
-
-
-def _read(draw: Draw, row: Row) -> AgentUse:
-    fields = {name: row[name] for name in Attestation._fields}
-    signed = Attestation(**fields | {"envelope": bytes(row["envelope"])})
-    return verify_row(signed, AgentUse, draw.world.evidence.trusted)
-
-
-def _move_declared(draw: Draw) -> Mutation:
+def _move_declared(draw: Draw, kind: str = "simulator") -> Mutation:
     """And done."""
-    alias = draw.row("SELECT * FROM aliases")["alias"]
-    move = {"alias": alias, "simulator": draw.digest(), "set_by": "ada", "at": _AT}
-    entry = AliasEntry(change=AliasChange(**move), previous=draw.digest())
-    return _declared(entry, alias, inserted("aliases", move, ended=False))
+    row, other = (draw.row("SELECT * FROM aliases WHERE kind = ?", kind) for _ in range(2))
+    version = {name: other[name] for name in _VERSION}
+    move = {"kind": kind, "alias": row["alias"], "simulator": draw.digest()}
+    move |= {"set_by": "ada", "at": _AT}
+    agent = AgentVersion.model_validate(version) if kind == "agent" else None
+    entry = AliasEntry(change=AliasChange(agent=agent, **move), previous=draw.digest())
+    return _declared(entry, row["alias"], inserted("aliases", move | version, ended=False))
 
 
 def _erasure_declared(draw: Draw) -> Mutation:
@@ -232,16 +196,11 @@ def _declared(made: SignedRecord, place: str, *done: Statement) -> Mutation:
 
 
 MUTATIONS: dict[str, Drawn] = {
-    "use removed": _use_removed,
-    "end of use removed": _end_removed,
-    "newest uses removed": _newest_removed,
-    "uses of an alias removed": _all_removed,
     "use of another": _use_of_another,
     "use moved": _use_moved,
-    "uses exchanged": _uses_exchanged,
     "old use put back": _old_use,
     "old use repeated": _use_repeated,
-    "use planted": _use_planted,
+    "use planted": partial(_move_declared, kind="agent"),
     "move declared": _move_declared,
     "erasure declared": _erasure_declared,
     "restore declared": _restore_declared,

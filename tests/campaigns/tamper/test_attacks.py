@@ -80,15 +80,15 @@ def test_an_agent_with_all_that_was_signed_of_another_one_is_found(world):
     agents[own] = {**agents[other], "name": "agent-1"}
     register(world, agents)
     assert told(world, "agent-1@1: what was signed is the record", "as agent-3")
-    assert told(world, "agent-1: the registry does not have")
+    assert told(world, "agent-1: mirror differs in edge of run", "MLflow says nothing")
 
 
 def test_two_versions_that_changed_their_numbers_are_found_where_one_is_in_use(world):
     agents, (first, _, third, *_) = registered(world), places(world, "agent-0")
     agents[first], agents[third] = agents[third], agents[first]
     register(world, agents)
-    assert told(world, "agent-0@3: ", "is in use as production", "exchanged")
-    assert told(world, "agent-0@1: ", "is in use as shop", "exchanged")
+    assert told(world, "agent-0@3: ", "mirror differs in agent in use as production")
+    assert told(world, "agent-0@1: ", "mirror differs in agent in use as shop")
 
 
 def test_an_older_record_of_an_agent_in_place_of_a_newer_one_is_found(world):
@@ -97,7 +97,7 @@ def test_an_older_record_of_an_agent_in_place_of_a_newer_one_is_found(world):
     agents[newest] = agents[first]
     register(world, agents)
     run = agents[first]["agent"]["run"]
-    assert told(world, "agent-0: no version in the registry has the newest edge", run)
+    assert told(world, f"agent-0: mirror differs in edge of run {run}", "MLflow says 'sha256:")
 
 
 def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
@@ -130,11 +130,11 @@ def test_an_older_move_as_the_newest_is_found(world):
 
 
 def test_an_older_use_as_the_newest_is_found(world):
-    rows_ = rows(world, "SELECT * FROM attestations WHERE kind = 'agent-use' ORDER BY name")
-    first = next(row for row in rows_ if "agent-0/production/000001" in row["name"])
-    name = first["name"].replace("000001", "000004")
+    signed = "SELECT * FROM attestations WHERE subject = 'agent-0@production' ORDER BY sequence"
+    first, *_, newest = rows(world, signed)
+    name = f"{newest['name'].rpartition('/')[0]}/{'0' * 64}.dsse.json"
     attack(world, inserted("attestations", first, name=name))
-    assert told(world, f"the use {name} does not verify")
+    assert told(world, f"alias 'agent-0@production' at {first['at']} does not verify")
 
 
 def test_a_copy_of_another_run_in_the_mirror_is_found(world):
@@ -244,21 +244,21 @@ def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_u
     run, _ = _unsigned(world, "a")
     with closing(world.ledger()) as ledger:
         found = verify_run(run, ledger, world.evidence)
-        assert (found.state, found.signed_length < found.log_length) == ("unsigned", True)
+        assert (found.grade, found.signed_length < found.log_length) == ("unsigned", True)
         _cut(world, run, found.signed_length)
     _unsigned(world, "b", run)
     with closing(world.ledger()) as ledger:
         found = verify_run(run, ledger, world.evidence)
-        assert (found.state, found.problems) == ("unsigned", ())
+        assert (found.grade, found.problems) == ("unsigned", ())
 
 
 def test_a_lost_use_that_is_told_again_is_found(world):
     with world.database.hand(world.lost) as before:
-        known = before.rows("SELECT * FROM attestations WHERE kind = 'agent-use'")
-    name = "agent-uses/agent-3/production/000002.dsse.json"
-    (lost,) = [row for row in known if row["name"] == name]
+        known = before.rows("SELECT * FROM attestations WHERE subject = 'agent-3@production'")
+    own = {row["name"] for row in rows(world, "SELECT name FROM attestations")}
+    (lost,) = [row for row in known if row["name"] not in own]
     attack(world, inserted("attestations", lost))
-    assert told(world, f"the statement {name} was declared to be lost and is there again")
+    assert told(world, f"the statement {lost['name']} was declared to be lost and is there again")
 
 
 def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
@@ -269,8 +269,8 @@ def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
     (copy,) = {p for p in (world.folder / "mirror").rglob("*") if p.is_file()} - known
     copy.unlink()
     assert problems(world) == []
-    name = "agent-uses/agent-2/kiosk/000001.dsse.json"
-    attack(world, ("DELETE FROM attestations WHERE name = ?", (name,)))
+    for table, alias in (("attestations", "subject"), ("aliases", "alias")):
+        attack(world, (f"DELETE FROM {table} WHERE {alias} = 'agent-2@kiosk'", ()))
     assert problems(world) == []
 
 
@@ -290,20 +290,20 @@ def test_a_report_by_which_a_name_moved_is_missed(world):
 
 def test_evidence_that_cannot_be_read_hides_no_other(world):
     """SQLite keeps a text where a number should be."""
-    agent_use, edge = (
+    alias, edge = (
         rows(world, "SELECT * FROM attestations WHERE kind = ?", kind)[0]
-        for kind in ("agent-use", "edge")
+        for kind in ("alias", "edge")
     )
     run = open_run(world)
     own = "UPDATE steps SET entry = 'none' WHERE episode = ?"
     (episode, *_) = rows(world, "SELECT key FROM episodes WHERE run = ?", run)
     attack(
         world,
-        changed("attestations", agent_use, name=b"\xff"),
+        changed("attestations", alias, name=b"\xff"),
         removed("attestations", edge),
         (own, (episode["key"],)),
     )
-    assert told(world, f"the use {agent_use['name']} is gone")
+    assert told(world, f"alias {alias['subject']!r} meant", f"from {alias['at']} on", "is gone")
     assert told(world, f"the edge {edge['name']} is gone")
     assert told(world, f"run {run}: the ", "steps under entry 0 are not those that it names")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import make.ledger
-from agentworld.audit.checks.agent_uses import agent_uses, in_use
+from agentworld.audit.checks.alias_history import agent_changes, in_use
 from agentworld.audit.read.evidence import Evidence
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import InputError
@@ -77,9 +77,9 @@ class World(NamedTuple):
             agent = Agent.model_validate(told["agent"])
             model, signature = self.folder / "models" / agent.run, told["signature"]
             registry.register_agent(told["name"], agent, model, signature=signature)
-        for used in in_use(agent_uses(ledger.attestations, self.evidence)):
+        for used in in_use(agent_changes(ledger.attestations, self.evidence)):
             with suppress(InputError):  # there is no such version, which the audit is to say
-                registry.set_alias(VersionRef(name=used.name, version=used.version), used.alias)
+                registry.set_alias(VersionRef.parse(used.target), used.alias.partition("@")[2])
         return registry
 
     def sources(self, ledger: Ledger) -> Sources:

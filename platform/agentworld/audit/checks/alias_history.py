@@ -7,17 +7,16 @@ before changes were signed is as the genesis has it.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
 
 from agentworld.audit.checks.mirror import (
     check_statements,
     find_rows,
     statement_problems,
     verified_pairs,
+    verified_rows,
 )
-from agentworld.audit.read.at_time import is_as_of
-from agentworld.audit.read.declarations import genesis_of
-from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.at_time import as_of
+from agentworld.audit.read.evidence import Evidence, genesis_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
@@ -31,20 +30,35 @@ _Histories = dict[str, list[AliasChange]]
 """By aliases, each in its order."""
 
 
+def agent_changes(
+    attestations: Attestations, evidence: Evidence, name: str = ""
+) -> list[AliasChange]:
+    """Of the aliases of all agents or of one, those that verify; of each alias in their order."""
+    rows = find_rows(AliasEntry, attestations, f"{name}@")
+    entries = verified_rows(rows, AliasEntry, evidence)
+    return [change for history in _histories(entries).values() for change in history]
+
+
+def in_use(changes: Iterable[AliasChange]) -> list[AliasChange]:
+    """The newest of each alias, where that was not taken away."""
+    newest = {change.alias: change for change in changes}
+    return [change for change in newest.values() if not change.ended]
+
+
 def alias_problems(
-    aliases: Aliases, attestations: Attestations, evidence: Evidence, at: datetime | None = None
+    aliases: Aliases, attestations: Attestations, evidence: Evidence
 ) -> Iterator[str]:
     """What is wrong with the history of aliases, and with the statements that it hangs on, a
-    sentence each. Of all of it, or of the changes by a moment.
+    sentence each. Of all of it, or of the changes by the moment of which is asked.
     """
-    yield from statement_problems(Restore, attestations, evidence, at, of="")
+    yield from statement_problems(Restore, attestations, evidence, of="")
     for kind in (Genesis, AliasEntry):
-        yield from statement_problems(kind, attestations, evidence, at)
-    yield from history_problems(aliases, attestations, evidence, at)
+        yield from statement_problems(kind, attestations, evidence)
+    yield from history_problems(aliases, attestations, evidence)
 
 
 def history_problems(
-    aliases: Aliases, attestations: Attestations, evidence: Evidence, at: datetime | None = None
+    aliases: Aliases, attestations: Attestations, evidence: Evidence
 ) -> Iterator[str]:
     """Where the history is not what was signed, each with alias, moment and meaning.
 
@@ -69,7 +83,7 @@ def history_problems(
     earlier, now = _histories(signed.values()), _histories(by_now.values())
     for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
         yield from _differences(
-            *(_by(at, histories.get(alias, [])) for histories in (earlier, rows, now))
+            *(as_of(histories.get(alias, []), evidence.at) for histories in (earlier, rows, now))
         )
 
 
@@ -98,10 +112,6 @@ def _histories(entries: Iterable[AliasEntry]) -> _Histories:
         last[entry.change.alias] = entry.digest
         histories.setdefault(entry.change.alias, []).append(entry.change)
     return histories
-
-
-def _by(at: datetime | None, changes: list[AliasChange]) -> list[AliasChange]:
-    return [change for change in changes if is_as_of(change.at, at)]
 
 
 def _differences(

@@ -8,34 +8,39 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from agentworld.audit.checks.mirror import check_statements, verified_pairs, verified_rows
-from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.at_time import as_of
+from agentworld.audit.read.evidence import Evidence, Finding, Signature
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.base import Digest, Record, Sentence, digest_bytes
+from agentworld.lineage.base import Agent
+from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.run import AgentRun
 from agentworld.records.statements.edge import Edge, Grade, SignedEdge
-from agentworld.signing.envelope import key_of
 from agentworld.signing.weights import closing_problem
 
-UNSIGNED_ORIGIN = "nobody signed which simulator made it: it was registered before that"
+UNSIGNED_ORIGIN = "nobody signed which simulator made it"
 
 
-class EdgeAudit(Record):
+class EdgeAudit(Finding):
     """How far it can be relied on that a simulator made an agent."""
 
     grade: Grade
-    reasons: tuple[Sentence, ...] = ()
-    """Why it is disputed."""
     edge: Edge | None = None
     """As it was signed; null where none was, or none that verifies."""
-    signed_by: str | None = None
-    """The id of the key that signed it."""
+    signature: Signature | None = None
+    """Who signed it, and when."""
 
     @property
     def num_copied(self) -> int:
         """Steps of its run that forks copied, as they were signed."""
         return self.edge.traffic.num_copied if self.edge else 0
+
+    def disputed(self, *problems: str) -> "EdgeAudit":
+        """The same with what contradicts it besides."""
+        return self.model_copy(
+            update={"grade": "disputed", "problems": (*self.problems, *problems)}
+        )
 
 
 class RegistryAgent(Protocol):
@@ -60,25 +65,35 @@ class RegistryAgent(Protocol):
 def audit_edge(
     name: str, agent: RegistryAgent, attestations: Attestations, evidence: Evidence
 ) -> EdgeAudit:
-    """Of an agent that is registered by a name."""
+    """Of an agent that is registered by a name, by what was signed by the moment asked of."""
     checked = check_statements(Edge, attestations, evidence, of=agent.run)
     problems = [*checked.problems]
-    edges = [(edge, checked.rows[name].envelope) for name, edge in checked.verified.items()]
-    own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
-    own = [(edge, signed) for edge, signed in own if edge.claim.agent == name]
+    edges = [(checked.rows[path], edge) for path, edge in checked.verified.items()]
+    own = [
+        (row, edge)
+        for row, edge in as_of(edges, evidence.at, lambda pair: pair[1].at)
+        if (edge.claim.artifact, edge.claim.agent) == (agent.artifact, name)
+    ]
     if not own:
         signed = [*checked.copies.values(), *(row.envelope for row in checked.rows.values())]
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
             problems.append("the edge that it was registered with is gone; restore the ledger")
         # An edge that was signed, and is gone or does not verify, is told above.
-        return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNSIGNED_ORIGIN,))
-    edge, envelope = sorted(own, key=lambda pair: pair[0].at)[-1]
+        return EdgeAudit(
+            subject=name, grade="disputed", problems=tuple(problems) or (UNSIGNED_ORIGIN,)
+        )
+    row, edge = sorted(own, key=lambda pair: pair[1].at)[-1]
     # A version keeps the edge that it was registered with, also where a newer one was signed.
-    if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:
+    if agent.edge_digest not in {digest_bytes(row.envelope) for row, _ in own}:
         problems.append("the registry has another edge of it than the ledger")
-    reasons = (*edge.reasons, *problems)
-    grade: Grade = "disputed" if reasons else edge.grade
-    return EdgeAudit(grade=grade, reasons=reasons, edge=edge, signed_by=key_of(envelope))
+    problems = [*edge.reasons, *problems]
+    return EdgeAudit(
+        subject=name,
+        grade="disputed" if problems else edge.grade,
+        problems=tuple(problems),
+        edge=edge,
+        signature=Signature.of(row, edge),
+    )
 
 
 def edge_to(
@@ -94,7 +109,7 @@ def edge_to(
     problem = _weights_problem(agent.run, run, sources) if audit.grade == "proven" else None
     if problem is None:
         return audit
-    return audit.model_copy(update={"grade": "disputed", "reasons": (*audit.reasons, problem)})
+    return audit.disputed(problem)
 
 
 def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> str | None:
@@ -133,3 +148,15 @@ def all_edges(attestations: Attestations, evidence: Evidence) -> Iterator[Signed
     """Every edge that verifies."""
     for row, edge in verified_pairs(attestations.find(Edge.kind), Edge, evidence):
         yield SignedEdge(edge=edge, envelope=row.envelope.decode())
+
+
+def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
+    """Where what the registry says of an agent is not what the ledger says of its run."""
+    checkpoint = agent.checkpoint
+    if run.simulator != checkpoint.simulator:
+        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
+    if run.final_weights != agent.artifact:
+        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
+    if checkpoint.parents != (run.opening.starting_weights,):
+        weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
+        yield f"the run began with {weights}, the checkpoint names {parents}"

@@ -13,10 +13,10 @@ from agentworld.audit.checks.signed_log import (
     read_log,
     step_problems,
 )
-from agentworld.audit.read.evidence import Evidence, EvidenceState, state_of
+from agentworld.audit.read.evidence import Evidence, Finding, state_of
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger import Ledger
-from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.base import Digest
 from agentworld.records.episode import CloseReason, Episode
 from agentworld.records.garbled import readable, reading
 from agentworld.records.log import Fields, episode_closed
@@ -25,13 +25,14 @@ _AT_ONCE = 64
 """Episodes that are read together."""
 
 
-class EpisodeVerification(Record):
-    """The answer to: is this episode's record the one that was signed?"""
+class EpisodeVerification(Finding):
+    """The answer to: is this episode's record the one that was signed?
 
-    episode: str
+    Its problems are those of the episode and of its run's log.
+    """
+
     run: str
     simulator: Digest
-    state: EvidenceState
     num_steps: int
     closed: CloseReason | None
     erased: bool
@@ -40,8 +41,6 @@ class EpisodeVerification(Record):
     """The last one of the run's log that tells of the episode; 0 where none does."""
     signed_length: int
     """Entries that the newest good checkpoint covers; later ones are only chained."""
-    problems: tuple[Sentence, ...]
-    """Those of the episode and of its run's log; none where both are intact."""
 
 
 class EpisodeBounds(NamedTuple):
@@ -70,10 +69,10 @@ def verify_episode(name: str, ledger: Ledger, evidence: Evidence) -> EpisodeVeri
     )
     last = max(entries, default=0)
     return EpisodeVerification(
-        episode=name,
+        subject=f"episode {name}",
         run=log.run.id,
         simulator=log.run.simulator,
-        state=state_of(problems, signed=last <= log.signed_length),
+        grade=state_of(problems, signed=last <= log.signed_length),
         num_steps=len(episode.steps),
         closed=episode.closed,
         erased=episode.opening is None,

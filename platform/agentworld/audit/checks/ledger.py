@@ -4,99 +4,108 @@ A problem is a sentence that names its run, edge, alias or key. What was added s
 signature is no problem: it is chained, and the next signature covers it.
 """
 
-from collections.abc import Collection, Iterator
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Collection, Container, Iterator
+
+from pydantic import SerializeAsAny, computed_field
 
 from agentworld.audit.checks.alias_history import history_problems
-from agentworld.audit.checks.losses import reappearance_problems
+from agentworld.audit.checks.losses import is_checkpoint, reappearance_problems
 from agentworld.audit.checks.mirror import find_rows, statement_problems
-from agentworld.audit.checks.orphans import orphan_problems
-from agentworld.audit.checks.reports import report_problems
-from agentworld.audit.checks.run import RunVerification, infrequent_gc, verify_any
-from agentworld.audit.read.at_time import runs_as_of
-from agentworld.audit.read.evidence import Evidence
-from agentworld.errors import NotFound
+from agentworld.audit.checks.run import garbled_run, infrequent_gc, verify_any
+from agentworld.audit.read.at_time import as_of
+from agentworld.audit.read.evidence import Evidence, Finding, state_of
+from agentworld.audit.read.sources import open_runs
+from agentworld.errors import AgentworldError, NotFound
 from agentworld.ledger import Ledger
+from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
+from agentworld.records.base import Record, Sentence
 from agentworld.records.garbled import readable
 from agentworld.records.progress import OnProgress, ignore_progress
-from agentworld.records.statements.base import SignedRecord, statement_kinds
+from agentworld.records.statements.base import WHOLE_LEDGER, SignedRecord, statement_kinds
 from agentworld.signing.keys import public_pem
+from agentworld.storage.objects import ObjectStore
+
+_ADVICE = "find out who put it there, and remove it"
 
 
-class LedgerVerification(NamedTuple):
-    """The answer to: is this ledger what was signed?"""
+class Verification(Record):
+    """The answer to: is everything as it was signed?"""
 
-    runs: dict[str, RunVerification]
-    """By their names, also of those that only the evidence mirror has."""
-    other_problems: tuple[str, ...]
-    """Problems of all that is no run's record."""
+    runs: dict[Sentence, SerializeAsAny[Finding]]
+    """By their ids, also of those that only the evidence mirror has."""
+    versions: tuple[Finding, ...] = ()
+    others: tuple[Finding, ...] = ()
+    """Of all that is no record of a run or a version, and of how records fit together."""
+    at: str | None = None
+    """The moment of which was asked; null is now. What was there then is verified as it is now."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def problems(self) -> tuple[Sentence, ...]:
+        """What somebody changed, added or took away; none where all is intact."""
+        of_runs = (problem for run in self.runs.values() for problem in run.qualified_problems)
+        others = (*self.others, *self.versions)
+        return (*of_runs, *(problem for finding in others for problem in finding.problems))
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """What somebody changed, added or took away; none where the ledger is intact."""
-        of_runs = (problem for run in self.runs.values() for problem in run.qualified_problems)
-        return (*of_runs, *self.other_problems)
+    def num_unsigned(self) -> int:
+        """Of runs and versions: they are intact as far as anybody can tell."""
+        findings = (*self.runs.values(), *self.versions)
+        return sum(finding.grade == "unsigned" for finding in findings)
 
 
 def verify_ledger(
-    ledger: Ledger,
-    evidence: Evidence,
-    on_progress: OnProgress = ignore_progress,
-    at: datetime | None = None,
-) -> LedgerVerification:
+    ledger: Ledger, evidence: Evidence, on_progress: OnProgress = ignore_progress
+) -> Verification:
     """Checks all of a ledger, also while it is written.
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
     evidence = evidence.for_many(ledger.attestations)
     with infrequent_gc():
-        runs = _runs(ledger, evidence, on_progress, at)
-    return LedgerVerification(runs, tuple(_other_problems(ledger, runs, evidence, at)))
+        runs = _runs(ledger, evidence, on_progress)
+    problems = tuple(_other_problems(ledger, runs, evidence))
+    own = Finding(subject="the ledger", grade=state_of(problems, signed=True), problems=problems)
+    return Verification(runs=runs, others=(own,))
 
 
-def _runs(
-    ledger: Ledger, evidence: Evidence, on_progress: OnProgress, at: datetime | None
-) -> dict[str, RunVerification]:
+def _runs(ledger: Ledger, evidence: Evidence, on_progress: OnProgress) -> dict[str, Finding]:
     # First the copies: a run that is opened and signed meanwhile is in the ledger before.
     signed = {name.partition("/")[0] for name in evidence.mirror.names()}
     # A run's name is a word, and what else is signed is under names with a dash.
     run_names = ledger.run_names()
     missing = sorted(filter(str.isalnum, signed.difference(run_names)))
-    names = [*runs_as_of(run_names, ledger.logs, at), *missing]
-    verifications = {}
+    names = [*open_runs(run_names, ledger.logs, evidence.at), *missing]
+    verifications: dict[str, Finding] = {}
     for done, name in enumerate(names, 1):
         try:
             verifications[name] = verify_any(name, ledger, evidence)
         except NotFound:  # it was declared to be lost, or is listed by what is no name of a run
             if name in run_names:
-                verifications[name] = RunVerification.of_garbled(
-                    name, "its name is garbled; restore it"
-                )
+                verifications[name] = garbled_run(name, "its name is garbled; restore it")
         on_progress(done, len(names))
     return verifications
 
 
-def _other_problems(
-    ledger: Ledger, runs: Collection[str], evidence: Evidence, at: datetime | None
-) -> Iterator[str]:
+def _other_problems(ledger: Ledger, runs: Collection[str], evidence: Evidence) -> Iterator[str]:
     attestations = ledger.attestations
     for kind in statement_kinds().values():
         for of in _parts(kind, attestations, runs):
-            problems = statement_problems(kind, attestations, evidence, at, of)
+            problems = statement_problems(kind, attestations, evidence, of)
             yield from readable("the statements", problems)
-    history = history_problems(ledger.aliases, attestations, evidence, at)
+    history = history_problems(ledger.aliases, attestations, evidence)
     yield from readable("the history of names", history)
     yield from readable("the statements", _of_kinds(attestations))
     reappearances = reappearance_problems(attestations, evidence)
     yield from readable("the statements", reappearances)
-    yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
+    reports = _of_reports(ledger.aliases, ledger.objects, evidence)
+    yield from readable("the history of names", reports)
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_orphans(ledger))
     run_names = {*runs, *ledger.run_names()}
-    orphans = orphan_problems(attestations, run_names, evidence)
+    orphans = _orphan_problems(attestations, run_names, evidence)
     yield from readable("the evidence mirror", orphans)
 
 
@@ -124,3 +133,40 @@ def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
 
 def _of_orphans(ledger: Ledger) -> Iterator[str]:
     yield from ledger.orphan_rows()
+
+
+def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidence) -> Iterator[str]:
+    """Of reports by which names moved: a move's digest of its report is signed with it."""
+    if objects is None:
+        return
+    for change in as_of(aliases.readable_history().changes, evidence.at):
+        if change.report is None:
+            continue
+        try:
+            objects.get(change.report)
+        except AgentworldError as error:
+            if error.retryable:
+                raise
+            yield f"alias {change.alias!r} moved at {change.at} by a report that is gone: {error}"
+
+
+def _orphan_problems(
+    attestations: Attestations, runs: Container[str], evidence: Evidence
+) -> Iterator[str]:
+    """What lies in the evidence mirror and tells of nothing; `runs` were verified."""
+    for name in evidence.mirror.orphans():
+        yield f"the evidence mirror has {name!r}, which no copy is called; {_ADVICE}"
+    # The names first: what is copied meanwhile is in the ledger before.
+    names = evidence.mirror.names()
+    ledger_names = attestations.names() | evidence.read_declarations(attestations).lost
+    for name in names:
+        if name not in ledger_names and not _is_compared(name, runs):
+            yield f"the evidence mirror has {name}, which tells of nothing in the ledger; {_ADVICE}"
+
+
+def _is_compared(name: str, runs: Container[str]) -> bool:
+    folder, *below = name.split("/")
+    kind = next((kind for kind in statement_kinds().values() if kind.folder == folder), None)
+    if kind and kind.about == "run":
+        return len(below) > 1 and (below[0] in runs or below[0] == WHOLE_LEDGER)
+    return bool(below) and (kind is not None or folder in runs or is_checkpoint(name))

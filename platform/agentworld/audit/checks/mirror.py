@@ -9,15 +9,17 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
-from agentworld.audit.read.at_time import is_signed_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.evidence import Evidence, copies_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.statements.base import LedgerColumns, SignedRecord
-from agentworld.signing.attestation import verify_copy, verify_row
+from agentworld.signing.attestation import signed_at, verify_copy, verify_row
 
 _Signed = TypeVar("_Signed", bound=SignedRecord)
+_Problem = tuple[str, Sequence[bytes]]
+"""A sentence, and what it is about."""
 
 
 class Statements(NamedTuple, Generic[_Signed]):
@@ -30,7 +32,7 @@ class Statements(NamedTuple, Generic[_Signed]):
     missing: Mapping[str, _Signed]
     """What the evidence mirror alone has, and nobody declared to be lost."""
     problems: Sequence[str]
-    """Of what was signed by the moment of which was asked."""
+    """Of what was signed by the moment of which is asked."""
 
 
 def check_statements(
@@ -39,7 +41,6 @@ def check_statements(
     evidence: Evidence,
     *,
     of: str | None = None,
-    at: datetime | None = None,
     lost: Container[str] | None = None,
 ) -> Statements[_Signed]:
     """Compares rows and copies of a kind: all of them, or those `of` what its column holds.
@@ -50,13 +51,13 @@ def check_statements(
     copies = copies_of(kind.folder if of is None else kind.folder_of(of), evidence.mirror)
     row_list = find_rows(kind, attestations, of)
     lost_names = evidence.read_declarations(attestations).lost if lost is None else lost
-    verified, missing, problems = dict[str, _Signed](), dict[str, _Signed](), list[str]()
+    verified, missing, problems = dict[str, _Signed](), dict[str, _Signed](), list[_Problem]()
     for row in row_list:
         try:
             verified[row.name] = verify_row(row, kind, evidence.keys_of(kind))
         except EvidenceError as error:
-            if is_signed_as_of(row.envelope, kind, at):
-                problems.append(_describe_unverified(row, kind, evidence, error))
+            sentence = _describe_unverified(row, kind, evidence, error)
+            problems.append((sentence, [row.envelope]))
     rows = {row.name: row for row in row_list}
     for name in sorted(copies.keys() - rows.keys()):
         if name in lost_names:
@@ -64,33 +65,32 @@ def check_statements(
         try:
             record = verify_copy(name, copies[name], kind, evidence.keys_of(kind))
         except EvidenceError as error:
-            problem = f"the copy {name} does not verify: {error}"
+            sentence = f"the copy {name} does not verify: {error}"
         else:
             if of is not None and not record.is_of(of):
                 continue
             missing[name] = record
-            problem = f"{record.describe(name)} {kind.missing_text}"
-        if is_signed_as_of(copies[name], kind, at):
-            problems.append(problem)
-    problems += _find_exchanged(kind, rows, copies, at)
-    return Statements(rows, copies, verified, missing, problems)
+            sentence = f"{record.describe(name)} {kind.missing_text}"
+        problems.append((sentence, [copies[name]]))
+    problems += _find_exchanged(kind, rows, copies)
+    problems = as_of(problems, evidence.at, lambda problem: _earliest(problem[1], kind))
+    return Statements(rows, copies, verified, missing, [sentence for sentence, _ in problems])
 
 
 def statement_problems(
     kind: type[SignedRecord],
     attestations: Attestations,
     evidence: Evidence,
-    at: datetime | None = None,
     of: str | None = None,
 ) -> Iterator[str]:
     """What is wrong with them, a sentence each."""
-    yield from check_statements(kind, attestations, evidence, of=of, at=at).problems
+    yield from check_statements(kind, attestations, evidence, of=of).problems
 
 
 def verified_rows(
     rows: Sequence[Attestation], kind: type[_Signed], evidence: Evidence
 ) -> list[_Signed]:
-    """Those of some rows that are as they were signed."""
+    """Those of some rows that are as they were signed, by the moment of which is asked."""
     return [record for _, record in verified_pairs(rows, kind, evidence)]
 
 
@@ -102,7 +102,7 @@ def verified_pairs(
     for row in rows:
         with suppress(EvidenceError):  # which `check_statements` tells
             pairs.append((row, verify_row(row, kind, evidence.keys_of(kind))))
-    return pairs
+    return as_of(pairs, evidence.at, lambda pair: pair[1].columns.at)
 
 
 def find_rows(
@@ -117,18 +117,20 @@ def find_rows(
 
 
 def _find_exchanged(
-    kind: type[SignedRecord],
-    rows: Mapping[str, Attestation],
-    copies: Mapping[str, bytes],
-    at: datetime | None,
-) -> Iterator[str]:
+    kind: type[SignedRecord], rows: Mapping[str, Attestation], copies: Mapping[str, bytes]
+) -> Iterator[_Problem]:
     for name in sorted(copies.keys() & rows.keys()):
-        row, envelopes = rows[name], {rows[name].envelope, copies[name]}
-        # Of a later moment may be either: whoever exchanged one chose what it says.
-        if len(envelopes) > 1 and any(
-            is_signed_as_of(envelope, kind, at) for envelope in envelopes
-        ):
-            yield f"{_describe(row, kind)} is another one in the evidence mirror"
+        row, copy = rows[name], copies[name]
+        if row.envelope != copy:
+            sentence = f"{_describe(row, kind)} is another one in the evidence mirror"
+            yield sentence, [row.envelope, copy]
+
+
+def _earliest(envelopes: Sequence[bytes], kind: type[SignedRecord]) -> datetime:
+    """When one of them was signed, by its own words and whoever signed it: who exchanged one of two
+    chose what that says. Raises EvidenceError for no words.
+    """
+    return min(datetime.fromisoformat(signed_at(envelope, kind)) for envelope in envelopes)
 
 
 def _describe(row: Attestation, kind: type[SignedRecord]) -> str:
@@ -147,5 +149,8 @@ def _describe_unverified(
     with suppress(EvidenceError):
         record = verify_copy(row.name, row.envelope, kind, evidence.keys_of(kind))
         signed = kind.describe_row(row.name, record.columns)
-        return problem if signed == title else f"{problem} (what was signed is {signed})"
+        if signed != title:
+            problem = f"{problem} (what was signed is {signed})"
+        if record.columns.at != row.at:
+            problem = f"{problem} (signed at {record.columns.at}, in the ledger at {row.at!r})"
     return problem

@@ -1,22 +1,23 @@
-"""Whether what a registry keeps is what was registered: tags, record, files, run, signature.
+"""Whether MLflow's mirror of a version says what was signed: its tags, record, links and files.
 
-Who can write to a registry can change each of them; here they are compared with each other, and
-the record and what it is made of with what the step that registered it signed.
+Who can write to MLflow can change each of them. What was signed is read once and compared with what
+MLflow has, each difference one problem. What others write there besides, as tags of their own, is
+compared with nothing.
 """
 
 import json
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from agentworld.audit.checks.registration import read_record, registration_in
-from agentworld.audit.read.evidence import EvidenceState, state_of
+from agentworld.audit.read.evidence import Finding, state_of
 from agentworld.errors import EvidenceError
-from agentworld.lineage.base import WHOLE, Agent, Registry, StoredVersion, VersionRef, WorldModel
+from agentworld.lineage.base import WHOLE, Agent, Registry, StoredVersion, WorldModel
 from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
-from agentworld.records.base import Digest, Record, Sentence, digest_json
+from agentworld.records.base import Digest, digest_json
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress
@@ -24,18 +25,18 @@ from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
 from agentworld.signing.registration import check_registration
 
-_ADDED = ".data"
-"""The end of tags that a version without a signature may lack: older ones have neither."""
+Facts = Mapping[str, object]
+"""What is said of a version or an alias, by what it is; null where there is no such thing."""
 
 
-class VersionVerification(Record):
-    """The answer to: is this version what was registered?"""
-
-    version: str
-    state: EvidenceState
-    """`unsigned` where it was registered before there were signatures, or a ledger had them."""
-    problems: tuple[Sentence, ...]
-    """None where it is intact."""
+def differences(mirror: Facts, signed: Facts) -> Iterator[str]:
+    """Where MLflow says something else than what was signed, with both values."""
+    for name, value in signed.items():
+        if (mirrored := mirror.get(name)) != value:
+            yield (
+                f"mirror differs in {name}: MLflow says {_text(mirrored)}, the signed statement"
+                f" says {_text(value)}"
+            )
 
 
 def verify_version(
@@ -44,96 +45,83 @@ def verify_version(
     step_keys: TrustedKeys,
     on_progress: OnProgress = ignore_progress,
     registration: RegisteredVersion | None = None,
-) -> VersionVerification:
+) -> Finding:
     """Checks all that a registry keeps of a version, also by its `registration` in the ledger."""
-    ref = stored.version.ref
-    of_record = _problems_of_record(stored, step_keys, registration)
-    of_links = _problems_of_links(stored, registration) if registration else ()
+    ref, entity = stored.version.ref, read_entity(stored)
+    files = _file_differences(stored, entity, registry, on_progress)
     problems = (
-        *_missing(stored),
-        *readable("its record lineage.json", of_record),
-        *readable("its record lineage.json", of_links),
-        *readable("its folder of files", _problems_of_files(stored, registry, on_progress)),
+        *readable("its record", _record_problems(stored, step_keys, registration)),
+        *differences(_mirrored(stored), _signed(stored, entity, registration)),
+        *readable("its folder of files", files),
     )
-    return VersionVerification(
-        version=str(ref),
-        state=state_of(problems, signed=stored.signature is not None),
+    return Finding(
+        subject=str(ref),
+        grade=state_of(problems, signed=stored.signature is not None),
         problems=tuple(f"{ref}: {problem}" for problem in problems),
     )
 
 
-def _missing(stored: StoredVersion) -> Iterator[str]:
-    if stored.run != "present":
-        yield f"the run that registered it is {stored.run}"
-    if stored.status != WHOLE:
-        yield f"its status is {stored.status}, and not {WHOLE}"
-    if stored.model != WHOLE:
-        yield f"its model is {stored.model}, and not {WHOLE}"
-    if len({location.rstrip("/") for location in stored.locations}) > 1:
-        by_name, of_model = stored.locations
-        yield f"its files are told to be in {by_name}, and its model's are in {of_model}"
+def read_entity(stored: StoredVersion) -> WorldModel | Agent | None:
+    """Its record; null where that cannot be read."""
+    with suppress(EvidenceError), reading("its record"):  # which `_record_problems` tells
+        return read_record(stored.record or "")
+    return None
 
 
-def _problems_of_record(
+def _record_problems(
     stored: StoredVersion, trusted: TrustedKeys, registration: RegisteredVersion | None
 ) -> Iterator[str]:
-    name = stored.version.ref.name
+    """Why no step signed the record, where one signed any."""
     if stored.record is None:
         yield "its record lineage.json is gone"
         return
-    try:
-        entity = read_record(stored.record)
-        yield from _problems_of_tags(stored, entity)
-        yield from _problems_of_data(stored, entity)
-        is_attested = isinstance(entity, Agent) and entity.edge  # it was signed as its edge was
-        if stored.signature is None and (is_attested or registration):
-            yield "its signature registration.dsse.json is gone"
-        if stored.signature is not None:
-            check_registration(registration_in(name, stored.record), stored.signature, trusted)
-    except EvidenceError as error:
-        yield str(error)
+    entity = read_record(stored.record)
+    is_attested = isinstance(entity, Agent) and entity.edge  # it was signed as its edge was
+    if stored.signature is not None:
+        registered = registration_in(stored.version.ref.name, stored.record)
+        check_registration(registered, stored.signature, trusted)
+    elif is_attested or registration:
+        yield "its signature registration.dsse.json is gone"
 
 
-def _problems_of_tags(stored: StoredVersion, entity: WorldModel | Agent) -> Iterator[str]:
-    if not stored.version.tags:
-        yield "it has no tag of ours any more, so that no search finds it"
-        return
-    for name, value in tags_of(entity).items():
-        tag = stored.version.tags.get(name)
-        if tag is None and stored.signature is None and name.endswith(_ADDED):
-            continue
-        if tag != value:
-            yield f"its tag {name} says {tag!r}, and its record {value!r}"
+def _signed(
+    stored: StoredVersion,
+    entity: WorldModel | Agent | None,
+    registration: RegisteredVersion | None,
+) -> Facts:
+    """As a step left it that registered it to the end."""
+    facts: dict[str, object] = {"run state": "present", "status": WHOLE, "model state": WHOLE}
+    if stored.locations:
+        facts["location"] = stored.locations[-1].rstrip("/")
+    if entity:
+        facts["data sets"] = _texts(data_inputs(entity.stages))
+        facts |= {f"tag {name}": value for name, value in tags_of(entity).items()}
+    if registration:
+        facts |= {**dict(registration.links), "record": registration.record}
+    return facts
 
 
-def _problems_of_data(stored: StoredVersion, entity: WorldModel | Agent) -> Iterator[str]:
-    if stored.run == "missing" or (stored.signature is None and not stored.data):  # an older one
-        return
-    record_inputs, run_inputs = Counter(data_inputs(entity.stages)), Counter(stored.data)
-    for item in (record_inputs - run_inputs).elements():
-        yield f"its run lacks an input: the data set {item.name}, which {item.readers} read"
-    for item in (run_inputs - record_inputs).elements():
-        yield (
-            f"its run has an input that its record does not: the data set {item.name}, digest"
-            f" {item.shortened}, source {item.source_type} {item.source}, read by {item.readers}"
-        )
+def _mirrored(stored: StoredVersion) -> Facts:
+    return {
+        "run state": stored.run,
+        "status": stored.status,
+        "model state": stored.model,
+        "location": stored.locations[0].rstrip("/") if stored.locations else None,
+        "data sets": _texts(stored.data),
+        **{f"tag {name}": value for name, value in stored.version.tags.items()},
+        **dict(stored.links),
+        "record": digest_of_record(stored.record),
+    }
 
 
-def _problems_of_links(stored: StoredVersion, registration: RegisteredVersion) -> Iterator[str]:
-    links, signed = stored.links, registration.links
-    record = digest_of_record(stored.record)
-    if record not in (None, registration.record):
-        yield f"its record is {record}, and it was registered with {registration.record}"
-    if links.run != signed.run:
-        yield f"its run is {links.run}, and it was registered by {signed.run}"
-    if links.model != signed.model:
-        yield f"its model is {links.model}, and it was registered with {signed.model}"
-    if stored.run == "missing":
-        return
-    for model in (Counter(signed.inputs) - Counter(links.inputs)).elements():
-        yield f"its run lacks an input that it had: the model {model}"
-    for added in (Counter(links.inputs) - Counter(signed.inputs)).elements():
-        yield f"its run has an input that it had not: the model {added}"
+def _texts(items: Iterable[object]) -> tuple[str, ...]:
+    return tuple(sorted(map(str, items)))
+
+
+def _text(value: object) -> str:
+    if value in (None, ()):
+        return "nothing"
+    return repr(", ".join(value) if isinstance(value, tuple) else value)
 
 
 def garbled_in(registry: Registry) -> Iterator[str]:
@@ -151,21 +139,15 @@ def digest_of_record(record: str | None) -> Digest | None:
         return None
 
 
-def _problems_of_files(
-    stored: StoredVersion, registry: Registry, on_progress: OnProgress
+def _file_differences(
+    stored: StoredVersion,
+    entity: WorldModel | Agent | None,
+    registry: Registry,
+    on_progress: OnProgress,
 ) -> Iterator[str]:
-    if stored.record is None or stored.model == "missing":
+    if entity is None or stored.model == "missing":
         return
-    try:
-        artifact = read_record(stored.record).artifact
-    except EvidenceError:
-        return
-    digest = _artifact_of(stored.version.ref, registry, on_progress)
-    if digest != artifact:
-        yield f"its files are {digest}, and its record names {artifact}"
-
-
-def _artifact_of(ref: VersionRef, registry: Registry, on_progress: OnProgress) -> Digest:
     with tempfile.TemporaryDirectory() as folder:
-        registry.fetch(ref, Path(folder))
-        return ArtifactManifest.of(Path(folder), on_progress).digest
+        registry.fetch(stored.version.ref, Path(folder))
+        files = ArtifactManifest.of(Path(folder), on_progress).digest
+    yield from differences({"files": files}, {"files": entity.artifact})

@@ -11,58 +11,32 @@ from typing import Literal
 
 from agentworld.audit.checks.episode import bounds_by_episode, episode_problems
 from agentworld.audit.checks.signed_log import SignedLog, read_log, step_problems
-from agentworld.audit.read.evidence import Evidence, EvidenceState, state_of
+from agentworld.audit.read.evidence import Evidence, Finding, state_of
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError
 from agentworld.ledger import Ledger
-from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.base import Digest
 from agentworld.records.garbled import reading
 
 _BETWEEN_SEARCHES = 10_000
 """Objects that come and stay; Python's own number is 700."""
 
 
-class RunVerification(Record):
-    """The answer to: is this run's record the one that was signed?"""
+class RunVerification(Finding):
+    """The answer to: is this run's record the one that was signed?
 
-    run: Sentence
-    simulator: Digest | None
+    Its notes are what was declared of it: what a restored backup lost.
+    """
+
+    simulator: Digest | None = None
     """Null where the run's row is gone or garbled."""
-    state: EvidenceState
-    weights: Literal["signed", "claimed"] | None
+    weights: Literal["signed", "claimed"] | None = None
     """Whether the step that wrote the final weights signed them; null while the run is open."""
-    log_length: int
-    signed_length: int
+    log_length: int = 0
+    signed_length: int = 0
     """Entries that the newest good checkpoint covers; later ones are only chained."""
-    num_episodes: int
-    num_steps: int
-    problems: tuple[Sentence, ...]
-    """None where the record is intact."""
-    notes: tuple[str, ...] = ()
-    """What was declared of it: what a restored backup lost."""
-
-    @property
-    def qualified_problems(self) -> tuple[str, ...]:
-        """Each with the run that it is of; one that is gone or garbled is told by its name."""
-        run = f"run {self.run}"
-        return tuple(
-            problem if f"{run} " in problem else f"{run}: {problem}" for problem in self.problems
-        )
-
-    @classmethod
-    def of_garbled(cls, run: str, problem: str) -> "RunVerification":
-        """Of a record that cannot even be read, for whoever looks at many."""
-        return cls(
-            run=run,
-            simulator=None,
-            state="broken",
-            weights=None,
-            log_length=0,
-            signed_length=0,
-            num_episodes=0,
-            num_steps=0,
-            problems=(problem,),
-        )
+    num_episodes: int = 0
+    num_steps: int = 0
 
 
 def verify_run(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification:
@@ -80,9 +54,9 @@ def verify_run(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
             *episode_problems(bounds, log, ledger),
         )
     return RunVerification(
-        run=name,
+        subject=f"run {name}",
         simulator=run.simulator,
-        state=state_of(problems, signed=log.signed_length >= len(log.entry_fields)),
+        grade=state_of(problems, signed=log.signed_length >= len(log.entry_fields)),
         weights=("signed" if run.closing.signature else "claimed") if run.closing else None,
         log_length=len(log.entry_fields),
         signed_length=log.signed_length,
@@ -101,7 +75,12 @@ def verify_any(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
     try:
         return verify_run(name, ledger, evidence)
     except EvidenceError as error:
-        return RunVerification.of_garbled(name, str(error))
+        return garbled_run(name, str(error))
+
+
+def garbled_run(name: str, problem: str) -> RunVerification:
+    """Of a record that cannot even be read."""
+    return RunVerification(subject=f"run {name}", grade="broken", problems=(problem,))
 
 
 @contextmanager

@@ -5,24 +5,66 @@ entry, the log with the checkpoints of both stores. An old ledger that was resto
 the newest of them.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentworld.audit.checks.erasures import Erasures
-from agentworld.audit.checks.losses import Losses, is_checkpoint, lost_of
-from agentworld.audit.read.evidence import Evidence, StoredCheckpoints, copies_of
+from agentworld.audit.checks.losses import is_checkpoint, lost_of
+from agentworld.audit.checks.mirror import check_statements, find_rows, verified_rows
+from agentworld.audit.read.evidence import Evidence, Losses, check_checkpoints, copies_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
+from agentworld.ledger.attestations import Attestations
 from agentworld.records.base import Digest
 from agentworld.records.episode import text_digest
 from agentworld.records.garbled import reading
 from agentworld.records.log import Fields, LogEntry, opening_problem, run_closed
 from agentworld.records.run import AgentRun
+from agentworld.records.statements.erasure import Erasure
 from agentworld.signing.checkpoint import RunCheckpoint
 from agentworld.signing.merkle import MerkleTree
 from agentworld.signing.traffic import TrafficCount
 from agentworld.signing.weights import closing_problem
+
+
+class Erasures(NamedTuple):
+    """The erasures that were declared in a run, or before any were."""
+
+    run: str
+    attestations: Attestations
+    evidence: Evidence
+    at_genesis: frozenset[str] | None
+    """Episodes that were erased before; null where nobody signs what is erased."""
+    declared: frozenset[str]
+    problems: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, run: str, attestations: Attestations, losses: Losses, evidence: Evidence
+    ) -> "Erasures":
+        """Those of a run; asked for before its episodes are read."""
+        checked = check_statements(Erasure, attestations, evidence, of=run, lost=losses.names)
+        problems = [*checked.problems]
+        try:
+            at_genesis = evidence.read_declarations(attestations).erased
+        except EvidenceError as error:
+            at_genesis = frozenset()  # what it names is then of nobody
+            problems.append(f"what the ledger held unsigned does not verify: {error}")
+        declared = _episodes(checked.verified.values())
+        return cls(run, attestations, evidence, at_genesis, declared, tuple(problems))
+
+    def problem_of(self, episode: str, *, erased: bool) -> str | None:
+        """What is wrong with an episode that was read, with its texts or without."""
+        if not erased:
+            if episode in self.declared:
+                return f"episode {episode} was erased, and its texts are there again"
+            return None
+        if self.at_genesis is None or episode in self.at_genesis | self.declared:
+            return None
+        # It may have been just now.
+        rows = find_rows(Erasure, self.attestations, self.run)
+        declared = _episodes(verified_rows(rows, Erasure, self.evidence.of_now))
+        return None if episode in declared else f"episode {episode} is erased without a declaration"
 
 
 class SignedLog(NamedTuple):
@@ -83,23 +125,23 @@ def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
     # In this order: what a service adds meanwhile is then never missed where it is looked for.
     in_ledger, run = ledger.logs.checkpoints(name), _run(name, ledger, evidence)
     losses = lost_of(ledger.attestations, evidence, name)
-    stored = StoredCheckpoints(in_ledger, _copies(name, losses, evidence))
+    copies = _copies(name, losses, evidence)
     erasures = Erasures.of(name, ledger.attestations, losses, evidence)
     log, heads = ledger.logs.entries(name), ledger.logs.heads_by_entry(name)
     newest = ledger.run(name).log_length
     entry_fields = [entry.readable_fields for entry in log]
-    checkpoints = stored.check(run, evidence.trusted)
+    checkpoints, unverified = check_checkpoints(run, in_ledger, copies, evidence.trusted)
     problems = [
-        *checkpoints.problems,
+        *unverified,
         *_length_problems(run, log, newest),
         *_order_problems(run, log, entry_fields),
         *filter(None, [opening_problem(run, entry_fields[0] if entry_fields else {})]),
         *_closing_problems(run, entry_fields, evidence),
-        *_checkpoint_problems(checkpoints.valid, log, entry_fields),
+        *_checkpoint_problems(checkpoints, log, entry_fields),
         *losses.problems,
         *erasures.problems,
     ]
-    signed_length = max((checkpoint.length for checkpoint in checkpoints.valid), default=0)
+    signed_length = max((checkpoint.length for checkpoint in checkpoints), default=0)
     return SignedLog(
         run, entry_fields, heads, newest, signed_length, problems, erasures, losses.notes
     )
@@ -183,3 +225,7 @@ def _checkpoint_problems(
         if checkpoint.traffic != traffic.total:
             yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
             return
+
+
+def _episodes(erasures: Iterable[Erasure]) -> frozenset[str]:
+    return frozenset(erasure.episode for erasure in erasures)

@@ -21,7 +21,7 @@ class Registrations(NamedTuple):
 
     @property
     def newest(self) -> RegisteredVersion | None:
-        """Null for a version that was registered before this was signed."""
+        """Null for a version whose registration no step signed."""
         return next(reversed(self.counted), None)
 
     @property

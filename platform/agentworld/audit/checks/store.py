@@ -8,17 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agentworld.audit.checks.agent_uses import (
-    agent_use_problems,
-    agent_uses,
-    in_use,
-    registry_problems,
-)
+from agentworld.audit.checks.alias_history import agent_changes, in_use
+from agentworld.audit.checks.alias_mirror import agent_problems, registry_problems
 from agentworld.audit.checks.edges import all_edges
-from agentworld.audit.checks.ledger import verify_ledger
+from agentworld.audit.checks.ledger import Verification, verify_ledger
 from agentworld.audit.checks.mirror import statement_problems
-from agentworld.audit.checks.registry import VersionVerification, garbled_in
-from agentworld.audit.checks.run import RunVerification, verify_any
+from agentworld.audit.checks.registry import differences, garbled_in
+from agentworld.audit.checks.run import verify_any
 from agentworld.audit.checks.statements import Registrations
 from agentworld.audit.checks.step_outputs import step_problems
 from agentworld.audit.checks.validation import validation_problems
@@ -33,11 +29,12 @@ from agentworld.audit.checks.versions import (
     find_returned,
     registrations_of,
 )
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.evidence import Finding, state_of
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
-from agentworld.records.base import Digest, Record, Sentence, digest_bytes
+from agentworld.records.alias import split_alias
+from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress, share_of
 from agentworld.records.statements.base import statement_kinds
@@ -47,28 +44,6 @@ from agentworld.storage.simulators import SimulatorStore
 _LIST = "the registry's list of versions"
 
 
-class Verification(Record):
-    """The answer to: is everything as it was signed?"""
-
-    runs: dict[Sentence, RunVerification | None]
-    """By their ids; null for each where the store has no keys, so that nothing was signed."""
-    versions: tuple[VersionVerification, ...]
-    problems: tuple[Sentence, ...]
-    """Of all of them and all else in the ledger, and where they contradict each other; none where
-    all is intact."""
-    at: str | None = None
-    """The moment of which was asked; null is now. What was there then is verified as it is now."""
-
-    @property
-    def num_unsigned(self) -> int:
-        """Of runs and versions: they are intact as far as anybody can tell."""
-        verifications = [*self.runs.values(), *self.versions]
-        return sum(
-            verification is None or verification.state == "unsigned"
-            for verification in verifications
-        )
-
-
 def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progress) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     sources = sources.for_many()
@@ -76,27 +51,25 @@ def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progres
     signed, edges = all_registrations(sources), _edges(sources)
     present, unlisted = read_list(_LIST, sources.versions)  # the signed ones are read all the same
     refs = all_refs(present, signed.counted)
-    runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
-    share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
-    if sources.evidence:
-        on_ledger = share_of(on_progress, 0, share)
-        verification = verify_ledger(sources.ledger, sources.evidence, on_ledger, sources.at)
-        runs, problems = dict(verification.runs), verification.problems
+    runs = sources.run_names()
+    share = len(runs) / max(1, len(runs) + len(refs))
+    ledger = _verify_ledger(runs, sources, share_of(on_progress, 0, share))
     by_ref = {registration.ref: registration for registration in signed.counted}
     versions = check_versions(refs, sources, by_ref, share_of(on_progress, share, 1))
     in_registry = _find_unregistered(edges, versions, signed, sources)
-    other_problems = (
+    problems = (
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
         *readable("what is in use", registry_problems(sources)),
         *readable("what is in use", _find_exchanged(versions, sources, "")),
         *readable(_LIST, in_registry),
         *map(describe_missing, find_replaced(signed.counted, by_ref)),
-        *find_returned(signed, versions, sources.registry),
+        *find_returned(signed, versions),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
         *step_problems(sources.store),
     )
-    return _verification(runs, versions, (*problems, *other_problems), sources)
+    others = (*ledger.others, _finding("the registry and the store", problems))
+    return _verification(ledger.runs, versions, others, sources)
 
 
 def verify_agent(
@@ -116,46 +89,62 @@ def verify_agent(
     refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
     by_ref = {str(ref): registrations_of(ref, sources).newest for ref in refs}
     models = check_versions(refs, sources, by_ref, share_of(on_progress, 0.5, 1))
-    of_runs = (problem for run in runs.values() if run for problem in run.qualified_problems)
-    other_problems = (
+    problems = (
         *unlisted,
-        *readable("what is in use", agent_use_problems(sources, ref)),
+        *readable("what is in use", agent_problems(ref, sources)),
         *readable("what is in use", _find_exchanged([own], sources, ref.name)),
         *_version_problems([own, *models], sources),
-        *find_returned(signed, [own], sources.registry),
+        *find_returned(signed, [own]),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
-    return _verification(runs, [own, *models], (*of_runs, *other_problems), sources)
+    others = (_finding("what made it", problems),)
+    return _verification(runs, [own, *models], others, sources)
+
+
+def _verify_ledger(names: Sequence[str], sources: Sources, on_progress: OnProgress) -> Verification:
+    """The ledger; where nothing was signed, its runs alone."""
+    if sources.evidence:
+        return verify_ledger(sources.ledger, sources.evidence, on_progress)
+    return Verification(runs={name: _unsigned_run(name) for name in names})
+
+
+def _unsigned_run(name: str) -> Finding:
+    return Finding(subject=f"run {name}", grade="unsigned")
+
+
+def _finding(subject: str, problems: tuple[str, ...]) -> Finding:
+    return Finding(subject=subject, grade=state_of(problems, signed=True), problems=problems)
 
 
 def _verification(
-    runs: dict[str, RunVerification | None],
+    runs: dict[str, Finding],
     versions: Sequence[CheckedVersion],
-    problems: tuple[str, ...],
+    others: tuple[Finding, ...],
     sources: Sources,
 ) -> Verification:
     return Verification(
         runs=runs,
-        versions=tuple(version.verification for version in versions),
-        problems=(
-            *problems,
-            *(problem for version in versions for problem in version.verification.problems),
-            *(
-                f"{version.ref}: {reason}"
-                for version in versions
-                for reason in version.contradictions
-            ),
-        ),
+        versions=tuple(map(_version_finding, versions)),
+        others=others,
         at=sources.moment,
     )
+
+
+def _version_finding(version: CheckedVersion) -> Finding:
+    """With where it contradicts the ledger."""
+    contradictions = tuple(f"{version.ref}: {reason}" for reason in version.contradictions)
+    finding = version.verification
+    if not contradictions:
+        return finding
+    problems = (*finding.problems, *contradictions)
+    return finding.model_copy(update={"grade": "broken", "problems": problems})
 
 
 def _edges(sources: Sources) -> list[SignedEdge]:
     if sources.evidence is None:
         return []
     with suppress(EvidenceError), reading("the edges"):  # which `verify_ledger` tells
-        signed = all_edges(sources.ledger.attestations, sources.evidence)
-        return [signed_edge for signed_edge in signed if is_as_of(signed_edge.edge.at, sources.at)]
+        return list(all_edges(sources.ledger.attestations, sources.evidence))
     return []
 
 
@@ -181,17 +170,13 @@ def _find_unregistered(
     signed.sort(key=lambda signed_edge: signed_edge.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
     for key in sorted(newest.keys() - registered.withdrawn_keys):
-        (name, artifact, run), edge, digests = key, newest[key], edge_digests.get(key, set())
-        if not digests:
-            yield (
-                f"{name}: the registry does not have {artifact}, which run {run} made and whose"
-                " edge was signed; restore that version, or register it to its end"
-            )
-        elif digest_bytes(edge.envelope.encode()) not in digests:
-            yield (
-                f"{name}: no version in the registry has the newest edge of {artifact}, which run"
-                f" {run} made; restore that version, or register it to its end"
-            )
+        (name, artifact, run), edge = key, digest_bytes(newest[key].envelope.encode())
+        digests = edge_digests.get(key, set())
+        if edge not in digests:
+            mirrored = tuple(sorted(digest or "an unsigned one" for digest in digests))
+            edge_name = f"edge of run {run} to {artifact}"
+            for problem in differences({edge_name: mirrored}, {edge_name: edge}):
+                yield f"{name}: {problem}"
 
 
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
@@ -203,8 +188,8 @@ def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> I
         subjects = {"version": str(version.ref), "weights": artifact}
         for kind in statement_kinds().values():
             if subject := subjects.get(kind.about):
-                arguments = sources.ledger.attestations, sources.evidence, sources.at, subject
-                signed = statement_problems(kind, *arguments)
+                attestations, evidence = sources.ledger.attestations, sources.evidence
+                signed = statement_problems(kind, attestations, evidence, subject)
                 yield from readable(f"what was signed of {subject}", signed)
         if artifact:
             in_store = validation_problems(sources, artifact)
@@ -218,17 +203,14 @@ def _find_exchanged(
     if sources.evidence is None:
         return
     agents = {str(version.ref): version.agent for version in versions if version.agent}
-    signed = agent_uses(sources.ledger.attestations, sources.evidence, name)
-    for agent_use in in_use(
-        [agent_use for agent_use in signed if is_as_of(agent_use.at, sources.at)]
-    ):
-        agent = agents.get(agent_use.agent)
-        if agent and (agent.artifact, agent.run) != (agent_use.artifact, agent_use.run):
-            yield (
-                f"{agent_use.agent}: {agent_use.artifact} of run {agent_use.run} is in use as"
-                f" {agent_use.alias}, and {agent.artifact} of run {agent.run} is registered; find"
-                " out who exchanged it"
-            )
+    signed = agent_changes(sources.ledger.attestations, sources.evidence, name)
+    for change in in_use(signed):
+        if agent := agents.get(change.target):
+            label = f"agent in use as {split_alias(change.alias)[1]}"
+            mirrored = {label: f"{agent.artifact} of run {agent.run}"}
+            in_use_agent = {label: f"{change.subject} of run {change.run}"}
+            for problem in differences(mirrored, in_use_agent):
+                yield f"{change.target}: {problem}"
 
 
 def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterator[str]:
@@ -245,16 +227,15 @@ def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterato
             yield f"simulator {digest}: {error}"
 
 
-def _run_of(
-    agent: Agent, sources: Sources
-) -> tuple[dict[str, RunVerification | None], Digest | None]:
+def _run_of(agent: Agent, sources: Sources) -> tuple[dict[str, Finding], Digest | None]:
     """Its run, if the ledger has it, and the simulator that served it.
 
     Where that cannot be read, it is the one that the trainer named.
     """
     with suppress(NotFound):
         if sources.evidence is None:
-            return {agent.run: None}, sources.ledger.run(agent.run).simulator
+            simulator = sources.ledger.run(agent.run).simulator
+            return {agent.run: _unsigned_run(agent.run)}, simulator
         verification = verify_any(agent.run, sources.ledger, sources.evidence)
         return {agent.run: verification}, verification.simulator or agent.checkpoint.simulator
     return {}, None

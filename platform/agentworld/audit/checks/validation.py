@@ -1,7 +1,7 @@
 """What an agent was seen to do in the live environment: the reports of finished validations.
 
 A step signs what it saw, and the ledger keeps that whole. A report in a store that nobody signed is
-of an earlier release, or somebody's who writes there: it is read, and relied on for nothing.
+of a step without a key, or of whoever writes there: it is read, and relied on for nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.audit.checks.statements import validations
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.checks.mirror import find_rows, verified_pairs
+from agentworld.audit.read.evidence import Signature
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, InputError
 from agentworld.lineage.base import Agent
+from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
 from agentworld.records.report import AgentReport
 from agentworld.records.report import read_report as read_any
@@ -33,13 +34,13 @@ class LiveValidation(NamedTuple):
     """A live validation."""
 
     report: AgentReport
-    signed: bool
-    """By the step that made it."""
+    signature: Signature | None
+    """Of the step that made it; null where none signed it."""
 
 
 def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> LiveValidation | None:
-    """The validation that an agent was registered with, whose digest is signed with it; of an
-    older one the newest in its simulator. Null where nobody has one.
+    """The validation that an agent was registered with, whose digest is signed with it; of one that
+    was registered without, the newest in its simulator. Null where nobody has one.
 
     Raises EvidenceError for a report that is not the one of its receipt.
     """
@@ -57,14 +58,15 @@ def validation_of_weights(
         step = newest_validation(sources.store, artifact, simulator)
     report = read_report(step) if step else None
     signed = [
-        validation.report
-        for validation in _read_signed(sources, artifact)
+        (row, validation)
+        for row, validation in _read_signed(sources, artifact)
         if (registered_report or simulator)
         in (validation.report.digest, validation.report.simulator)
     ]
     if signed:
-        return LiveValidation(signed[-1], signed=True)
-    return LiveValidation(report, signed=False) if report else None
+        row, validation = signed[-1]
+        return LiveValidation(validation.report, Signature.of(row, validation))
+    return LiveValidation(report, signature=None) if report else None
 
 
 def newest_validation(store: Path, artifact: Digest, simulator: Digest) -> FinishedStep | None:
@@ -87,7 +89,7 @@ def validation_problems(sources: Sources, artifact: Digest | None = None) -> Ite
     those that were signed of an agent.
     """
     signed: dict[str, list[Validation]] = {}
-    for validation in _read_signed(sources, artifact):
+    for _, validation in _read_signed(sources, artifact):
         signed.setdefault(validation.step, []).append(validation)
     receipts = sorted((sources.store / "steps" / _STEP).glob(f"*/{RECEIPT}"))
     for step in signed if artifact else [receipt.parent.name for receipt in receipts]:
@@ -127,8 +129,11 @@ def _reading() -> Iterator[None]:
         raise EvidenceError(f"a live validation cannot be read ({error}); restore it") from error
 
 
-def _read_signed(sources: Sources, artifact: Digest | None = None) -> list[Validation]:
+def _read_signed(
+    sources: Sources, artifact: Digest | None = None
+) -> list[tuple[Attestation, Validation]]:
+    """The oldest first, each with its row."""
     if sources.evidence is None:
         return []
-    statements = validations(sources.ledger.attestations, sources.evidence, artifact)
-    return [validation for validation in statements if is_as_of(validation.at, sources.at)]
+    rows = find_rows(Validation, sources.ledger.attestations, artifact)
+    return sorted(verified_pairs(rows, Validation, sources.evidence), key=lambda pair: pair[1].at)

@@ -4,18 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, edge_to
-from agentworld.audit.checks.registration import read_record
-from agentworld.audit.checks.registry import VersionVerification, digest_of_record, verify_version
+from agentworld.audit.checks.edges import UNSIGNED_ORIGIN, breaks_of_run, edge_to
+from agentworld.audit.checks.registry import (
+    differences,
+    digest_of_record,
+    read_entity,
+    verify_version,
+)
 from agentworld.audit.checks.statements import Registrations, registrations
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.evidence import Finding
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
+from agentworld.lineage.base import Agent, StoredVersion, Version, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.garbled import readable, reading
 from agentworld.records.progress import OnProgress, share_of
-from agentworld.records.run import AgentRun
 from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.edge import contradictions
 
@@ -26,9 +29,11 @@ class CheckedVersion(NamedTuple):
     ref: VersionRef
     agent: Agent | None
     """As its record has it; null where it cannot be read, and for a world model."""
-    verification: VersionVerification
+    verification: Finding
     contradictions: tuple[str, ...]
     """Where it is not what the ledger says of its run."""
+    record: Digest | None = None
+    """Of its record; null where that cannot be read."""
 
 
 def all_registrations(sources: Sources) -> Registrations:
@@ -36,12 +41,7 @@ def all_registrations(sources: Sources) -> Registrations:
     if sources.evidence is None:
         return Registrations()
     with suppress(EvidenceError), reading("the versions"):  # which `verify_ledger` tells
-        all_parts = registrations(sources.ledger.attestations, sources.evidence)
-        parts = (
-            tuple(statement for statement in part if is_as_of(statement.at, sources.at))
-            for part in all_parts
-        )
-        return Registrations(*parts)
+        return registrations(sources.ledger.attestations, sources.evidence)
     return Registrations()
 
 
@@ -79,28 +79,14 @@ def find_replaced(
     )
 
 
-def find_returned(
-    registered: Registrations, versions: Iterable[CheckedVersion], registry: Registry
-) -> Iterator[str]:
+def find_returned(registered: Registrations, versions: Iterable[CheckedVersion]) -> Iterator[str]:
     """What was withdrawn and is there again, though nobody registered it again."""
     counted = {registration.ref for registration in registered.counted}
-    refs = {
-        str(version.ref): version.ref for version in versions if str(version.ref) not in counted
-    }
-    for ref in dict.fromkeys(
-        registration.ref for registration in registered.withdrawn if registration.ref in refs
-    ):
-        records = {
-            registration.record for registration in registered.withdrawn if registration.ref == ref
-        }
-        if _record_of(refs[ref], registry) in records:
+    withdrawn = {(registration.ref, registration.record) for registration in registered.withdrawn}
+    for version in versions:
+        ref = str(version.ref)
+        if ref not in counted and (ref, version.record) in withdrawn:
             yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
-
-
-def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
-    with suppress(EvidenceError, NotFound), reading(str(ref)):  # which `check_version` tells
-        return digest_of_record(registry.stored(ref).record)
-    return None
 
 
 def check_versions(
@@ -132,11 +118,13 @@ def check_version(
         problems = (
             describe_missing(registration) if registration and is_gone else f"{ref}: {error}",
         )
-        broken = VersionVerification(version=str(ref), state="broken", problems=problems)
+        broken = Finding(subject=str(ref), grade="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
-    verification, agent = _verify(stored, sources, registration, on_progress), _agent(stored)
+    verification, entity = _verify(stored, sources, registration, on_progress), read_entity(stored)
+    agent = entity if isinstance(entity, Agent) else None
     reasons = _contradictions(ref, agent, sources) if agent else ()
-    return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)))
+    record = digest_of_record(stored.record)
+    return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)), record)
 
 
 def _verify(
@@ -144,28 +132,18 @@ def _verify(
     sources: Sources,
     registration: RegisteredVersion | None,
     on_progress: OnProgress,
-) -> VersionVerification:
+) -> Finding:
     verification = verify_version(
         stored, sources.registry, sources.step_keys, on_progress, registration
     )
-    if sources.evidence is None or registration or verification.state != "verified":
+    if sources.evidence is None or registration or verification.grade != "verified":
         return verification
-    return verification.model_copy(update={"state": "unsigned"})  # nobody would miss it
+    return verification.model_copy(update={"grade": "unsigned"})  # nobody would miss it
 
 
 def describe_missing(registration: RegisteredVersion) -> str:
-    return (
-        f"{registration.ref}: the registry does not have it, and {registration.artifact} was"
-        " registered as that; restore that version, or see `agentworld audit withdrawn`"
-    )
-
-
-def _agent(stored: StoredVersion) -> Agent | None:
-    try:
-        entity = read_record(stored.record or "")
-    except EvidenceError:  # which `verify_version` tells
-        return None
-    return entity if isinstance(entity, Agent) else None
+    (difference,) = differences({}, {"version": registration.artifact})
+    return f"{registration.ref}: {difference}; restore it, or see `agentworld audit withdrawn`"
 
 
 def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
@@ -186,8 +164,8 @@ def _breaks(agent: Agent, sources: Sources) -> Iterator[str]:
 def _reasons(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
     """Why its edge proves nothing, but for what was registered before there were any."""
     edge = edge_to(ref.name, agent, sources)
-    is_older = agent.edge is None and edge is not None and edge.reasons == (UNSIGNED_ORIGIN,)
-    yield from edge.reasons if edge and not is_older else ()
+    is_older = agent.edge is None and edge is not None and edge.problems == (UNSIGNED_ORIGIN,)
+    yield from edge.problems if edge and not is_older else ()
 
 
 def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
@@ -196,15 +174,3 @@ def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
         run = sources.ledger.run(agent.run)
         same = sources.runs_for_agent_weights(agent.artifact)
         yield from contradictions(run, same)
-
-
-def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
-    """Where what the registry says of an agent is not what the ledger says of its run."""
-    checkpoint = agent.checkpoint
-    if run.simulator != checkpoint.simulator:
-        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
-    if run.final_weights != agent.artifact:
-        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
-    if checkpoint.parents != (run.opening.starting_weights,):
-        weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
-        yield f"the run began with {weights}, the checkpoint names {parents}"

@@ -12,11 +12,13 @@ from typing import Literal
 
 from agentworld.audit.export.openlineage import events
 from agentworld.audit.export.rows import TrainedAgentRow, trained_agents
-from agentworld.audit.read.at_time import is_signed_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.sources import Sources
+from agentworld.records.attestation import Attestation
 from agentworld.records.base import canonical_json
 from agentworld.records.garbled import reading
 from agentworld.records.statements.base import statement_kinds
+from agentworld.signing.attestation import signed_at
 
 Form = Literal["in-toto", "csv", "openlineage"]
 
@@ -86,13 +88,15 @@ def _envelopes(sources: Sources) -> Iterator[str]:
                 yield _line(checkpoints[length], label)
         if run.closing and run.closing.signature:
             yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
-    kinds = statement_kinds()
-    for attestation in sources.ledger.attestations.all():
-        if is_signed_as_of(attestation.envelope, kinds.get(attestation.kind), sources.at):
-            yield _line(attestation.envelope, f"the statement {attestation.name}")
+    for row in as_of(sources.ledger.attestations.all(), sources.at, _signed_at):
+        yield _line(row.envelope, f"the statement {row.name}")
     for version in sources.versions():
         if signature := sources.registry.stored(version.ref).signature:
             yield _line(signature, f"the statement that {version.ref} was registered with")
+
+
+def _signed_at(row: Attestation) -> str:
+    return signed_at(row.envelope, statement_kinds()[row.kind])
 
 
 def _line(envelope: str | bytes, label: str) -> str:

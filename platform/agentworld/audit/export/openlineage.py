@@ -52,11 +52,12 @@ def events(sources: Sources) -> Iterator[str]:
 
 
 def _works(sources: Sources) -> Iterator[_Work]:
-    for world_model in sources.versions(kind="world-model"):
-        for checkpoint in sources.registry.world_model(world_model.ref).stages:
-            yield _of_stage(checkpoint, world_model)
-    agents = list(trained_agents(sources))
     versions = {version.ref: version for version in sources.versions()}
+    refs = [version.ref for version in sources.versions(kind="world-model")]
+    for ref, world_model in sources.read_each(refs, sources.registry.world_model):
+        for checkpoint in world_model.stages:
+            yield _of_stage(checkpoint, versions[ref])
+    agents = list(trained_agents(sources))
     for row in agents:
         yield from _of_simulator(row, versions)
     for row in agents:

@@ -29,8 +29,9 @@ class TrainedAgentRow(Record):
 def trained_agents(sources: Sources) -> Iterator[TrainedAgentRow]:
     """Of all registered agents, in the order of their names and versions."""
     shared = sources.for_many()
-    for version in sources.versions(kind="agent"):
-        yield _load_trained(version.ref, shared)
+    refs = [version.ref for version in sources.versions(kind="agent")]
+    for _, row in shared.read_each(refs, lambda ref: _load_trained(ref, shared)):
+        yield row
 
 
 def _load_trained(ref: VersionRef, sources: Sources) -> TrainedAgentRow:
@@ -40,15 +41,15 @@ def _load_trained(ref: VersionRef, sources: Sources) -> TrainedAgentRow:
     except NotFound:
         run = None
     manifest = manifest_of(run.simulator, sources.store) if run else None
-    world_model = next(iter(sources.world_models_of(manifest)), None)
-    stages = sources.registry.world_model(world_model).stages if world_model else ()
+    version, world_model = sources.first_world_model(sources.world_models_of(manifest))
+    stages = world_model.stages if world_model else ()
     edge = edge_to(ref.name, agent, sources)
     return TrainedAgentRow(
         version=ref,
         artifact=agent.artifact,
         run=agent.run,
         served=as_signed(run, edge) if run else None,
-        world_model=world_model,
+        world_model=version,
         world_model_artifact=manifest.artifact if manifest else None,
         data=stages[-1].data if stages else None,
         edge=edge,

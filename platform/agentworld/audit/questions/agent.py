@@ -7,27 +7,27 @@ the steps, the store. Links that should agree are compared, and what does not is
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
-from operator import not_
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import Field
-
-from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
+from agentworld.audit.checks.edges import EdgeAudit, as_signed, breaks_of_run, edge_to
+from agentworld.audit.checks.mirror import find_rows, verified_pairs
 from agentworld.audit.checks.run import RunVerification, verification_of
 from agentworld.audit.checks.validation import validation_of
-from agentworld.audit.checks.versions import breaks_of_run
 from agentworld.audit.questions.base_model import BaseLink, bases_of, unregistered_problems
-from agentworld.audit.questions.revalidation import AgentUses, Revalidation
+from agentworld.audit.questions.revalidation import AgentsInUse, Revalidation
+from agentworld.audit.read.evidence import Finding, Signature
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
-from agentworld.records.base import Digest, Record, Sentence, digest_json
+from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.checkpoint import Checkpoint, Stage
 from agentworld.records.corpus import CorpusUse
 from agentworld.records.dataset import DataSet
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.edge import Grade
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.storage.datasets import readable_dataset
 
 
@@ -39,7 +39,7 @@ class StageLink(Record):
     parents: tuple[Digest, ...]
     recipe: Digest
     data: Digest | None
-    corpora: dict[str, CorpusUse] = Field({}, exclude_if=not_)
+    corpora: dict[str, CorpusUse] = {}
     """What it learned beside that data."""
 
     @classmethod
@@ -86,16 +86,23 @@ class LiveLink(Record):
     gain: Estimate
     """Of the share that succeeds, task by task."""
     commands: int
-    signed: bool = False
-    """Whether the step that made the report signed it; not by an earlier release."""
+    signature: Signature | None = None
+    """Of the step that made the report; null where none signed it."""
 
 
-class AgentChain(Record):
-    """The answer to: which simulator, made of which data, trained this agent?"""
+class AgentChain(Finding):
+    """The answer to: which simulator, made of which data, trained this agent?
 
-    agent: str
+    Its grade is that of the edge, or `disputed` where the run's record was read again and is
+    broken, or `unsigned`. Its problems are links that do not agree or cannot be followed; its
+    notes are links that nobody made and nothing contradicts. A whole chain has neither.
+    """
+
     artifact: Digest
     registered_at: datetime | None = None
+    """As the registry tells it."""
+    registration: Signature | None = None
+    """Of the step that registered it; null where none signed that."""
     run: AgentRun
     simulator: Digest
     world_model: str | None
@@ -115,10 +122,6 @@ class AgentChain(Record):
     in_use_as: tuple[str, ...] = ()
     revalidate: tuple[Revalidation, ...] = ()
     """Why it has to be validated anew, where it is in use."""
-    breaks: tuple[Sentence, ...]
-    """Links that do not agree, or cannot be followed; none in a whole chain."""
-    incomplete: tuple[str, ...] = ()
-    """Links that nobody made, and nothing contradicts; none in a whole chain either."""
     at: str | None = None
     """The moment of which was asked; null is now. A record is verified as it is now."""
 
@@ -131,7 +134,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     agent = sources.agent(ref)
     run = sources.run(agent.run)
     manifest = manifest_of(run.simulator, sources.store)
-    version, world_model = _world_model(manifest, sources)
+    version, world_model = sources.first_world_model(sources.world_models_of(manifest))
     stages = world_model.stages if world_model else ()
     data = stages[-1].data if stages else None
     bases, base_problems = bases_of(version, world_model, sources)
@@ -143,13 +146,15 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     edge = edge_to(ref.name, agent, sources)
     run = as_signed(run, edge)
     evidence = verification_of(run.id, sources) if verify else None
-    read = sources.ledger, sources.evidence, sources.store, sources.at
-    use = AgentUses.read(*read, ref.name).of(ref, agent)
+    read = sources.ledger, sources.evidence, sources.store
+    use = AgentsInUse.read(*read, ref.name).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages), *base_problems)
     return AgentChain(
-        agent=str(ref),
+        subject=str(ref),
+        grade=_grade(edge, evidence),
         artifact=agent.artifact,
         registered_at=sources.registry.version(ref).at,
+        registration=_registration(ref, sources),
         run=run,
         simulator=run.simulator,
         world_model=str(version) if version else None,
@@ -163,15 +168,15 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         evidence=evidence,
         in_use_as=use.aliases,
         revalidate=use.revalidate,
-        breaks=(
+        problems=(
             *breaks,
-            *(edge.reasons if edge else ()),
+            *(edge.problems if edge else ()),
             *_claim_problems(edge, manifest),
             *_manifest_problems(manifest),
             *changed,
             *(evidence.problems if evidence else ()),
         ),
-        incomplete=(
+        notes=(
             *_world_model_problems(manifest, world_model),
             *unregistered_problems(bases, sources.store),
             *_validation_problems(live, changed),
@@ -180,13 +185,20 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     )
 
 
-def _world_model(
-    manifest: SimulatorManifest | None, sources: Sources
-) -> tuple[VersionRef | None, WorldModel | None]:
-    versions = sources.world_models_of(manifest)
-    if not versions:
-        return None, None
-    return versions[0], sources.registry.world_model(versions[0])
+def _grade(edge: EdgeAudit | None, evidence: RunVerification | None) -> Grade | Literal["unsigned"]:
+    if edge is None:
+        return "unsigned"
+    return "disputed" if evidence and evidence.problems else edge.grade
+
+
+def _registration(ref: VersionRef, sources: Sources) -> Signature | None:
+    """The newest, where a ledger has one."""
+    if sources.evidence is None:
+        return None
+    rows = find_rows(RegisteredVersion, sources.ledger.attestations, str(ref))
+    pairs = verified_pairs(rows, RegisteredVersion, sources.evidence)
+    pairs.sort(key=lambda pair: pair[1].at)
+    return Signature.of(*pairs[-1]) if pairs else None
 
 
 def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:
@@ -209,7 +221,7 @@ def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
         successes_after=_successes(after),
         gain=report.live_gain,
         commands=report.live_steps,
-        signed=validation.signed,
+        signature=validation.signature,
     )
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from agentworld.audit.checks.agent_uses import agent_use_problems
 from agentworld.audit.checks.alias_history import alias_problems
+from agentworld.audit.checks.alias_mirror import registry_problems
 from agentworld.audit.checks.edges import edge_to
 from agentworld.audit.checks.mirror import statement_problems
 from agentworld.audit.checks.registry import garbled_in
 from agentworld.audit.checks.validation import validation_of, validation_problems
-from agentworld.audit.questions.revalidation import AgentUses, Revalidation, UseState
+from agentworld.audit.questions.revalidation import AgentsInUse, Revalidation, UseState
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, Version, VersionRef
@@ -51,7 +51,7 @@ class AgentsAudit(Record):
 def audit_agents(sources: Sources) -> AgentsAudit:
     """All that are registered, by name and version."""
     sources = sources.for_many()
-    uses = AgentUses.read(sources.ledger, sources.evidence, sources.store)
+    uses = AgentsInUse.read(sources.ledger, sources.evidence, sources.store)
     list_versions = sources.registry.versions
     versions, unlisted = read_list(
         "the registry's list of agents", lambda: list_versions(kind="agent")
@@ -61,13 +61,13 @@ def audit_agents(sources: Sources) -> AgentsAudit:
     return AgentsAudit(agents=tuple(summaries), problems=tuple(problems))
 
 
-def _summary(version: Version, uses: AgentUses, sources: Sources) -> AgentSummary:
+def _summary(version: Version, uses: AgentsInUse, sources: Sources) -> AgentSummary:
     """Raises EvidenceError where the registry's record of it is garbled."""
     with reading(str(version.ref)):
         return _summary_of(version.ref, uses, sources)
 
 
-def _summary_of(ref: VersionRef, uses: AgentUses, sources: Sources) -> AgentSummary:
+def _summary_of(ref: VersionRef, uses: AgentsInUse, sources: Sources) -> AgentSummary:
     agent = sources.registry.agent(ref)
     audit = edge_to(ref.name, agent, sources)
     use = uses.of(ref, agent)
@@ -104,7 +104,7 @@ def problems_in_use(sources: Sources) -> Iterator[str]:
     tells otherwise.
     """
     yield from garbled_in(sources.registry)
-    yield from readable("what is in use", agent_use_problems(sources))
+    yield from readable("what is in use", registry_problems(sources))
     if sources.evidence is not None:
         attestations, evidence = sources.ledger.attestations, sources.evidence
         problems = statement_problems(Validation, attestations, evidence)

@@ -1,9 +1,9 @@
-"""What a person's name for simulators meant at a moment, and by whose word."""
+"""What a person's name for a simulator or an agent meant at a moment, and by whose word."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.errors import InputError
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
@@ -15,7 +15,10 @@ class AliasAudit(Record):
     alias: str
     at: str
     simulator: Digest | None
-    """What new runs were opened with, but for a canary's part; null where it meant nothing."""
+    """What new runs were opened with, but for a canary's part, or what made the agent; null where
+    it meant nothing."""
+    target: str | None
+    """The simulator, or the version of an agent, as people write it."""
     since: AliasChange | None
     """The newest move by then; null where nobody had given the name yet."""
     until: AliasChange | None
@@ -24,13 +27,14 @@ class AliasAudit(Record):
 
 def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> AliasAudit:
     """By the name's history, in its order; a move counts from its own moment on."""
-    before = [change for change in history if is_as_of(change.at, at)]
+    before = as_of(history, at)
     since = before[-1] if before else None
     meaning = since.meaning if since else None
     return AliasAudit(
         alias=alias,
         at=at.isoformat(),
         simulator=meaning.simulator if meaning else None,
+        target=since.target if since and meaning else None,
         since=since,
         until=next(iter(history[len(before) :]), None),
     )

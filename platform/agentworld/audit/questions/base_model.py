@@ -33,9 +33,8 @@ def bases_of(
     while world_model:
         first, version, world_model = world_model.stages[0], None, None
         for artifact in first.parents:
-            registered = sources.world_models_with(artifact)
-            version = registered[0].ref if registered else None
-            world_model = sources.registry.world_model(version) if version else None
+            registered = (version.ref for version in sources.world_models_with(artifact))
+            version, world_model = sources.first_world_model(registered)
             links.append(_base(artifact, first.base, version, world_model))
         if version in versions:
             return tuple(links), (f"the bases of {version} lead back to {version}",)

@@ -1,12 +1,11 @@
 """What a data set came into: the world models that read it, their simulators, and their agents."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 
 from agentworld.audit.questions.simulator import AgentOrigin, agents_of
 from agentworld.audit.read.sources import Sources, manifest_of
-from agentworld.errors import EvidenceError, InputError, NotFound
-from agentworld.lineage.base import Registry, Version
+from agentworld.errors import InputError, NotFound
+from agentworld.lineage.base import Version
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import WORLD_STAGES, Stage
 from agentworld.storage.receipts import finished_steps
@@ -73,9 +72,7 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     }
     for version in versions:
         for origin, artifact in _origins(version, by_artifact):
-            by_stage = dict[Stage, Digest]()
-            with suppress(EvidenceError, InputError, NotFound):
-                by_stage = _until(artifact, origin, data_of(origin, sources.registry))
+            by_stage = _until(artifact, origin, data_of(origin))
             for data in dict.fromkeys(by_stage.values()):
                 stages = tuple(stage for stage in by_stage if by_stage[stage] == data)
                 reader = Reader(
@@ -126,14 +123,9 @@ def _parents_of(version: Version) -> list[Digest]:
     return tags.get(f"{first}.parents", "").split()
 
 
-def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
-    """What each stage of a version read: by its tags, or by the record of one without them."""
-    tags = version.tags
-    stages = [stage for stage in WORLD_STAGES if f"{stage}.artifact" in tags]
-    if any(f"{stage}.data" not in tags for stage in stages):
-        checkpoints = registry.world_model(version.ref).stages
-        return {checkpoint.stage: checkpoint.data for checkpoint in checkpoints if checkpoint.data}
-    digests = {stage: tags[f"{stage}.data"] for stage in stages}
+def data_of(version: Version) -> dict[Stage, Digest]:
+    """What each stage of a version read, as its tags tell."""
+    digests = {stage: version.tags.get(f"{stage}.data") for stage in WORLD_STAGES}
     return {stage: data for stage, data in digests.items() if data}
 
 

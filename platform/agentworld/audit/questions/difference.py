@@ -67,9 +67,9 @@ def _facts(ref: VersionRef, sources: Sources) -> _Facts:
     if manifest:
         fields = manifest.model_dump(mode="json", exclude={"files"})  # the artifact names them
         yield from _leaves("simulator", fields)
-    versions = sources.world_models_of(manifest)
-    yield "world_model", str(versions[0]) if versions else None
-    stages = sources.registry.world_model(versions[0]).stages if versions else ()
+    version, world_model = sources.first_world_model(sources.world_models_of(manifest))
+    yield "world_model", str(version) if version else None
+    stages = world_model.stages if world_model else ()
     for stage in reversed(stages):
         yield from _of_stage(stage.stage, stage)
     yield "base", ", ".join(stages[0].parents) or None if stages else None

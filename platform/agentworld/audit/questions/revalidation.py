@@ -9,20 +9,19 @@ from datetime import datetime
 from itertools import groupby, pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
-from agentworld.audit.checks.agent_uses import agent_uses, in_use
+from agentworld.audit.checks.alias_history import agent_changes, in_use
 from agentworld.audit.checks.statements import validations
 from agentworld.audit.checks.validation import newest_validation, validation_problem
-from agentworld.audit.read.at_time import is_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import History
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.alias import AliasChange
+from agentworld.records.alias import AgentVersion, AliasChange, split_alias
 from agentworld.records.base import Digest, Record, Sentence
-from agentworld.records.statements.agent_use import AgentUse
 from agentworld.records.statements.validation import Validation
 from agentworld.storage.receipts import finished_at
 
@@ -45,14 +44,6 @@ class Revalidation(Record):
         return f"{sentence}; {self.problem}" if self.problem else sentence
 
 
-class _Timestamped(Protocol):
-    @property
-    def at(self) -> str: ...
-
-
-_DatedRecord = TypeVar("_DatedRecord", bound=_Timestamped)
-
-
 class UseState(NamedTuple):
     """What an agent is in use as, and what it has to be validated for."""
 
@@ -60,68 +51,61 @@ class UseState(NamedTuple):
     revalidate: tuple[Revalidation, ...] = ()
 
 
-class AgentUses(NamedTuple):
+class AgentsInUse(NamedTuple):
     """All agents in use, or those of one name, as they were read at one moment."""
 
-    agent_uses: Sequence[AgentUse]
+    uses: Sequence[AliasChange]
+    """By the newest change of each alias of an agent."""
     moves: History
     ledger: Ledger
     store: Path
     evidence: Evidence | None
-    at: datetime | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """The moment of which is asked; null is now."""
+        return self.evidence.at if self.evidence else None
 
     @classmethod
     def read(
-        cls,
-        ledger: Ledger,
-        evidence: Evidence | None,
-        store: Path,
-        at: datetime | None = None,
-        name: str = "",
-    ) -> "AgentUses":
-        """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
-        history = agent_uses(ledger.attestations, evidence, name) if evidence else []
+        cls, ledger: Ledger, evidence: Evidence | None, store: Path, name: str = ""
+    ) -> "AgentsInUse":
+        """By the evidence, of its moment. Where nothing was ever signed, no agent is in use."""
+        history = agent_changes(ledger.attestations, evidence, name) if evidence else []
         # Names matter to what is in use alone.
-        moves = ledger.aliases.readable_history() if history else History([], {})
-        return cls(in_use(_by(at, history)), moves, ledger, store, evidence, at)
+        moves = ledger.aliases.readable_history("simulator") if history else History([], {})
+        return cls(in_use(history), moves, ledger, store, evidence)
 
     def of(self, ref: VersionRef, agent: Agent) -> UseState:
         """Of one agent as it is registered."""
-        identity = (str(ref), agent.artifact, agent.run)
-        own = [
-            agent_use
-            for agent_use in self.agent_uses
-            if (agent_use.agent, agent_use.artifact, agent_use.run) == identity
-        ]
+        identity = AgentVersion(version=ref.version, artifact=agent.artifact, run=agent.run)
+        own = [use for use in self.uses if (use.target, use.agent) == (str(ref), identity)]
         if not own:
             return UseState()
-        return UseState(
-            tuple(sorted(agent_use.alias for agent_use in own)), self.revalidations(own[0])
-        )
+        labels = (split_alias(use.alias)[1] for use in own)
+        return UseState(tuple(sorted(labels)), self.revalidations(own[0]))
 
-    def revalidations(self, agent_use: AgentUse) -> tuple[Revalidation, ...]:
+    def revalidations(self, use: AliasChange) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
         reasons: list[Revalidation] = []
-        by_name = sorted(_by(self.at, self.moves.changes), key=attrgetter("alias"))
+        by_name = sorted(as_of(self.moves.changes, self.at), key=attrgetter("alias"))
         for alias, group in groupby(by_name, key=attrgetter("alias")):
-            moves, opened = (
-                list(group),
-                str(self.ledger.logs.first_entry(agent_use.run).get("at", "")),
-            )
-            problem = self.moves.garbled.get(alias)
-            if problem and any(agent_use.simulator in _simulators_of(move) for move in moves):
-                reasons.append(_revalidation(agent_use, moves[-1], problem))
-            elif move := moved_on(moves, agent_use.simulator, opened):
-                reasons += self._due(agent_use.artifact, _revalidation(agent_use, move))
+            moves, problem = list(group), self.moves.garbled.get(alias)
+            opened = str(self.ledger.logs.first_entry(use.run).get("at", ""))
+            if problem and any(use.simulator in _simulators_of(move) for move in moves):
+                reasons.append(_revalidation(use, moves[-1], problem))
+            elif move := moved_on(moves, use.simulator, opened):
+                reasons += self._due(use, _revalidation(use, move))
         return tuple(reasons)
 
-    def _due(self, artifact: Digest, reason: Revalidation) -> Iterator[Revalidation]:
+    def _due(self, use: AliasChange, reason: Revalidation) -> Iterator[Revalidation]:
         """Unless it was validated; a validation that does not count is told with the reason."""
+        artifact = use.subject
         attestations = self.ledger.attestations
         statements = validations(attestations, self.evidence, artifact) if self.evidence else []
         in_simulator = [
             validation
-            for validation in _by(self.at, statements)
+            for validation in statements
             if validation.report.simulator == reason.simulator
         ]
         problems = [self._problem(validation.step, statements) for validation in in_simulator]
@@ -144,10 +128,8 @@ class AgentUses(NamedTuple):
         return "nobody signed the validation that is there" if is_finished else None
 
 
-def _revalidation(
-    agent_use: AgentUse, move: AliasChange, problem: str | None = None
-) -> Revalidation:
-    simulators = {"trained_in": agent_use.simulator, "simulator": move.simulator}
+def _revalidation(use: AliasChange, move: AliasChange, problem: str | None = None) -> Revalidation:
+    simulators = {"trained_in": use.simulator, "simulator": move.simulator}
     return Revalidation(alias=move.alias, at=move.at, problem=problem, **simulators)
 
 
@@ -191,8 +173,3 @@ def _simulators_of(move: AliasChange) -> Iterator[Digest]:
         yield move.simulator
         if move.canary:
             yield move.canary.simulator
-
-
-def _by(at: datetime | None, records: Sequence[_DatedRecord]) -> list[_DatedRecord]:
-    """What had been told by a moment."""
-    return [record for record in records if is_as_of(record.at, at)]

@@ -1,7 +1,6 @@
 """The agents that a simulator trained, and its runs that made none."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to, edges_of
 from agentworld.audit.checks.run import RunVerification, verification_of
@@ -103,7 +102,5 @@ def _find_unregistered(
         return
     keys = {(agent.run.id, agent.artifact, agent.agent.partition("@")[0]) for agent in agents}
     for edge in edges_of(simulator, sources.ledger.attestations, sources.evidence):
-        if sources.at and datetime.fromisoformat(edge.at) > sources.at:
-            continue
         if (edge.run, edge.claim.artifact, edge.claim.agent) not in keys:
             yield edge

@@ -5,15 +5,23 @@ between the two leaves a copy alone, which proves as much; a checkpoint without 
 that somebody took away, or put there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
 from typing import Literal, NamedTuple
 
-from agentworld.audit.read.declarations import DeclarationReader, read_copy
-from agentworld.errors import EvidenceError
+from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Record, Sentence
 from agentworld.records.run import AgentRun
 from agentworld.records.statements.base import SignedRecord
+from agentworld.records.statements.edge import Grade
+from agentworld.records.statements.genesis import GENESIS, Genesis
+from agentworld.records.statements.restore import Restore
+from agentworld.signing.attestation import verify_envelope, verify_row
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
+from agentworld.signing.envelope import key_of
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 
@@ -26,6 +34,123 @@ EvidenceState = Literal["verified", "unsigned", "broken"]
 """
 
 
+class Finding(Record):
+    """What an audit says of one thing."""
+
+    subject: Sentence
+    """A run, an episode, a version, an agent, the ledger."""
+    grade: EvidenceState | Grade
+    problems: tuple[Sentence, ...] = ()
+    """What contradicts, or is not as it was signed; none in a record that is intact."""
+    notes: tuple[Sentence, ...] = ()
+    """What is missing or was declared, and contradicts nothing."""
+
+    @property
+    def qualified_problems(self) -> tuple[str, ...]:
+        """Each with the subject that it is of."""
+        return tuple(
+            problem if f"{self.subject} " in problem else f"{self.subject}: {problem}"
+            for problem in self.problems
+        )
+
+
+class Losses(NamedTuple):
+    """What was declared to be lost by the restore of a backup."""
+
+    names: frozenset[str] = frozenset()
+    """Of copies in the evidence mirror that the ledger need not know."""
+    notes: tuple[str, ...] = ()
+    """What was declared of a run, for people."""
+    problems: tuple[str, ...] = ()
+    """Of declarations that do not hold."""
+
+
+class DeclarationReader:
+    """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
+
+    def __init__(self, attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys) -> None:
+        self._attestations = attestations
+        self._mirror = mirror
+        self._trusted = trusted
+
+    @cached_property
+    def erased(self) -> frozenset[str] | None:
+        """Episodes that were erased before anybody declared it; null where nobody signs any.
+
+        Raises EvidenceError where no trusted key signed it.
+        """
+        genesis = genesis_of(self._attestations, self._mirror, self._trusted)
+        return None if genesis is None else frozenset(genesis.erased)
+
+    @cached_property
+    def problems(self) -> tuple[str, ...]:
+        """Of restores of all that is no run's log."""
+        return self._read([row for row in self._rows if not row.run]).problems
+
+    @cached_property
+    def lost(self) -> frozenset[str]:
+        """Every name that a declaration counts as lost."""
+        return self._read(self._rows).names
+
+    def _read(self, rows: Sequence[Attestation]) -> Losses:
+        """What restores name, without those that a later one names: an older backup took these."""
+        restores, problems = [], []
+        for row in rows:
+            try:
+                restores.append(verify_row(row, Restore, self._trusted))
+            except EvidenceError as error:
+                problems.append(f"the restore {row.name} does not verify: {error}")
+        lost_names = {name for restore in restores for name in restore.lost}
+        counted = [restore.lost for restore in restores if restore.path not in lost_names]
+        return Losses(frozenset().union(*counted), problems=tuple(problems))
+
+    @cached_property
+    def _rows(self) -> list[Attestation]:
+        return self._attestations.find(Restore.kind)
+
+
+def read_copy(name: str, mirror: WriteOnce) -> bytes:
+    """A copy; one that cannot be read has no bytes and verifies for nobody. Raises NotFound."""
+    try:
+        return mirror.get(name)
+    except NotFound:
+        raise
+    except AgentworldError as error:
+        if error.retryable:
+            raise
+        return b""
+
+
+def genesis_of(
+    attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys
+) -> Genesis | None:
+    """What the ledger held unsigned: as the evidence mirror has it, else the ledger.
+
+    Null where no service ever came. Raises EvidenceError where no trusted key signed it.
+    """
+    try:
+        return verify_envelope(read_copy(GENESIS, mirror), Genesis, trusted)
+    except NotFound:
+        rows = attestations.find("genesis")
+    return verify_envelope(rows[0].envelope, Genesis, trusted) if rows else None
+
+
+class Signature(Record):
+    """Who signed a statement, and when."""
+
+    key: str
+    """Its id."""
+    signed_at: str
+    """By the statement's own words."""
+    ledger_at: str
+    """As the ledger's row has it."""
+
+    @classmethod
+    def of(cls, row: Attestation, record: SignedRecord) -> "Signature":
+        """Of a row, and of what was signed in it."""
+        return cls(key=key_of(row.envelope), signed_at=record.columns.at, ledger_at=row.at)
+
+
 class Evidence(NamedTuple):
     """What a verification trusts."""
 
@@ -34,6 +159,8 @@ class Evidence(NamedTuple):
     mirror: WriteOnce
     step_keys: TrustedKeys | None = None
     """Those of the steps that write weights; null trusts none."""
+    at: datetime | None = None
+    """The moment of which is asked; null is now. What was signed later is not told."""
     cache: DeclarationReader | None = None
     """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
 
@@ -45,45 +172,40 @@ class Evidence(NamedTuple):
         """What was declared of the whole ledger."""
         return self.cache or DeclarationReader(attestations, self.mirror, self.trusted)
 
+    @property
+    def of_now(self) -> "Evidence":
+        """The same of now: what was declared later explains a record, which is read as it is."""
+        return self._replace(at=None)
+
     def for_many(self, attestations: Attestations) -> "Evidence":
         """The same for one audit of many runs."""
         return self._replace(cache=self.read_declarations(attestations))
 
 
-class StoredCheckpoints(NamedTuple):
-    """A run's checkpoints as both stores hold them; nothing is checked yet."""
+def check_checkpoints(
+    run: AgentRun, in_ledger: Mapping[int, bytes], copies: Mapping[str, bytes], trusted: TrustedKeys
+) -> tuple[list[RunCheckpoint], list[str]]:
+    """A run's checkpoints whose signatures hold, the shortest first, and what is wrong with others.
 
-    in_ledger: dict[int, bytes]
-    """By their lengths."""
-    copies: dict[str, bytes]
-    """By their names."""
-
-    def check(self, run: AgentRun, trusted: TrustedKeys) -> "CheckedCheckpoints":
-        """Those whose signatures hold, and what is wrong with the others."""
-        lengths = [length for length in self.in_ledger if isinstance(length, int)]
-        names = {checkpoint_name(run.id, length): length for length in lengths}
-        problems = [
-            f"the checkpoint of length {length} has no copy in the evidence mirror"
-            for name, length in names.items()
-            if name not in self.copies
-        ]
-        for length in self.in_ledger.keys() - set(lengths):
-            problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
-        stored = [(name, self.in_ledger[length]) for name, length in names.items()]
-        valid: list[RunCheckpoint] = []
-        for name, envelope in dict.fromkeys([*stored, *self.copies.items()]):
-            try:
-                valid.append(_verify(name, envelope, run, trusted))
-            except EvidenceError as error:
-                problems.append(f"the checkpoint {name} does not verify: {error}")
-        return CheckedCheckpoints(sorted(valid, key=lambda checkpoint: checkpoint.length), problems)
-
-
-class CheckedCheckpoints(NamedTuple):
-    """What was signed of a run, the shortest log first."""
-
-    valid: list[RunCheckpoint]
-    problems: list[str]
+    Those of the ledger are by their lengths, the copies by their names.
+    """
+    lengths = [length for length in in_ledger if isinstance(length, int)]
+    names = {checkpoint_name(run.id, length): length for length in lengths}
+    problems = [
+        f"the checkpoint of length {length} has no copy in the evidence mirror"
+        for name, length in names.items()
+        if name not in copies
+    ]
+    for length in in_ledger.keys() - set(lengths):
+        problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
+    stored = [(name, in_ledger[length]) for name, length in names.items()]
+    valid: list[RunCheckpoint] = []
+    for name, envelope in dict.fromkeys([*stored, *copies.items()]):
+        try:
+            valid.append(_verify(name, envelope, run, trusted))
+        except EvidenceError as error:
+            problems.append(f"the checkpoint {name} does not verify: {error}")
+    return sorted(valid, key=lambda checkpoint: checkpoint.length), problems
 
 
 def state_of(problems: Sequence[str], *, signed: bool) -> EvidenceState:

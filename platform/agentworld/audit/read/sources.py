@@ -1,22 +1,36 @@
 """Where an audit reads: the registry, the ledger, and the store of finished steps."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from agentworld.audit.read.at_time import is_as_of, refs_as_of, run_as_of, runs_as_of
+from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases
-from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
-from agentworld.records.base import Digest
+from agentworld.ledger.logs import Logs
+from agentworld.lineage.base import (
+    Agent,
+    RegisteredAgent,
+    Registry,
+    Version,
+    VersionRef,
+    WorldModel,
+)
+from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import WORLD_STAGES
-from agentworld.records.garbled import ReadResult
+from agentworld.records.garbled import ReadResult, reading
+from agentworld.records.log import Fields
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
+from agentworld.signing.traffic import TrafficCount
 from agentworld.storage.simulators import SimulatorStore
+
+_Record = TypeVar("_Record", bound=Record)
 
 
 class Sources(NamedTuple):
@@ -30,7 +44,11 @@ class Sources(NamedTuple):
     step_keys: TrustedKeys = {}
     """Those of the steps, which sign what is registered."""
     at: datetime | None = None
-    """The moment of which is asked; null is now."""
+    """The moment of which is asked; null is now. `as_of` sets it."""
+
+    def as_of(self, at: datetime | None) -> "Sources":
+        """The same, of a moment: what came later is in no answer. Null is now."""
+        return self._replace(at=at, evidence=self.evidence and self.evidence._replace(at=at))
 
     @property
     def moment(self) -> str | None:
@@ -39,8 +57,7 @@ class Sources(NamedTuple):
 
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
-        versions = self.registry.versions(**tags)
-        return [version for version in versions if self.at is None or version.at <= self.at]
+        return as_of(self.registry.versions(**tags), self.at)
 
     def world_models_with(self, artifact: Digest) -> list[Version]:
         """The world models that have these weights as a stage, first those that they are."""
@@ -55,8 +72,7 @@ class Sources(NamedTuple):
 
     def check_registered(self, ref: VersionRef) -> None:
         """Raises NotFound for a version that is not registered, or was so later."""
-        registered = self.registry.version(ref).at
-        if self.at is not None and registered > self.at:
+        if not as_of([self.registry.version(ref)], self.at):
             raise NotFound(f"{ref} was not registered by {self.moment}; name a later time")
 
     def for_many(self) -> "Sources":
@@ -73,7 +89,7 @@ class Sources(NamedTuple):
 
     def run_names(self) -> list[str]:
         """All runs by their names, also those that cannot be read."""
-        return runs_as_of(self.ledger.run_names(), self.ledger.logs, self.at)
+        return open_runs(self.ledger.run_names(), self.ledger.logs, self.at)
 
     def runs(self) -> list[AgentRun]:
         """All runs, as they were."""
@@ -99,7 +115,7 @@ class Sources(NamedTuple):
     def agents_of(self, run: AgentRun) -> list[VersionRef]:
         """The registered agents that a run made."""
         refs = self.registry.agents_of(run.id) if run.final_weights else []
-        return refs_as_of(refs, self.registry, self.at)
+        return self._registered(refs)
 
     def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
         """Those whose trainers named this simulator, as their tags tell them."""
@@ -107,22 +123,82 @@ class Sources(NamedTuple):
         return [agent for agent in map(RegisteredAgent.from_tags, versions) if agent]
 
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
-        """The registered versions whose weights a simulator serves; an endpoint serves none."""
-        return refs_as_of(world_models_of(manifest, self.registry), self.registry, self.at)
+        """The registered versions whose weights a simulator serves, first those that a step signed;
+        an endpoint serves none.
+        """
+        refs = self._registered(world_models_of(manifest, self.registry))
+        return sorted(refs, key=lambda ref: not self._is_signed(ref))
+
+    def first_world_model(
+        self, refs: Iterable[VersionRef]
+    ) -> tuple[VersionRef | None, WorldModel | None]:
+        """The first version that is no stray, with its record."""
+        return next(self.read_each(refs, self.registry.world_model), (None, None))
+
+    def read_each(
+        self, refs: Iterable[VersionRef], read: Callable[[VersionRef], _Record]
+    ) -> Iterator[tuple[VersionRef, _Record]]:
+        """What is read of versions, without strays: what others wrote into the registry, which
+        nobody can read and no step signed. `audit verify` reports those.
+        """
+        for ref in refs:
+            try:
+                with reading(str(ref)):
+                    record = read(ref)
+            except (EvidenceError, NotFound):
+                if self._is_signed(ref):
+                    raise
+            else:
+                yield ref, record
 
     def resolve(self, name: str) -> str:
         """What an alias meant; what was no alias is taken for the start of a digest."""
         if self.at is None or name.startswith("sha256:"):
             return resolve_name(name, self.ledger.aliases)
-        moves = self.ledger.aliases.history(name)
-        meanings = [move.meaning for move in moves if is_as_of(move.at, self.at)]
+        moves = self.ledger.aliases.history(name, "simulator")
+        meanings = [move.meaning for move in as_of(moves, self.at)]
         return meanings[-1].simulator if meanings and meanings[-1] else name
+
+    def _registered(self, refs: list[VersionRef]) -> list[VersionRef]:
+        return as_of(refs, self.at, lambda ref: self.registry.version(ref).at)
+
+    def _is_signed(self, ref: VersionRef) -> bool:
+        return bool(self.ledger.attestations.find(RegisteredVersion.kind, subject=str(ref)))
 
     def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:
         if self.at is None:
             return runs
         at = self.at
-        return [past_run for run in runs if (past_run := run_as_of(run, self.ledger.logs, at))]
+        return [past_run for run in runs if (past_run := _run_as_of(run, self.ledger.logs, at))]
+
+
+def open_runs(names: Sequence[str], logs: Logs, at: datetime | None) -> list[str]:
+    """Those runs that were open by a moment, also those that cannot be read."""
+    return as_of(names, at, lambda name: logs.first_entry(name)["at"])
+
+
+def _run_as_of(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
+    """A run as it was; null where it was opened later. An entry without a time was always there."""
+    entries = [entry.readable_fields for entry in logs.entries(run.id)]
+    before = as_of(entries, at, lambda fields: fields["at"])
+    if entries and not before:
+        return None
+    return run if len(before) == len(entries) else _rebuild_run(run, before)
+
+
+def _rebuild_run(run: AgentRun, entries: Sequence[Fields]) -> AgentRun:
+    """By the entries that there were."""
+    count = TrafficCount()
+    for fields in entries:
+        count.add(fields)
+    is_closed = any(fields.get("kind") == "run-closed" for fields in entries)
+    changes = {
+        "closing": run.closing if is_closed else None,
+        "num_episodes": count.total.num_episodes,
+        "num_steps": count.total.num_steps,
+        "log_length": len(entries),
+    }
+    return run.model_copy(update=changes)
 
 
 def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:

@@ -1,4 +1,7 @@
-"""A SimulatorAlias: a name for people that means a Simulator, and may move to another one."""
+"""A SimulatorAlias: asks that a name for people means a Simulator.
+
+It only asks. The name means what the ledger says.
+"""
 
 from pydantic import Field
 
@@ -44,9 +47,9 @@ class AliasStatus(Part):
     observed_generation: int = 0
     """Of the spec that this was said of."""
     digest: Digest | None = None
-    """Of the simulator that the name means now."""
+    """Of the simulator that the name means now, as the ledger says."""
     canary_digest: Digest | None = None
-    """Of the canary, where there is one."""
+    """Of its canary, as the ledger says."""
     conditions: Conditions = ()
     """Resolved and Recorded."""
 

@@ -106,26 +106,6 @@ class SimulatorView(View):
         return not tenants or tenant in tenants
 
 
-class CanaryView(View):
-    """Of `Canary`."""
-
-    simulator: str
-    percent: int
-
-
-class AliasSpecView(View):
-    """Of `AliasSpec`."""
-
-    simulator: str
-    canary: CanaryView | None = None
-
-
-class AliasView(View):
-    """A SimulatorAlias."""
-
-    spec: AliasSpecView
-
-
 _View = TypeVar("_View", bound=View)
 
 

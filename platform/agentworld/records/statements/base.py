@@ -26,7 +26,6 @@ _KINDS = Kinds[type["SignedRecord"]](
     noun="kind of statement",
     attribute="KIND",
     modules={
-        "agent-use": "agentworld.records.statements.agent_use",
         "alias": "agentworld.records.statements.alias",
         "edge": "agentworld.records.statements.edge",
         "erasure": "agentworld.records.statements.erasure",

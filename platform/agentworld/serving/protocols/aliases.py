@@ -1,5 +1,5 @@
-"""The requests by which an operator moves aliases and lists the use of simulators, and by which an
-agent resolves an alias.
+"""The requests by which an operator moves aliases of simulators and of agents and lists the use of
+simulators, and by which an agent resolves an alias.
 """
 
 import asyncio
@@ -7,11 +7,19 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from agentworld.errors import InputError
 from agentworld.http.errors import failures
-from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
+from agentworld.records.alias import (
+    AgentMove,
+    AliasChange,
+    AliasKind,
+    AliasMove,
+    ObjectRequest,
+    SimulatorUse,
+    alias_kind,
+)
 from agentworld.records.base import Digest, ShortText
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import Authorized
@@ -28,29 +36,40 @@ async def alias_move_signer(request: Request) -> AliasMoveSigner:
 
 
 _AliasMoveSigner = Annotated[AliasMoveSigner, Depends(alias_move_signer)]
-_Alias = Annotated[str, Path(pattern="^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
+_Alias = Annotated[
+    str,
+    Path(
+        pattern=r"^([A-Za-z0-9_][A-Za-z0-9_-]{0,127}@)?[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$",
+        description="of a simulator, or NAME@ALIAS of an agent",
+    ),
+]
 _Key = Annotated[
     Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}$")],
     Header(description="a repeated request with the same key is recorded once"),
 ]
+
+_Move = Annotated[AliasMove | AgentMove, Field(discriminator="kind")]
 _DryRun = Annotated[bool, Query(description="judges the move without recording it")]
 
 
 @router.put("/aliases/{alias}", responses=failures(400, 404, 409, 422, 429, 502, 503, 504))
 async def move_alias(
     alias: _Alias,
-    move: AliasMove,
+    move: _Move,
     authorized: Authorized,
     alias_moves: _AliasMoveSigner,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
-    """Points an alias at a simulator whose report passes the gate; for operators.
+    """Points an alias at a simulator whose report passes the gate, or at an agent's version whose
+    edge was signed; for operators.
 
     If the gate refuses, the answer is 409. With an override, the move is recorded with its reason.
     """
     authorized.caller.check("operator")
-    artifact = await _artifact(authorized, move.simulator) if move.report else None
+    artifact = None
+    if isinstance(move, AliasMove) and move.report:
+        artifact = await _artifact(authorized, move.simulator)
     move_call = partial(alias_moves.move, alias, move, artifact, idempotency_key, dry_run=dry_run)
     return await asyncio.to_thread(move_call)
 
@@ -62,11 +81,23 @@ async def end_alias(
     authorized: Authorized,
     alias_moves: _AliasMoveSigner,
     idempotency_key: _Key,
+    reason: Annotated[ShortText | None, Query()] = None,
     dry_run: _DryRun = False,
+    request: Annotated[
+        ObjectRequest | None, Query(description="the object by which it is asked for")
+    ] = None,
 ) -> AliasChange:
-    """Ends an alias, and keeps its history; for operators."""
+    """Ends an alias, once, and keeps its history; for operators."""
     authorized.caller.check("operator")
-    end_call = partial(alias_moves.end, alias, by, idempotency_key, dry_run=dry_run)
+    end_call = partial(
+        alias_moves.end,
+        alias,
+        by,
+        idempotency_key,
+        reason=reason,
+        request=request,
+        dry_run=dry_run,
+    )
     return await asyncio.to_thread(end_call)
 
 
@@ -74,8 +105,10 @@ async def end_alias(
 async def get_alias(
     alias: _Alias, authorized: Authorized, alias_moves: _AliasMoveSigner
 ) -> list[AliasChange]:
-    """The history of an alias; the last entry is current. For operators and auditors."""
-    authorized.caller.check("operator", "auditor")
+    """The history of an alias; the last entry is current. For auditors, and for operators if it is
+    a simulator's.
+    """
+    _check_reader(authorized, alias_kind(alias))
     return await asyncio.to_thread(alias_moves.history, alias)
 
 
@@ -86,19 +119,29 @@ async def get_meaning(alias: _Alias, authorized: Authorized) -> Digest:
 
 
 @router.get("/aliases", responses=failures(503))
-async def get_aliases(authorized: Authorized, alias_moves: _AliasMoveSigner) -> list[AliasChange]:
-    """The histories of all aliases."""
-    authorized.caller.check("operator", "auditor")
-    return await asyncio.to_thread(alias_moves.history)
+async def get_aliases(
+    authorized: Authorized, alias_moves: _AliasMoveSigner, kind: AliasKind = "simulator"
+) -> list[AliasChange]:
+    """The histories of all aliases of a kind."""
+    _check_reader(authorized, kind)
+    return await asyncio.to_thread(alias_moves.history, kind=kind)
 
 
 @router.get("/simulators/{simulator}/use", responses=failures(422, 503))
 async def get_use(
     simulator: Digest, authorized: Authorized, alias_moves: _AliasMoveSigner
 ) -> SimulatorUse:
-    """The number of open runs and episodes of each simulator; for operators."""
+    """The aliases of a simulator, and the number of its open runs and episodes; for operators."""
     authorized.caller.check("operator")
     return await asyncio.to_thread(alias_moves.use, simulator)
+
+
+def _check_reader(authorized: AuthorizedService, kind: AliasKind) -> None:
+    """Which run made an agent in use may be another tenant's."""
+    if kind == "agent":
+        authorized.caller.check("auditor")
+    else:
+        authorized.caller.check("operator", "auditor")
 
 
 async def _artifact(authorized: AuthorizedService, simulator: Digest) -> Digest | None:

@@ -1,5 +1,7 @@
 """The simulators of a Kubernetes cluster, as its objects and the object store tell of them.
 
+What an alias means is in the ledger alone; no object is asked for it.
+
 The cluster is asked when a run is opened, and when a simulator is needed whose manifest is not in
 the object store yet. It is asked in no step: an engine is found by a name that is made of the
 digest, and its manifest is kept, for good, under the digest.
@@ -17,9 +19,10 @@ from urllib.parse import quote
 from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import ApiServer, configuration
 from agentworld.cluster.names import API_VERSION
-from agentworld.cluster.records.view import AliasView, SimulatorView, of_digest, parse_object
+from agentworld.cluster.records.view import SimulatorView, of_digest, parse_object
 from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound, UnknownPath
+from agentworld.ledger.aliases import Aliases
 from agentworld.records.alias import gets_canary
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
@@ -45,10 +48,12 @@ class ClusterSimulators:
         self,
         read: Read,
         objects: ObjectStore,
+        aliases: Aliases,
         connect: Callable[[SimulatorManifest], ConnectedSimulator],
     ) -> None:
         self._read = read
         self._objects = objects
+        self._aliases = aliases
         self._connect = connect
         self._names: dict[Digest, str] = {}
         """Of the objects that simulators were found in: a list of all of them is megabytes."""
@@ -73,7 +78,8 @@ class ClusterSimulators:
         return self._accelerators.get(simulator) or UNKNOWN
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
-        """What a run is opened with, as the objects say now.
+        """What a run is opened with: an alias's simulator as the ledger says, if a Simulator
+        serves it and admits the tenant.
 
         Raises AccessError, NotFound, Conflict or ClusterError.
         """
@@ -88,34 +94,22 @@ class ClusterSimulators:
         return manifest.canonical
 
     def _resolve(self, request: SimulatorRequest) -> Digest:
-        if request.is_by_digest:
-            return check_opens(self._find_object(request.simulator), request.tenant)
-        simulator = self._resolve_alias(request)
-        digest = check_opens(simulator, request.tenant)
-        self._names[digest] = simulator.metadata.name
+        digest = request.simulator if request.is_by_digest else self._resolve_alias(request)
+        check_opens(self._find_object(digest), request.tenant)
         return digest
 
-    def _resolve_alias(self, request: SimulatorRequest) -> SimulatorView:
-        alias = request.simulator
-        # A path of dots is another path.
-        fields = (
-            self._read(f"simulatoraliases/{quote(alias, safe='')}") if alias.strip(".") else None
-        )
-        if fields is None:
-            raise NotFound(f"there is no alias {alias!r}; create it, or give a digest")
-        spec = parse_object(AliasView, fields).spec
-        run, canary = request.run, spec.canary
-        if canary and run is not None and gets_canary(alias, run, canary.percent):
-            canary_simulator = self._load_by_name(canary.simulator)
-            if canary_simulator.admits(request.tenant):
-                return canary_simulator
+    def _resolve_alias(self, request: SimulatorRequest) -> Digest:
+        alias, run = request.simulator, request.run
+        simulator, canary = self._aliases.meaning(alias)
+        if (
+            canary
+            and run is not None
+            and gets_canary(alias, run, canary.percent)
             # Of a tenant that it is not for, no run fails because others try it.
-        return self._load_by_name(spec.simulator)
-
-    def _load_by_name(self, name: str) -> SimulatorView:
-        if simulator := self._load_object(name):
-            return simulator
-        raise NotFound(f"there is no Simulator {name}; create it, or move the alias")
+            and self._find_object(canary.simulator).admits(request.tenant)
+        ):
+            return canary.simulator
+        return simulator
 
     def _find_object(self, simulator: Digest) -> SimulatorView:
         """The object of a digest; all are listed where nobody knows which it is."""
@@ -163,12 +157,8 @@ def _manifest_of(simulator: SimulatorView) -> SimulatorManifest:
     return SimulatorManifest.model_validate_json(read_file(identity.reference.url))
 
 
-def check_opens(simulator: SimulatorView, tenant: str) -> Digest:
-    """The digest that a run of this tenant is opened with.
-
-    Raises AccessError where the tenant may not, Conflict where nobody may, and ClusterError, for a
-    later try, where the operator has not said yet.
-    """
+def check_opens(simulator: SimulatorView, tenant: str) -> None:
+    """Raises AccessError where the tenant may open no run, and Conflict where nobody may."""
     name = simulator.metadata.name
     if not simulator.admits(tenant):
         raise AccessError(
@@ -178,9 +168,6 @@ def check_opens(simulator: SimulatorView, tenant: str) -> Digest:
         )
     if simulator.refusal:
         raise Conflict(f"Simulator {name} is not served: {simulator.refusal}")
-    if simulator.status.digest is None:
-        raise ClusterError(f"the operator has not looked at Simulator {name} yet; try again")
-    return simulator.status.digest
 
 
 def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:

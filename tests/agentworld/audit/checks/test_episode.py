@@ -7,7 +7,7 @@ from agentworld.errors import EvidenceError, NotFound
 
 def test_an_episode_that_was_closed_and_signed_is_verified(scene):
     found = scene.verify_episode("first")
-    assert (found.state, found.problems) == ("verified", ())
+    assert (found.grade, found.problems) == ("verified", ())
     assert (found.run, found.num_steps, found.closed) == (scene.run, 2, "closed")
     assert 0 < found.last_entry <= found.signed_length
 
@@ -15,9 +15,9 @@ def test_an_episode_that_was_closed_and_signed_is_verified(scene):
 def test_an_episode_whose_last_entry_is_not_signed_yet_says_so(scene):
     scene.play("third", "d")
     found = scene.verify_episode("third")
-    assert (found.state, found.problems) == ("unsigned", ())
+    assert (found.grade, found.problems) == ("unsigned", ())
     assert found.last_entry > found.signed_length
-    assert scene.verify_episode("first").state == "verified"
+    assert scene.verify_episode("first").grade == "verified"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
     scene.change(statement)
     found = scene.verify_episode("first")
     assert any(problem in each for each in found.problems), found.problems
-    assert found.state == "broken"
+    assert found.grade == "broken"
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
 )
 def test_what_was_changed_in_another_episode_is_not_this_ones(scene, statement):
     scene.change(statement)
-    assert scene.verify_episode("first").state == "verified"
-    assert scene.verify_episode("second").state == "broken"
+    assert scene.verify_episode("first").grade == "verified"
+    assert scene.verify_episode("second").grade == "broken"
 
 
 def test_an_episode_that_its_runs_log_does_not_name_is_found(scene):
@@ -81,7 +81,7 @@ def test_an_erased_episode_is_verified(scene):
     assert not scene.verify_episode("first").erased
     scene.ledger.erase_texts("first")
     found = scene.verify_episode("first")
-    assert (found.state, found.erased) == ("verified", True)
+    assert (found.grade, found.erased) == ("verified", True)
 
 
 def test_an_episode_that_is_not_there_and_one_that_cannot_be_read_are_told(scene):

@@ -72,8 +72,8 @@ def test_a_signed_log_tells_answered_and_copied_steps_apart(scene):
     traffic = newest(scene).traffic
     assert (traffic.num_episodes, traffic.num_steps, traffic.num_copied) == (3, 4, 2)
     found = scene.verify()
-    assert (found.state, found.problems, found.num_steps) == ("verified", (), 4)
-    assert scene.verify_episode("fork").state == "verified"
+    assert (found.grade, found.problems, found.num_steps) == ("verified", (), 4)
+    assert scene.verify_episode("fork").grade == "verified"
 
 
 def test_a_checkpoint_that_takes_copies_for_answers_does_not_verify(scene):

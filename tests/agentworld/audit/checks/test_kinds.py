@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -11,12 +12,12 @@ from agentworld.records.attestation import Attestation
 from agentworld.records.statements.base import statement_kinds
 from agentworld.signing.envelope import read_unverified, sign
 from agentworld.signing.keys import ensure_signer
-from make.kinds import Store, Told, every_kind
+from make.kinds import OF_AGENT, Store, Told, every_kind
 from make.template import copied
 
 pytestmark = pytest.mark.compute
 
-KINDS = sorted(statement_kinds())
+KINDS = sorted([*statement_kinds(), OF_AGENT])
 
 
 class Scene:
@@ -29,8 +30,7 @@ class Scene:
         self.row = self.row_of(self.told.own)
 
     def row_of(self, name: str) -> Attestation:
-        rows = self.store.ledger.attestations.find(self.kind)
-        (row,) = [row for row in rows if row.name == name]
+        (row,) = [row for row in self.store.ledger.attestations.all() if row.name == name]
         if self.kind == "genesis" and hasattr(self, "row"):  # there is one: another of our key
             return row._replace(envelope=self.store.genesis)
         return row
@@ -59,8 +59,8 @@ class Scene:
         with closing(sqlite3.connect(self.store.folder / "ledger.db")) as database, database:
             assert database.execute(statement, (*values, self.told.own)).rowcount == 1
 
-    def problems(self) -> list[str]:
-        return [*verify_everything(self.store.sources).problems]
+    def problems(self, at: datetime | None = None) -> list[str]:
+        return [*verify_everything(self.store.sources.as_of(at)).problems]
 
     def places(self) -> set[str]:
         """What a problem names it by."""
@@ -122,9 +122,20 @@ def test_a_row_that_was_taken_away_is_found_by_its_copy(scene):
     assert any("is gone from the ledger" in each for each in scene.found())
 
 
+def test_a_row_that_was_taken_away_is_told_of_the_moments_from_its_signing_on(scene):
+    signed = datetime.fromisoformat(scene.row.at)
+    scene.remove()
+    told = [
+        [each for each in scene.problems(at) if "is gone from the ledger" in each]
+        for at in (signed - timedelta(milliseconds=1), signed)
+    ]
+    assert [bool(problems) for problems in told] == [False, True]
+
+
 def test_a_row_that_says_something_else_than_what_was_signed_is_found(scene):
     scene.write(at="another")
-    assert any("its row says something else" in each for each in scene.found())
+    (found, *_) = [each for each in scene.found() if "its row says something else" in each]
+    assert found.endswith(f"(signed at {scene.row.at}, in the ledger at 'another')")
 
 
 def test_a_row_with_the_envelope_of_an_older_one_is_found(scene):

@@ -9,7 +9,7 @@ import pytest
 
 import make.ledger
 from agentworld.audit.checks.alias_history import alias_problems
-from agentworld.audit.checks.missing_rows import missing
+from agentworld.audit.checks.losses import missing
 from agentworld.audit.checks.run import verify_run
 from agentworld.errors import Conflict, EvidenceError, NotFound
 from agentworld.records.alias import AliasMove
@@ -142,11 +142,11 @@ def test_a_restore_that_was_declared_is_verified_and_told(place, other):
     }
     place.declare()
     found = place.scene.verify()
-    assert (found.state, found.problems) == ("verified", ())
+    assert (found.grade, found.problems) == ("verified", ())
     (note,) = found.notes
     assert note == f"declared lost on {AT}: 1 of its signed copies (a disk)"
     assert place.alias_problems() == []
-    assert place.scene.verify_episode("third").state == "verified"
+    assert place.scene.verify_episode("third").grade == "verified"
     with pytest.raises(NotFound):
         place.scene._replace(run=other).verify()
     assert (place.missing().runs, place.missing().others) == ({}, ())
@@ -161,7 +161,7 @@ def test_a_run_that_lost_entries_ends_there_and_others_go_on(place):
     fresh = place.scene._replace(run=place.scene.ledger.open_run(OPENING, SIMULATOR).id)
     fresh.play("sixth", "x")
     fresh.seal()
-    assert fresh.verify().state == place.scene.verify().state == "verified"
+    assert fresh.verify().grade == place.scene.verify().grade == "verified"
 
 
 def test_names_move_on_and_episodes_are_erased_again_after_a_restore(place):

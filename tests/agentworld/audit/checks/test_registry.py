@@ -2,14 +2,15 @@
 
 import pytest
 
-from agentworld.audit.checks.registry import VersionVerification, verify_version
+from agentworld.audit.checks.registry import verify_version
+from agentworld.audit.read.evidence import Finding
 from agentworld.lineage.base import StoredVersion
 from agentworld.lineage.data_input import DataInput
 from agentworld.signing.keys import ensure_signer, rotate
 from make.story import Story, signed_as, story
 
 
-def verified(told: Story, **changes: object) -> VersionVerification:
+def verified(told: Story, **changes: object) -> Finding:
     """Of the agent, where the registry's own keeper changed this."""
     stored = told.sources.registry.stored(told.agent)
     changed = StoredVersion.model_validate({**dict(stored), **changes})
@@ -27,32 +28,48 @@ def told(tmp_path) -> Story:
 
 
 def test_what_nobody_touched_has_no_problem(told):
-    assert verified(told) == VersionVerification(version="hero@1", state="verified", problems=())
+    assert verified(told) == Finding(subject="hero@1", grade="verified")
+
+
+def differs(name: str, mirrored: object, signed: object) -> str:
+    said = f"MLflow says {mirrored!r}, the signed statement says {signed!r}"
+    return f"mirror differs in {name}: {said}"
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("changes", "difference"),
     [
-        ({"run": "deleted"}, "hero@1: the run that registered it is deleted"),
-        ({"run": "missing"}, "hero@1: the run that registered it is missing"),
-        ({"model": "FAILED"}, "hero@1: its model is FAILED, and not whole"),
-        ({"record": None}, "hero@1: its record lineage.json is gone"),
-        (
-            {"status": "FAILED_REGISTRATION"},
-            "hero@1: its status is FAILED_REGISTRATION, and not whole",
-        ),
+        ({"run": "deleted"}, ("run state", "deleted", "present")),
+        ({"run": "missing"}, ("run state", "missing", "present")),
+        ({"model": "FAILED"}, ("model state", "FAILED", "whole")),
+        ({"status": "FAILED_REGISTRATION"}, ("status", "FAILED_REGISTRATION", "whole")),
+        ({"locations": ("there/", "here")}, ("location", "there", "here")),
     ],
 )
-def test_what_is_gone_is_said(told, changes, problem):
-    assert problem in verified(told, **changes).problems
+def test_what_is_not_as_it_was_registered_is_said_with_both_values(told, changes, difference):
+    assert verified(told, **changes).problems == (f"hero@1: {differs(*difference)}",)
+
+
+def test_a_folder_is_the_same_with_a_slash_at_its_end(told):
+    assert verified(told, locations=("here/", "here")).problems == ()
+
+
+def test_a_record_that_is_gone_is_said(told):
+    assert verified(told, record=None).problems == ("hero@1: its record lineage.json is gone",)
 
 
 @pytest.mark.parametrize("tag", ["kind", "artifact", "run", "simulator", "parents", "recipe"])
-def test_an_edited_tag_is_said_with_what_it_should_say(told, tag):
-    right = told.sources.registry.version(told.agent).tags[tag]
-    found = verified(told, **tagged(told, **{tag: "other"}))
-    assert found.problems == (f"hero@1: its tag {tag} says 'other', and its record {right!r}",)
-    assert found.state == "broken"
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_tag_that_was_edited_or_taken_away_is_said_with_what_it_should_say(told, tag, is_gone):
+    tags = dict(told.sources.registry.version(told.agent).tags)
+    signed = tags.pop(tag)
+    version = told.sources.registry.version(told.agent)
+    changed = tags if is_gone else tags | {tag: "other"}
+    found = verified(told, version=version.model_copy(update={"tags": changed}))
+    difference = differs(f"tag {tag}", "other", signed)
+    wanted = difference.replace("'other'", "nothing") if is_gone else difference
+    assert found.problems == (f"hero@1: {wanted}",)
+    assert found.grade == "broken"
 
 
 def test_tags_that_others_added_are_no_problem(told):
@@ -62,8 +79,8 @@ def test_tags_that_others_added_are_no_problem(told):
 def test_files_that_were_changed_are_said_with_both_digests(told):
     (told.store / "agent/model.safetensors").write_text("other")
     (problem,) = verified(told).problems
-    assert problem.startswith("hero@1: its files are sha256:")
-    assert problem.endswith(f"its record names {told.run.final_weights}")
+    assert problem.startswith("hero@1: mirror differs in files: MLflow says 'sha256:")
+    assert problem.endswith(f", the signed statement says {told.run.final_weights!r}")
 
 
 def test_a_file_that_was_added_is_found(told):
@@ -99,79 +116,41 @@ def test_the_statement_of_another_name_does_not_do(told):
 
 def test_a_key_that_was_rotated_since_still_proves(told):
     rotate(told.store / "keys/steps")
-    assert verified(told).state == "verified"
+    assert verified(told).grade == "verified"
 
 
-def test_a_version_from_before_there_were_signatures_is_unsigned_and_no_problem(tmp_path):
+def test_a_version_that_no_step_signed_is_unsigned_and_no_problem(tmp_path):
     told = story(tmp_path, signed=False)
-    stored = told.sources.registry.stored(told.world_model)
-    older = {tag: each for tag, each in stored.version.tags.items() if not tag.endswith(".data")}
-    version = stored.version.model_copy(update={"tags": older})
-    found = verify_version(
-        stored.model_copy(update={"version": version}), told.sources.registry, {}
-    )
-    assert (found.state, found.problems) == ("unsigned", ())
+    found = verified(told)
+    assert (found.grade, found.problems) == ("unsigned", ())
 
 
 INPUT = DataInput(name="d", shortened="s", source_type="t", source="u", readers="agent")
 
 
-def inputs(told: Story, *data: DataInput) -> list[str]:
-    """Of the world model, where its run has these."""
-    stored = told.sources.registry.stored(told.world_model).model_copy(update={"data": data})
-    keys = told.sources.step_keys
-    return [*verify_version(stored, told.sources.registry, keys).problems]
-
-
 @pytest.mark.parametrize(
-    ("change", "problems"),
+    "change",
     [
-        (lambda one, two: [one, two], []),
-        (lambda one, two: [two, one], []),
-        (lambda one, _: [one], ["lacks an input: the data set {two}, which sft rl read"]),
-        (lambda *_: [], ["data set {one}, which cpt read", "data set {two}, which sft rl read"]),
-        (
-            lambda one, two: [one, two, INPUT],
-            ["an input that its record does not: the data set d, digest s, source t u, read by"],
-        ),
-        (
-            lambda one, two: [one, two, two],
-            ["an input that its record does not: the data set {two}"],
-        ),
+        lambda one, _: [one],
+        lambda *_: [],
+        lambda one, two: [one, two, INPUT],
+        lambda one, two: [one, two, two],
         *[
-            (
-                lambda one, two, name=name: [one.model_copy(update={name: "x"}), two],
-                ["lacks an input: the data set {one}", "has an input that its record does not"],
-            )
+            lambda one, two, name=name: [one.model_copy(update={name: "x"}), two]
             for name in DataInput.model_fields
         ],
     ],
 )
-def test_inputs_are_what_the_record_says(told, change, problems):
-    one, two = told.sources.registry.stored(told.world_model).data
-    found = inputs(told, *change(one, two))
-    assert len(found) == len(problems)
-    for problem, words in zip(found, problems, strict=True):
-        assert problem.startswith("world@1: its run ")
-        assert words.format(one=one.name, two=two.name) in problem
-
-
-def test_a_version_of_before_there_were_inputs_has_none(tmp_path):
-    told = story(tmp_path, signed=False)
-    assert inputs(told) == []
-    assert len(inputs(told, INPUT)) == 3
-
-
-def test_files_in_two_places_are_said(told):
-    assert verified(told, locations=("here/", "here")).problems == ()
-    (problem,) = verified(told, locations=("there", "here")).problems
-    assert problem == ("hero@1: its files are told to be in there, and its model's are in here")
-
-
-def test_a_signed_version_has_all_its_tags(told):
+def test_data_sets_that_are_not_those_of_the_record_are_said_with_those(told, change):
     stored = told.sources.registry.stored(told.world_model)
-    tags = {tag: each for tag, each in stored.version.tags.items() if tag != "cpt.data"}
-    version = stored.version.model_copy(update={"tags": tags})
-    changed = stored.model_copy(update={"version": version})
-    (problem,) = verify_version(changed, told.sources.registry, told.sources.step_keys).problems
-    assert problem.startswith("world@1: its tag cpt.data says None, and its record 'sha256:")
+    known = told.sources.registry, told.sources.step_keys
+    one, two = stored.data
+    assert verify_version(stored.model_copy(update={"data": (two, one)}), *known).problems == ()
+    data = tuple(change(one, two))
+    (problem,) = verify_version(stored.model_copy(update={"data": data}), *known).problems
+    mirrored, signed = (", ".join(sorted(map(str, inputs))) for inputs in (data, stored.data))
+    wanted = differs("data sets", mirrored, signed).replace("says ''", "says nothing")
+    assert problem == f"world@1: {wanted}"
+    for item in (one, two):
+        for part in (item.name, item.shortened, item.source, item.readers):
+            assert part in signed

@@ -14,12 +14,18 @@ from agentworld.audit.checks.registry import verify_version
 from agentworld.audit.checks.statements import registrations
 from agentworld.audit.checks.store import verify_everything
 from agentworld.audit.checks.withdrawals import missing_versions
+from agentworld.audit.export.formats import lines_of
+from agentworld.audit.questions.agent import audit_agent
+from agentworld.audit.questions.difference import audit_diff
+from agentworld.audit.questions.simulator import audit_simulator
+from agentworld.audit.read.sources import manifest_of, world_models_of
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import StoreError
 from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld.operations.registry import first_world_model
 from machines.mlflow_server import serving
 from make.special import exchange
-from make.story import DATA, Story, story
+from make.story import Story, story
 from waiting import outcome
 
 pytestmark = pytest.mark.waits
@@ -110,28 +116,28 @@ def change_weights(at: Tampered) -> None:
 TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
     "a tag is edited": (
         lambda at: at.client.set_model_version_tag(at.name, at.number, "agentworld.run", "x"),
-        "its tag run says 'x'",
+        "mirror differs in tag run: MLflow says 'x'",
     ),
     "a tag is deleted": (
         lambda at: at.client.delete_model_version_tag(at.name, at.number, "agentworld.artifact"),
-        "its tag artifact says None",
+        "mirror differs in tag artifact: MLflow says nothing",
     ),
     "the run is deleted": (
         lambda at: at.client.delete_run(at.version.run_id),
-        "the run that registered it is deleted",
+        "mirror differs in run state: MLflow says 'deleted'",
     ),
     "the model is deleted": (
         lambda at: at.client.delete_logged_model(at.model),
-        "its model is missing",
+        "mirror differs in model state: MLflow says 'missing'",
     ),
-    "a file is changed": (change_weights, "its files are sha256:"),
+    "a file is changed": (change_weights, "mirror differs in files: MLflow says 'sha256:"),
     "a file is deleted": (
         lambda at: at.kept("model.safetensors").unlink(),
-        "its files are sha256:",
+        "mirror differs in files: MLflow says 'sha256:",
     ),
     "all files are deleted": (
         lambda at: shutil.rmtree(at.kept("model.safetensors").parent),
-        "its files are sha256:",
+        "mirror differs in files: MLflow says 'sha256:",
     ),
     "the record is changed": (change_record, "what was signed is the record"),
     "the record is deleted": (
@@ -146,20 +152,21 @@ TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
 
 OF_AGENT = "destination_type = 'MODEL_INPUT' AND source_id = ?"
 OF_WORLD = "destination_type = 'RUN' AND destination_id = ?"
+DATA_SETS = "world@{world}: mirror differs in data sets: MLflow says "
 LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
     "the model input is deleted": (
         lambda at: at.change(f"DELETE FROM inputs WHERE {OF_AGENT}", at.version.run_id),
-        "hero@{number}: its run lacks an input that it had: the model m-",
+        "hero@{number}: mirror differs in inputs: MLflow says nothing, the signed",
     ),
     "the model input is another one": (
         lambda at: at.change(
             f"UPDATE inputs SET destination_id = ? WHERE {OF_AGENT}", at.model, at.version.run_id
         ),
-        "hero@{number}: its run has an input that it had not: the model {model}",
+        "hero@{number}: mirror differs in inputs: MLflow says '{model}'",
     ),
     "a data set is deleted": (
         lambda at: at.change(f"DELETE FROM inputs WHERE {OF_WORLD}", at.world_run),
-        "world@{world}: its run lacks an input: the data set " + DATA,
+        DATA_SETS,
     ),
     "a data set has another digest": (
         lambda at: at.change(
@@ -167,7 +174,7 @@ LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
             f" (SELECT source_id FROM inputs WHERE {OF_WORLD})",
             at.world_run,
         ),
-        "world@{world}: its run has an input that its record does not: the data set " + DATA,
+        DATA_SETS,
     ),
     "a data set is read by another stage": (
         lambda at: at.change(
@@ -175,11 +182,11 @@ LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
             f" (SELECT input_uuid FROM inputs WHERE {OF_WORLD})",
             at.world_run,
         ),
-        "world@{world}: its run lacks an input: the data set " + DATA,
+        DATA_SETS,
     ),
     "a data set is added": (
         lambda at: at.client.log_inputs(at.version.run_id, [DatasetInput(ADDED)]),
-        "hero@{number}: its run has an input that its record does not: the data set added",
+        "hero@{number}: mirror differs in data sets: MLflow says 'added (digest digest,",
     ),
     "the version is of a run with the same files": (
         lambda at: at.change(
@@ -187,7 +194,7 @@ LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
             at.other_run(),
             at.number,
         ),
-        "hero@{number}: its run is ",
+        "hero@{number}: mirror differs in run: MLflow says ",
     ),
     "the version's files are told to be elsewhere": (
         lambda at: at.change(
@@ -195,7 +202,7 @@ LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
             " AND version = ?",
             at.number,
         ),
-        "hero@{number}: its files are told to be in file:///x",
+        "hero@{number}: mirror differs in location: MLflow says 'file:///x'",
     ),
 }
 
@@ -230,6 +237,34 @@ def test_versions_of_others_are_none_of_ours(tampered: Tampered) -> None:
     tampered.client.create_model_version(name, source, model_id=tampered.model)
     names = {each.ref.name for each in tampered.registry.versions()}
     assert names == {"hero", "world"}
+
+
+def test_rows_that_others_wrote_with_our_tags_are_named_and_stop_nothing(
+    tampered: Tampered,
+) -> None:
+    told = tampered.told
+    sources, agent = told.sources, told.agent
+    manifest = manifest_of(told.simulator, told.store)
+    assert manifest
+
+    def answers() -> list[object]:
+        claimed = first_world_model(world_models_of(manifest, sources.registry), sources.registry)
+        exported = [[*lines_of(form, sources)] for form in ("csv", "openlineage")]
+        served = audit_simulator(told.simulator, sources).world_model
+        audits = [audit_agent(agent, sources), audit_diff(agent, agent, sources)]
+        return [*audits, served, claimed, exported]
+
+    before = answers()
+    for ref in (told.world_model, agent):
+        tampered.client.create_registered_model(name := f"a-stray-{ref}".replace("@", "-"))
+        tags = tampered.client.get_model_version(ref.name, str(ref.version)).tags
+        tampered.client.create_model_version(
+            name, tampered.version.source, tags=tags, model_id=tampered.model
+        )
+        tampered.change("UPDATE model_versions SET run_id = NULL WHERE name = ?", name)
+        problems = verify_everything(sources).problems
+        assert f"{name}@1: its record lineage.json is gone" in problems
+    assert answers() == before
 
 
 def test_a_version_that_was_deleted_is_gone_and_one_that_hides_is_there(tampered: Tampered) -> None:

@@ -28,7 +28,7 @@ def test_an_honest_record_has_no_problems_and_is_signed_to_its_end(scene):
     scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
     scene.seal()
     found = scene.verify()
-    assert (found.state, found.problems) == ("verified", ())
+    assert (found.grade, found.problems) == ("verified", ())
     assert found.signed_length == found.log_length
     assert (found.num_episodes, found.num_steps, found.weights) == (2, 3, "claimed")
 
@@ -36,7 +36,7 @@ def test_an_honest_record_has_no_problems_and_is_signed_to_its_end(scene):
 def test_what_a_runs_row_counts_is_not_believed(scene):
     scene.change("UPDATE runs SET num_episodes = 7, num_steps = 8")
     found = scene.verify()
-    assert (found.state, found.num_episodes, found.num_steps) == ("verified", 2, 3)
+    assert (found.grade, found.num_episodes, found.num_steps) == ("verified", 2, 3)
 
 
 def test_of_many_episodes_the_one_that_cannot_be_read_is_named(scene):
@@ -57,7 +57,7 @@ def test_a_log_that_did_not_grow_is_not_signed_again(scene):
 def test_what_is_not_signed_yet_is_told(scene):
     scene.play("third", "d")
     found = scene.verify()
-    assert (found.state, found.problems) == ("unsigned", ())
+    assert (found.grade, found.problems) == ("unsigned", ())
     assert found.signed_length < found.log_length
 
 
@@ -117,7 +117,7 @@ def test_a_record_that_somebody_changed_is_found(scene, statements, problem):
     scene.change(*statements)
     found = scene.verify()
     assert any(problem in each for each in found.problems), found.problems
-    assert found.state == "broken"
+    assert found.grade == "broken"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_checkpoint_without_its_copy_is_found(scene):
 
 def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):
     scene.change("DELETE FROM checkpoints")
-    assert scene.verify().state == "verified"
+    assert scene.verify().grade == "verified"
     scene.change("DELETE FROM log WHERE sequence > 4")
     assert any("its end is cut off" in problem for problem in scene.verify().problems)
 
@@ -269,7 +269,7 @@ def test_a_run_that_is_served_meanwhile_has_no_problems(scene, num_looks):
     busy = Busy(scene)
     busy.num_looks = num_looks
     assert scene.verify(busy).problems == ()
-    assert scene.verify().state == "verified"
+    assert scene.verify().grade == "verified"
 
 
 def test_an_old_ledger_that_was_restored_is_found(scene):

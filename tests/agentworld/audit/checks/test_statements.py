@@ -29,7 +29,7 @@ def problems(told: Story) -> list[str]:
 @pytest.mark.parametrize("ref", REFS)
 def test_a_version_that_vanished_is_named(told, ref):
     (problem,) = problems(without(told, ref))
-    assert problem.startswith(f"{ref}: the registry does not have it, and sha256:")
+    assert problem.startswith(f"{ref}: mirror differs in version: MLflow says nothing, the signed")
 
 
 @pytest.mark.parametrize("ref", REFS)
@@ -48,30 +48,38 @@ def test_a_version_that_hides_is_named(told, ref, monkeypatch):
         "stored",
         lambda of: stored.model_copy(update={"version": version}) if of == hidden else original(of),
     )
-    assert problems(told) == [f"{ref}: it has no tag of ours any more, so that no search finds it"]
+    assert problems(told) == [
+        f"{ref}: mirror differs in tag {tag}: MLflow says nothing, the signed statement says"
+        f" {value!r}"
+        for tag, value in stored.version.tags.items()
+    ]
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("link", "value", "signed"),
     [
-        ({"run": "r"}, "its run is r, and it was registered by run of {ref}"),
-        ({"model": "m"}, "its model is m, and it was registered with model of {ref}"),
-        ({"inputs": ("m",)}, "its run has an input that it had not: the model m"),
+        ("run", "r", "'run of {ref}'"),
+        ("model", "m", "'model of {ref}'"),
+        ("inputs", ("m",), "{inputs}"),
     ],
 )
 @pytest.mark.parametrize("ref", REFS)
-def test_a_version_that_was_linked_otherwise_is_named(told, ref, changes, problem, monkeypatch):
+def test_a_version_that_was_linked_otherwise_is_named(told, ref, link, value, signed, monkeypatch):
     registry = told.sources.registry
     original = registry.stored
+    inputs = {"hero@1": f"'model of {told.world_model}'"}.get(ref, "nothing")
 
     def linked(of):
         found = original(of)
-        links = Links.model_validate({**dict(found.links), **changes})
+        links = Links.model_validate({**dict(found.links), link: value})
         return found.model_copy(update={"links": links} if str(of) == ref else {})
 
     monkeypatch.setattr(registry, "stored", linked)
     found = problems(told)
-    assert f"{ref}: {problem.format(ref=ref)}" in found
+    assert found == [
+        f"{ref}: mirror differs in {link}: MLflow says {value[0]!r}, the signed statement says"
+        f" {signed.format(ref=ref, inputs=inputs)}"
+    ]
     ours = verify_agent(told.agent, told.sources).problems  # the world model is in its chain
     assert list(ours) == found
 
@@ -96,7 +104,7 @@ def test_two_versions_that_changed_places_are_both_named(told, monkeypatch):
     )
     found = problems(told)
     for ref in ("hero@1", "hero2@1"):
-        assert any(each.startswith(f"{ref}: its record is ") for each in found)
+        assert any(each.startswith(f"{ref}: mirror differs in record: ") for each in found)
 
 
 def test_a_number_that_the_registry_gave_again_hides_nothing(told):
@@ -108,7 +116,7 @@ def test_a_number_that_the_registry_gave_again_hides_nothing(told):
     other = agent.model_copy(update={"checkpoint": checkpoint})
     registered("hero", other, told.store / "agent", registry, told.store)
     (problem,) = problems(lost)
-    assert problem.startswith("hero@1: the registry does not have it")
+    assert problem.startswith("hero@1: mirror differs in version: MLflow says nothing")
 
 
 @pytest.mark.parametrize("ref", REFS)
@@ -160,7 +168,7 @@ def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem
     shutil.rmtree(told.store / "mirror/registered-versions")
     found = verify_everything(told.sources)
     assert (found.problems, found.num_unsigned) == ((), 2)
-    assert {each.state for each in found.versions} == {"unsigned"}
+    assert {each.grade for each in found.versions} == {"unsigned"}
 
 
 def test_a_version_that_is_registered_once_more_is_signed_once(told):

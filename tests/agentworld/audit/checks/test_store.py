@@ -34,10 +34,10 @@ def register(told: Story, run: str, **made: object) -> str:
 def test_untouched_everything_is_intact(told):
     found = verify_everything(told.sources)
     assert (found.problems, found.num_unsigned) == ((), 0)
-    assert [each.version for each in found.versions] == ["hero@1", "world@1"]
+    assert [each.subject for each in found.versions] == ["hero@1", "world@1"]
     run = found.runs[told.run.id]
     assert run
-    assert (run.state, run.weights) == ("verified", "signed")
+    assert (run.grade, run.weights) == ("verified", "signed")
 
 
 def test_a_registry_without_versions_is_no_problem_of_the_ledgers(tmp_path):
@@ -52,7 +52,7 @@ def test_a_changed_run_and_a_changed_version_are_both_named(told):
     (told.store / "world/model.safetensors").write_text("other")
     problems = verify_everything(told.sources).problems
     assert any(each.startswith(f"run {told.run.id}: ") for each in problems)
-    assert any(each.startswith("world@1: its files are") for each in problems)
+    assert any(each.startswith("world@1: mirror differs in files") for each in problems)
     assert not any(each.startswith("hero@1") for each in problems)
 
 
@@ -96,10 +96,10 @@ def test_a_garbled_run_hides_nothing_else(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("UPDATE runs SET opening = ''")
     found = verify_everything(told.sources)
-    assert any(each.startswith("world@1: its files are") for each in found.problems)
+    assert any(each.startswith("world@1: mirror differs in files") for each in found.problems)
     run = found.runs[told.run.id]
     assert run
-    assert (run.state, run.simulator, found.num_unsigned) == ("broken", None, 0)
+    assert (run.grade, run.simulator, found.num_unsigned) == ("broken", None, 0)
 
 
 def test_a_garbled_run_of_an_agent_is_told_with_all_else_of_it(told):
@@ -117,7 +117,10 @@ def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_n
     edge = edge_of(told)
     empty = told.sources._replace(registry=MemoryRegistry())
     (problem,) = verify_everything(empty).problems
-    assert problem.startswith(f"hero: the registry does not have {told.run.final_weights}, which")
+    assert problem.startswith(
+        f"hero: mirror differs in edge of run {told.run.id} to {told.run.final_weights}: MLflow"
+        " says nothing, the signed statement says 'sha256:"
+    )
     agent = told.sources.registry.agent(told.agent).model_copy(update={"edge": edge})
     empty.registry.register_agent("hero", agent, told.store / "agent")
     (problem,) = verify_everything(empty).problems
@@ -184,7 +187,7 @@ def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
     found = verify_agent(told.agent, told.sources)
     assert list(found.runs) == [told.run.id]
     assert other.id not in found.runs
-    assert [each.version for each in found.versions] == ["hero@1", "world@1"]
+    assert [each.subject for each in found.versions] == ["hero@1", "world@1"]
     assert found.problems == ()
 
 
@@ -210,7 +213,7 @@ def test_an_agent_whose_run_is_gone_is_told_that_once(told):
 def test_an_agent_without_a_run_is_checked_all_the_same(told):
     ref = VersionRef.parse(register(told, "nobodys"))
     found = verify_agent(ref, told.sources)
-    assert (found.runs, [each.version for each in found.versions]) == ({}, ["claimed@1"])
+    assert (found.runs, [each.subject for each in found.versions]) == ({}, ["claimed@1"])
     assert found.problems == ("claimed@1: the ledger has no run nobodys",)
 
 

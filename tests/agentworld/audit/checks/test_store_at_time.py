@@ -29,16 +29,17 @@ class Told(NamedTuple):
 
     def problems(self, at: datetime | None = None) -> tuple[str, ...]:
         """Without what these stores never have: signed weights and registrations."""
-        found = verify_everything(self.made.sources._replace(at=at)).problems
+        found = verify_everything(self.made.sources.as_of(at)).problems
         return tuple(each for each in found if not any(word in each for word in _NEVER))
 
     def change(self, statement: str, *values: object) -> None:
         make.agent.lose(self.made, statement, *values)
 
 
-_NEVER = ("its signature registration.dsse.json is gone", "its files are")
+_NEVER = ("its signature registration.dsse.json is gone", "mirror differs in files")
 RUN = "UPDATE runs SET final_weights = ? WHERE id = ?"
 NOBODYS = "INSERT INTO aliases (alias, simulator, set_by, at) VALUES ('stable', ?, 'eve', ?)"
+BOTH_KINDS = pytest.mark.parametrize("alias", ["stable", "shell-agent@production"])
 
 
 @pytest.fixture
@@ -62,19 +63,26 @@ def test_what_came_later_and_was_signed_is_no_problem_of_then(told):
     assert (told.problems(told.then), told.problems()) == ((), ())
 
 
+def test_an_agents_alias_is_no_name_for_a_simulator_at_any_moment(told):
+    for at in (None, told.then):
+        sources = told.made.sources.as_of(at) if at else told.made.sources
+        assert sources.resolve("stable") != "stable"
+        assert sources.resolve("shell-agent@production") == "shell-agent@production"
+
+
 def test_the_moment_is_said(told):
-    found = verify_everything(told.made.sources._replace(at=told.then))
+    found = verify_everything(told.made.sources.as_of(told.then))
     assert found.at == told.then.isoformat()
     assert verify_everything(told.made.sources).at is None
 
 
 def test_of_then_are_verified_the_runs_and_the_versions_that_were_there(told):
-    found = verify_everything(told.made.sources._replace(at=told.then))
+    found = verify_everything(told.made.sources.as_of(told.then))
     assert list(found.runs) == [told.made.agent.run]
-    assert [each.version for each in found.versions] == ["shell-agent@1"]
+    assert [each.subject for each in found.versions] == ["shell-agent@1"]
     now = verify_everything(told.made.sources)
     assert set(now.runs) == {told.made.agent.run, told.other.agent.run}
-    unsigned = told.made.sources._replace(at=told.then, evidence=None)
+    unsigned = told.made.sources._replace(evidence=None).as_of(told.then)
     assert list(verify_everything(unsigned).runs) == [told.made.agent.run]
 
 
@@ -86,24 +94,17 @@ def late(_told: Told) -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-EDGE = "DELETE FROM attestations WHERE kind = 'edge' AND run = ?"
-USE = "DELETE FROM attestations WHERE kind = 'agent-use' AND run = ?"
-
-
-@pytest.mark.parametrize(
-    ("statement", "values"),
-    [
-        (RUN, lambda _, made: (records.digest("evil"), made.agent.run)),
-        (EDGE, lambda _, made: (made.agent.run,)),
-        (USE, lambda _, made: (made.agent.run,)),
-    ],
-    ids=["a run", "an edge", "a use"],
+USE = (
+    "DELETE FROM attestations WHERE kind = 'alias'"
+    " AND at = (SELECT at FROM aliases WHERE kind = 'agent' AND run = ?)"
 )
-def test_what_is_wrong_is_told_of_the_moments_at_which_it_was_there(told, statement, values):
-    told.change(statement, *values(told, told.other))
+
+
+def test_what_is_wrong_with_a_run_is_told_of_the_moments_at_which_it_was_there(told):
+    told.change(RUN, records.digest("evil"), told.other.agent.run)
     assert told.problems()
     assert told.problems(told.then) == ()
-    told.change(statement, *values(told, told.made))
+    told.change(RUN, records.digest("evil"), told.made.agent.run)
     assert told.problems(told.then)
 
 
@@ -114,24 +115,27 @@ def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, wh
     assert bool(told.problems(told.then)) == is_told
 
 
-def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told):
+@BOTH_KINDS
+def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told, alias):
     make.service.log_signer(told.made.store).statement_signer.copy_missing()
-    for found in told.made.ledger.attestations.find("alias")[::-1]:
+    for found in told.made.ledger.attestations.find("alias", subject=alias)[::-1]:
         assert told.problems(told.then) == ()
         told.change("DELETE FROM attestations WHERE name = ?", found.name)
         assert any("is gone from the ledger" in each for each in told.problems())
     assert any("is gone from the ledger" in each for each in told.problems(told.then))
 
 
-def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
-    row, later = told.made.ledger.attestations.find("alias")
+@BOTH_KINDS
+def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told, alias):
+    row, later = told.made.ledger.attestations.find("alias", subject=alias)
     told.change("UPDATE attestations SET envelope = ? WHERE name = ?", later.envelope, row.name)
-    problem = "the statement of alias 'stable' at {} is another one in the evidence mirror"
-    assert problem.format(row.at) in told.problems(told.then)
+    problem = "the statement of alias {!r} at {} is another one in the evidence mirror"
+    assert problem.format(alias, row.at) in told.problems(told.then)
 
 
-def test_a_copy_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told):
-    row, later = told.made.ledger.attestations.find("alias")
+@BOTH_KINDS
+def test_a_copy_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told, alias):
+    row, later = told.made.ledger.attestations.find("alias", subject=alias)
     (told.made.store / "mirror" / row.name).write_bytes(later.envelope)
     (found,) = told.problems(told.then)
     assert found.endswith("is another one in the evidence mirror")
@@ -145,7 +149,6 @@ def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
     weights.write_text("other")
     found = " ".join(told.problems(told.then))
     assert f"run {told.other.agent.run}: entry 1 of the log is missing, garbled" in found
-    assert "the use agent-uses/shell-agent/production/000002" in found
     assert f"simulator {told.made.simulator.digest}: " in found
 
 
@@ -166,7 +169,7 @@ def test_what_the_registry_means_is_of_now_and_held_against_a_use_that_stands(to
     assert told.problems(told.then) == ()
     told.made.registry.set_alias(told.made.ref, "trial")
     (problem,) = told.problems(told.then)
-    assert "the alias trial of shell-agent is version 1 in the registry" in problem
+    assert "shell-agent: mirror differs in alias trial: MLflow says 1" in problem
 
 
 def test_an_edge_whose_agent_is_registered_later_is_no_problem_of_the_time_between(told):
@@ -177,10 +180,10 @@ def test_an_edge_whose_agent_is_registered_later_is_no_problem_of_the_time_betwe
 
 
 def test_of_one_agent_too_what_came_later_is_left_out(told):
-    then = told.made.sources._replace(at=told.then)
+    then = told.made.sources.as_of(told.then)
     told.change(USE, told.other.agent.run)
     told.made.registry.set_alias(told.made.ref, "production")
-    gone = "the use agent-uses/shell-agent/production/000002.dsse.json is gone"
+    gone = "the statement that alias 'shell-agent@production' meant shell-agent@2 from"
     now = verify_agent(told.made.ref, told.made.sources).problems
     assert [each for each in now if each.startswith(gone)]
     found = verify_agent(told.made.ref, then)

@@ -66,7 +66,7 @@ def test_a_version_that_was_withdrawn_is_missed_no_more(told, ref):
     withdraw(lost)
     assert missing(lost) == []
     assert problems(lost) == ()
-    at = lost._replace(sources=lost.sources._replace(at=lost.moments["an agent"]))
+    at = lost._replace(sources=lost.sources.as_of(lost.moments["an agent"]))
     assert problems(at) == ()
 
 
@@ -102,7 +102,7 @@ def test_what_is_there_again_though_nobody_registered_it_again_is_named(told):
     (problem,) = problems(told)
     assert problem.startswith("hero@1: it was withdrawn and is there again")
     assert problem in verify_agent(told.agent, told.sources).problems
-    states = {each.version: each.state for each in verify_everything(told.sources).versions}
+    states = {each.subject: each.grade for each in verify_everything(told.sources).versions}
     assert states == {"hero@1": "unsigned", "world@1": "verified"}
 
 
@@ -114,7 +114,9 @@ def test_a_withdrawal_that_nobody_of_ours_signed_counts_for_nothing_and_is_named
         missing(lost)
     found = problems(lost)
     assert any(each.startswith(f"the withdrawal {made.path} of hero@1 does") for each in found)
-    assert any(each.startswith("hero@1: the registry does not have it") for each in found)
+    assert any(
+        each.startswith("hero@1: mirror differs in version: MLflow says nothing") for each in found
+    )
 
 
 def test_a_withdrawal_that_was_taken_away_is_named_by_its_copy(told):
@@ -125,7 +127,9 @@ def test_a_withdrawal_that_was_taken_away_is_named_by_its_copy(told):
         assert database.execute(statement).rowcount == 1
     found = problems(lost)
     assert any(each.endswith("of hero@1 is gone from the ledger; restore it") for each in found)
-    assert any(each.startswith("hero@1: the registry does not have it") for each in found)
+    assert any(
+        each.startswith("hero@1: mirror differs in version: MLflow says nothing") for each in found
+    )
 
 
 def test_where_statements_do_not_verify_nobody_can_tell_what_is_gone(told):
@@ -189,7 +193,7 @@ def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdraw
 
     def told_of(sources):  # whose agent has other files than its weights' digest says
         found = verify_everything(sources).problems
-        return [each for each in found if "its files are" not in each]
+        return [each for each in found if "mirror differs in files" not in each]
 
     whole, lost = (sources._replace(registry=registry) for registry in registries)
     assert (
@@ -197,10 +201,10 @@ def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdraw
     )
     assert told_of(whole) == []
     unedged, vanished = told_of(lost)
-    assert vanished.startswith("shell-agent@2: the registry does not have it")
-    assert "no version in the registry has the newest edge" in unedged
+    assert vanished.startswith("shell-agent@2: mirror differs in version: MLflow says nothing")
+    assert "mirror differs in edge of run" in unedged
     for each in missing_versions(lost).withdrawals("it was no good", "ada", now()):
         made.statement_signer.declare(each)
     assert told_of(lost) == []
     first, *_ = told_of(lost._replace(registry=MemoryRegistry()))
-    assert first.startswith("shell-agent@1: the registry does not have it")
+    assert first.startswith("shell-agent@1: mirror differs in version: MLflow says nothing")

@@ -22,9 +22,9 @@ from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
+from agentworld.records.base import now
 from agentworld.records.statements.restore import Restore
 from agentworld.signing.envelope import verify
-from agentworld.statements.agent_use import now
 from make import records
 from make.story import BASE, DATA, STARTED, Story, moment, story
 
@@ -122,14 +122,14 @@ def test_every_statement_that_the_ledger_keeps_is_told(declared):
         "edge",
         "alias-change",
         "erasure",
-        "agent-use",
+        "alias-change",
         "restore",
     ]
 
 
 def test_of_a_moment_is_told_what_was_signed_by_then(declared):
     sources, moments = declared
-    told = {at: kinds(sources._replace(at=then)) for at, then in moments.items()}
+    told = {at: kinds(sources.as_of(then)) for at, then in moments.items()}
     edge = ["run-checkpoint", "ledger-genesis", "edge"]
     move = [*edge, "alias-change"]
     assert told == {
@@ -137,7 +137,7 @@ def test_of_a_moment_is_told_what_was_signed_by_then(declared):
         "an edge": edge,
         "a move": move,
         "an erasure": [*move, "erasure"],
-        "a use": [*move, "erasure", "agent-use"],
+        "a use": [*move, "erasure", "alias-change"],
         "a restore": kinds(sources),
     }
 
@@ -148,7 +148,7 @@ def test_the_time_of_a_row_does_not_put_a_statement_elsewhere(declared, tmp_path
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
         database.execute("UPDATE attestations SET at = '2100-01-01T00:00:00.000+00:00'")
     moved = sources._replace(ledger=make.service.ledger(tmp_path), at=moments["a use"])
-    assert kinds(moved) == kinds(sources._replace(at=moments["a use"]))
+    assert kinds(moved) == kinds(sources.as_of(moments["a use"]))
 
 
 @pytest.mark.parametrize("form", get_args(Form))

@@ -96,8 +96,8 @@ def _story(
 def test_the_chain_of_an_agent_leads_to_its_data(tmp_path):
     told = story(tmp_path)
     chain = audit_agent(told.agent, told.sources)
-    assert (chain.breaks, chain.incomplete) == ((), ())
-    assert (chain.agent, chain.artifact) == ("shell-agent@1", MADE)
+    assert (chain.problems, chain.notes) == ((), ())
+    assert (chain.subject, chain.artifact) == ("shell-agent@1", MADE)
     assert (chain.simulator, chain.world_model) == (SIMULATOR, "agentworld-shell@1")
     assert [link.stage for link in chain.stages] == ["cpt", "sft", "rl"]
     assert chain.data == records.digest("data")
@@ -156,7 +156,7 @@ OTHER = records.digest("other")
 )
 def test_a_link_that_does_not_agree_is_said(tmp_path, lie, words):
     told = story(tmp_path, **lie)
-    breaks = audit_agent(told.agent, told.sources).breaks
+    breaks = audit_agent(told.agent, told.sources).problems
     assert [each for each in breaks if words in each]
 
 
@@ -166,7 +166,7 @@ def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
     records.manifest(context_tokens=2048).write(path)
     chain = audit_agent(told.agent, told.sources)
     assert chain.world_model is None
-    assert "the simulator's manifest is not in the store" in chain.breaks
+    assert "the simulator's manifest is not in the store" in chain.problems
 
 
 def test_an_agent_that_nobody_validated_is_said(tmp_path):
@@ -174,8 +174,8 @@ def test_an_agent_that_nobody_validated_is_said(tmp_path):
     (receipt,) = tmp_path.glob("steps/validate/*/receipt.json")
     receipt.unlink()
     chain = audit_agent(told.agent, told.sources)
-    assert chain.incomplete == ("the agent was not validated live",)
-    assert chain.breaks == ()
+    assert chain.notes == ("the agent was not validated live",)
+    assert chain.problems == ()
 
 
 def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tmp_path):
@@ -184,7 +184,9 @@ def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tm
     records.agent_report(live_steps=1).write(report)
     chain = audit_agent(told.agent, told.sources)
     assert chain.live is None
-    assert [each for each in chain.breaks if "the live validation in" in each and "changed" in each]
+    assert [
+        each for each in chain.problems if "the live validation in" in each and "changed" in each
+    ]
 
 
 def test_an_agent_that_is_not_registered_has_no_chain(tmp_path):
@@ -244,8 +246,8 @@ def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
     told = story(tmp_path, served=world.digest, claimed=world.digest)
     chain = audit_agent(told.agent, told.sources)
     assert chain.world_model is None
-    assert [each for each in chain.incomplete if "nobody can verify what that serves" in each]
-    assert chain.breaks == ()
+    assert [each for each in chain.notes if "nobody can verify what that serves" in each]
+    assert chain.problems == ()
 
 
 def signed(told: Story) -> Story:
@@ -268,7 +270,7 @@ def test_a_chain_says_that_its_runs_record_verifies(tmp_path):
     told = signed(story(tmp_path))
     evidence = audit_agent(told.agent, told.sources, verify=True).evidence
     assert evidence
-    assert (evidence.state, evidence.problems) == ("verified", ())
+    assert (evidence.grade, evidence.problems) == ("verified", ())
 
 
 def test_a_broken_record_breaks_the_chain(tmp_path):
@@ -277,8 +279,8 @@ def test_a_broken_record_breaks_the_chain(tmp_path):
         database.execute("UPDATE steps SET reward = 1.0")
     chain = audit_agent(told.agent, told.sources, verify=True)
     assert chain.evidence
-    assert chain.evidence.state == "broken"
-    assert set(chain.evidence.problems) <= set(chain.breaks)
+    assert chain.evidence.grade == "broken"
+    assert set(chain.evidence.problems) <= set(chain.problems)
 
 
 def test_the_runs_of_a_simulator_are_verified_one_by_one(tmp_path):
@@ -286,7 +288,7 @@ def test_the_runs_of_a_simulator_are_verified_one_by_one(tmp_path):
     assert isinstance(told.sources.ledger, Ledger)
     other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
     evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
-    states = {run: found.state for run, found in evidence.items()}
+    states = {run: found.grade for run, found in evidence.items()}
     assert states == {told.run.id: "verified", other.id: "unsigned"}
 
 
@@ -302,6 +304,6 @@ def test_a_garbled_record_of_one_run_hides_no_other(tmp_path):
         database.execute("UPDATE runs SET log_length = 1 WHERE id = ?", [told.run.id])
         database.execute("UPDATE log SET body = 'text' WHERE run = ?", [told.run.id])
     evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
-    assert evidence[told.run.id].state == "broken"
+    assert evidence[told.run.id].grade == "broken"
     assert "is missing, garbled or out of place" in " ".join(evidence[told.run.id].problems)
-    assert evidence[other.id].state == "unsigned"
+    assert evidence[other.id].grade == "unsigned"

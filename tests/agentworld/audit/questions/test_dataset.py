@@ -4,24 +4,9 @@ import pytest
 
 from agentworld.audit.questions.dataset import audit_dataset
 from agentworld.errors import InputError, NotFound
-from agentworld.lineage.base import Version, WorldModel
-from agentworld.lineage.memory import MemoryRegistry
+from agentworld.lineage.base import WorldModel
 from make import records
 from make.story import DATA, EARLY_DATA, story
-
-
-class OlderRegistry(MemoryRegistry):
-    """Of versions whose tags do not tell the data of each stage."""
-
-    def versions(self, **tags: str) -> list[Version]:
-        return [
-            each.model_copy(
-                update={
-                    "tags": {k: v for k, v in each.tags.items() if not k.endswith(".data")},
-                }
-            )
-            for each in super().versions(**tags)
-        ]
 
 
 def test_data_leads_to_world_models_their_simulators_and_their_agents(tmp_path):
@@ -39,13 +24,6 @@ def test_data_leads_to_world_models_their_simulators_and_their_agents(tmp_path):
 def test_a_stage_that_read_other_data_is_told_apart(tmp_path):
     (reader,) = audit_dataset(EARLY_DATA, story(tmp_path).sources).world_models
     assert reader.stages == ("cpt",)
-
-
-def test_a_version_without_such_tags_is_answered_for_by_its_record(tmp_path):
-    told = story(tmp_path, OlderRegistry())
-    assert [each.stages for each in audit_dataset(EARLY_DATA, told.sources).world_models] == [
-        ("cpt",)
-    ]
 
 
 def test_data_leads_on_to_what_started_from_a_version_that_read_it(tmp_path):

@@ -100,7 +100,7 @@ def test_both_are_compared_as_of_a_moment(makers):
     stage = records.checkpoint("cpt", artifact=records.digest("w2"), data=records.digest("data"))
     simulator = records.pinned(makers.store, artifact=records.digest("w2")).digest
     agents = makers.agent(makers.world("w", "data")), makers.agent(simulator, "two")
-    then = makers.sources._replace(at=moment())
+    then = makers.sources.as_of(moment())
     told = WorldModel(stages=(stage,), report=records.digest("report"))
     makers.sources.registry.register_world_model("later", told, makers.store)
     found = {each.what: each for each in audit_diff(*agents, then).differences}

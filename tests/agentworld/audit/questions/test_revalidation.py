@@ -13,7 +13,7 @@ from agentworld.audit.checks.store import verify_everything
 from agentworld.audit.checks.validation import validation_problems
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.audit.questions.agents import audit_agents
-from agentworld.audit.questions.revalidation import AgentUses, UseState, moved_on
+from agentworld.audit.questions.revalidation import AgentsInUse, UseState, moved_on
 from agentworld.records.alias import AliasChange, Canary
 from agentworld.records.statements.validation import Validation
 from agentworld.signing.attestation import attest
@@ -202,7 +202,7 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
     assert any("does not verify: this is no envelope of ours" in each for each in problems)
-    assert any(each.startswith("shell-agent@1: its files are") for each in problems)
+    assert any(each.startswith("shell-agent@1: mirror differs in files") for each in problems)
 
 
 def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
@@ -225,22 +225,33 @@ def test_a_validation_that_somebody_else_signed_is_not_kept(made):
 
 
 def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
-    made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
+    made.retire()
     assert state(made) is None
 
 
+def test_an_agents_own_alias_that_moves_asks_for_no_validation(tmp_path):
+    made = make.agent.registered(tmp_path)
+    made.use()
+    terms = {"kind": "agent", "agent": made.version(version=2)}
+    made.ledger.aliases.set("shell-agent@production", NEXT, "ada", **terms)
+    assert state(made) == "current"
+
+
 def test_of_a_moment_is_told_what_was_in_use_then(made):
-    told = made.sources.ledger, made.sources.evidence, made.store
-    early = AgentUses.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
-    assert early.of(made.ref, made.agent) == UseState()
-    now = AgentUses.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
+    def use(at):
+        sources = made.sources.as_of(at)
+        uses = AgentsInUse.read(sources.ledger, sources.evidence, sources.store)
+        return uses.of(made.ref, made.agent)
+
+    assert use(datetime(2020, 1, 1, tzinfo=UTC)) == UseState()
+    now = use(datetime.now(UTC))
     assert now.aliases == ("production",)
     assert now.revalidate
     between = datetime.now(UTC)
     time.sleep(0.002)  # statements tell milliseconds
     made.validated(NEXT)
-    assert AgentUses.read(*told, between).of(made.ref, made.agent).revalidate[0].problem is None
-    assert not AgentUses.read(*told).of(made.ref, made.agent).revalidate
+    assert use(between).revalidate[0].problem is None
+    assert not use(None).revalidate
 
 
 def test_a_name_that_moves_back_lets_it_be(made):

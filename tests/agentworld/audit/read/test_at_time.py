@@ -85,4 +85,4 @@ def test_a_log_that_cannot_be_read_says_of_no_moment(tmp_path):
         database.execute("UPDATE log SET body = 'text'")
     found = audit_simulator(told.simulator, told.at("a run"), verify=True)
     assert found.other_runs == (told.run,)
-    assert found.evidence[told.run.id].state == "broken"
+    assert found.evidence[told.run.id].grade == "broken"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentworld.cluster.records import alias, base, serving, simulator, view
+from agentworld.cluster.records import base, serving, simulator, view
 from agentworld.errors import Conflict
 from make import records
 
@@ -16,8 +16,6 @@ OF = {
     view.SimulatorSpecView: simulator.SimulatorSpec,
     view.ConditionView: base.Condition,
     view.SimulatorStatusView: simulator.SimulatorStatus,
-    view.CanaryView: alias.Canary,
-    view.AliasSpecView: alias.AliasSpec,
 }
 
 
@@ -57,7 +55,7 @@ def test_every_field_of_a_view_is_one_of_its_record(viewed, record):
 
 
 def test_every_view_of_a_part_is_held_to_a_record():
-    wholes = {view.MetadataView, view.SimulatorView, view.AliasView}
+    wholes = {view.MetadataView, view.SimulatorView}
     assert set(view.View.__subclasses__()) == OF.keys() | wholes
 
 
@@ -84,13 +82,3 @@ def test_fields_of_a_newer_release_are_ignored_wherever_they_are():
 def test_in_a_manifest_nothing_is_ignored_for_its_digest_counts_everything():
     with pytest.raises(Conflict, match=r"one in the cluster is wrong at spec\.identity\.manifest"):
         view.parse_object(view.SimulatorView, whole(newer=True))
-
-
-def test_an_alias_of_a_newer_release_is_read():
-    canary = {"simulator": "two", "percent": 10, "newer": 1}
-    spec = {"simulator": "one", "canary": canary, "newer": 1}
-    seen = view.parse_object(view.AliasView, {"spec": spec, "newer": 1}).spec
-    assert (seen.simulator, seen.canary) == (
-        "one",
-        view.CanaryView(simulator="two", percent=10),
-    )

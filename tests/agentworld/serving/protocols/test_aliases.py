@@ -1,10 +1,16 @@
-"""How an operator moves names for simulators, over HTTP."""
+"""How an operator moves names for simulators, and says which agent is in use, over HTTP."""
 
+import asyncio
+
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
 import make.access
+import make.agent
 import make.service
+from agentworld.client.operator import OperatorClient
+from agentworld.errors import SimulatorError
 from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from make import records
@@ -28,7 +34,7 @@ def keep(served, report):
 
 
 def move(asked, alias="stable", params=None, headers=KEY, **fields):
-    told = {"simulator": SIMULATOR, "by": "ada", **fields}
+    told = {"kind": "simulator", "simulator": SIMULATOR, "by": "ada", **fields}
     return asked.put(f"/aliases/{alias}", json=told, params=params, headers=headers)
 
 
@@ -101,7 +107,16 @@ def test_a_move_and_an_end_are_signed(served, asked):
     kept = served.ledger.attestations.find("alias", subject="stable")
     copies = WriteOnce(str(served.store / "mirror"))
     assert len(kept) == 2
-    assert copies.names("alias-changes/stable/") == sorted(each.name for each in kept)
+    assert copies.names("alias-changes/simulator/stable/") == sorted(each.name for each in kept)
+
+
+def test_a_change_names_the_object_that_asked_for_it(asked):
+    move(asked, request="an-object/3")
+    params = {"by": "bob", "request": "an-object/4"}
+    asked.delete("/aliases/stable", params=params, headers={"Idempotency-Key": "end"})
+    told = [each["request"] for each in asked.get("/aliases/stable").json()]
+    assert told == ["an-object/3", "an-object/4"]
+    assert move(asked, request="no request").status_code == 422
 
 
 def test_a_dry_run_judges_and_records_nothing(asked):
@@ -122,7 +137,7 @@ def test_a_name_is_taken_away_once(asked):
 
 
 def test_a_name_tells_an_agent_of_the_one_simulator_and_of_no_other(asked):
-    asked.put("/aliases/old", json={"simulator": records.digest("old"), "by": "ada"}, headers=KEY)
+    move(asked, "old", simulator=records.digest("old"))
     move(asked)
     assert asked.get("/aliases/stable/simulator").json() == SIMULATOR
     refused = asked.get("/aliases/old/simulator")
@@ -131,7 +146,8 @@ def test_a_name_tells_an_agent_of_the_one_simulator_and_of_no_other(asked):
 
 def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     def use():
-        return asked.get(f"/simulators/{SIMULATOR}/use").json()
+        told = asked.get(f"/simulators/{SIMULATOR}/use").json()
+        return {name: told[name] for name in ("open_runs", "open_episodes")}
 
     assert use() == {"open_runs": 0, "open_episodes": 0}
     run = asked.post("/runs", json=make.service.OPENING.model_dump(mode="json")).json()["run"]["id"]
@@ -140,6 +156,22 @@ def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     closing = RunClosing(final_weights=records.digest("final")).model_dump(mode="json")
     assert asked.post(f"/runs/{run}/close", json=closing).status_code == 200
     assert use() == {"open_runs": 0, "open_episodes": 0}
+
+
+def test_the_names_that_mean_a_simulator_now_or_try_it_are_told(asked):
+    def aliases(simulator):
+        return asked.get(f"/simulators/{simulator}/use").json()["aliases"]
+
+    def put(alias, key, **fields):
+        move(asked, alias, headers={"Idempotency-Key": key}, **fields)
+
+    put("b", "1")
+    put("a", "2", canary={"simulator": NEXT, "percent": 5})
+    put("c", "3", simulator=NEXT)
+    assert (aliases(SIMULATOR), aliases(NEXT)) == (["a", "b"], ["a", "c"])
+    put("b", "4", simulator=NEXT)
+    asked.delete("/aliases/c", params={"by": "bob"}, headers={"Idempotency-Key": "5"})
+    assert (aliases(SIMULATOR), aliases(NEXT)) == (["a"], ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -159,5 +191,102 @@ def test_names_are_moved_by_operators_alone(tmp_path, who, method, path, status)
     served = make.service.service(tmp_path, access=make.access.Checked(tmp_path))
     asked = TestClient(served.app, base_url="http://localhost")
     headers = {"Authorization": make.access.bearer(who), **KEY}
-    body = {"simulator": SIMULATOR, "by": "ada"} if method == "PUT" else None
+    body = {"kind": "simulator", "simulator": SIMULATOR, "by": "ada"} if method == "PUT" else None
     assert asked.request(method, path, json=body, headers=headers).status_code == status
+
+
+AGENT = "/aliases/shell-agent@production"
+
+
+@pytest.fixture
+def made(tmp_path):
+    return make.agent.registered(tmp_path)
+
+
+def client(made, **access):
+    served = make.service.service(made.store, pinned=made.simulator.manifest, **access)
+    return TestClient(served.app, base_url="http://localhost", headers=KEY)
+
+
+def body(made, **fields):
+    return made.move(**fields).model_dump(mode="json")
+
+
+def test_an_agent_is_put_to_use_and_taken_out_of_it(made):
+    asked, again = client(made), {"Idempotency-Key": "again"}
+    used = asked.put(AGENT, json=body(made, reason="the first"))
+    assert used.status_code == 200, used.text
+    assert asked.put(AGENT, json=body(made), headers=again).json() == used.json()
+    assert (used.json()["simulator"], used.json()["reason"]) == (made.simulator.digest, "the first")
+    end = {"Idempotency-Key": "end"}
+    ended = asked.delete(AGENT, params={"by": "bob", "reason": "an outage"}, headers=end)
+    assert asked.delete(AGENT, params={"by": "bob"}).json() == ended.json()
+    assert (ended.json()["reason"], ended.json()["ended"]) == ("an outage", True)
+    assert asked.get(AGENT).json() == [used.json(), ended.json()]
+    assert asked.get("/aliases").json() == []
+    assert asked.get("/aliases?kind=agent").json() == asked.get(AGENT).json()
+
+
+def test_what_no_simulator_signed_for_or_was_never_in_use_is_not_there(made):
+    asked = client(made)
+    unknown = asked.put(AGENT, json=body(made, agent=made.version(run="nobody's")))
+    assert (unknown.status_code, unknown.json()["error"]["kind"]) == (404, "not-found")
+    assert asked.delete(AGENT, params={"by": "bob"}).status_code == 404
+    assert asked.put(AGENT, json=body(made)).status_code == 200
+    assert asked.get(f"{AGENT}/simulator").status_code == 404
+
+
+@pytest.mark.parametrize("alias", ["a@latest", "a@v1", "a@Production", "-a@b", "a'b@c", "a@b@c"])
+def test_what_a_registry_or_a_mirror_would_not_take_is_refused(made, alias):
+    asked = client(made)
+    assert asked.put(f"/aliases/{alias}", json=body(made)).status_code == 422
+    ended = asked.delete(f"/aliases/{alias}", params={"by": "bob"})
+    assert ended.status_code == (404 if alias in ("a@latest", "a@v1") else 422)
+
+
+def test_what_is_meant_for_one_kind_is_refused_for_the_other(made):
+    asked = client(made)
+    assert asked.put("/aliases/stable", json=body(made)).status_code == 422
+    assert move(asked, "shell-agent@production").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("who", "statuses"),
+    [
+        ("acme-agent", [403, 403, 403, 403]),
+        ("office-auditor", [403, 403, 200, 200]),
+        ("acme-operator", [200, 200, 403, 403]),
+    ],
+)
+def test_agents_are_put_to_use_by_operators_and_their_histories_are_read_by_auditors(
+    made, tmp_path, who, statuses
+):
+    """Which run made an agent may be another tenant's."""
+    made.use()
+    asked = client(made, access=make.access.Checked(tmp_path))
+    headers = {**KEY, "Authorization": make.access.bearer(who)}
+    requests = [
+        ("PUT", AGENT, body(made)),
+        ("DELETE", f"{AGENT}?by=bob", None),
+        ("GET", AGENT, None),
+        ("GET", "/aliases?kind=agent", None),
+    ]
+    answers = [asked.request(*each[:2], json=each[2], headers=headers) for each in requests]
+    assert [answer.status_code for answer in answers] == statuses
+
+
+def test_the_client_of_an_operator_does_the_same(made):
+    async def work():
+        served = make.service.service(made.store, pinned=made.simulator.manifest)
+        transport = httpx.ASGITransport(served.app)
+        operator = OperatorClient("http://simulator", transport=transport)
+        used = await operator.move_alias("shell-agent@production", made.move())
+        ended = await operator.end_alias("shell-agent@production", "bob & co", "odd/&?")
+        with pytest.raises(SimulatorError, match="there is no alias 'shell-agent@trial'"):
+            await operator.end_alias("shell-agent@trial", "bob")
+        await operator.close()
+        return used, ended
+
+    used, ended = asyncio.run(work())
+    assert (used.target, used.ended) == ("shell-agent@1", False)
+    assert (ended.set_by, ended.reason, ended.ended) == ("bob & co", "odd/&?", True)

@@ -3,8 +3,10 @@ from collections import Counter
 
 import pytest
 
+import make.ledger
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
-from agentworld.records.alias import gets_canary
+from agentworld.ledger import Ledger
+from agentworld.records.alias import Canary, gets_canary
 from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequest
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.storage.objects import ObjectStore
@@ -19,14 +21,25 @@ def cluster():
 
 
 @pytest.fixture
-def simulators(cluster, tmp_path):
-    return made(cluster, tmp_path)
+def aliases(tmp_path):
+    """Of the ledger."""
+    named = Ledger(make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")).aliases
+    named.set("world", STABLE.digest, "ada")
+    return named
 
 
-def made(cluster, folder):
+@pytest.fixture
+def simulators(cluster, aliases, tmp_path):
+    return made(cluster, aliases, tmp_path)
+
+
+def made(cluster, aliases, folder):
     objects = ObjectStore(str(folder / "objects"))
     return ClusterSimulators(
-        cluster.read, objects, lambda manifest: ConnectedSimulator(manifest, None)
+        cluster.read,
+        objects,
+        aliases,
+        lambda manifest: ConnectedSimulator(manifest, None),
     )
 
 
@@ -42,11 +55,13 @@ def test_a_simulator_is_found_by_its_digest(simulators):
     assert found(simulators, CANARY.digest) == CANARY
 
 
-def test_one_that_was_found_once_is_found_without_the_cluster(simulators, cluster, tmp_path):
+def test_one_that_was_found_once_is_found_without_the_cluster(
+    simulators, cluster, aliases, tmp_path
+):
     found(simulators, STABLE.digest)
     cluster.objects.clear()
     cluster.failing = ClusterError("gone")
-    assert found(made(cluster, tmp_path), STABLE.digest) == STABLE
+    assert found(made(cluster, aliases, tmp_path), STABLE.digest) == STABLE
 
 
 def accelerators(simulators, digest=STABLE.digest):
@@ -61,10 +76,10 @@ def test_an_episode_is_recorded_with_what_the_operator_says(simulators, cluster)
     assert accelerators(simulators) == ("cpu",)
 
 
-def test_what_nobody_said_to_this_service_is_unknown(simulators, cluster, tmp_path):
+def test_what_nobody_said_to_this_service_is_unknown(simulators, cluster, aliases, tmp_path):
     assert accelerators(simulators) == ("unknown",)
     cluster.failing = ClusterError("gone")  # which is asked for no step
-    assert accelerators(made(cluster, tmp_path)) == ("unknown",)
+    assert accelerators(made(cluster, aliases, tmp_path)) == ("unknown",)
 
 
 def test_a_manifest_is_read_from_where_it_is_kept(simulators, cluster, tmp_path):
@@ -85,9 +100,33 @@ def test_a_run_means_the_simulator_that_it_names(simulators, name):
     assert meant(simulators, name) == STABLE.digest
 
 
-def test_a_canary_gets_the_runs_that_it_gets_on_one_machine(simulators, cluster):
-    canary = {"simulator": "canary", "percent": 30}
-    cluster.objects["simulatoraliases/world"]["spec"]["canary"] = canary
+@pytest.mark.parametrize("spec", [{"simulator": "canary"}, None], ids=["changed", "deleted"])
+def test_an_object_decides_nothing_about_what_an_alias_means(simulators, cluster, spec):
+    if spec:
+        cluster.objects["simulatoraliases/world"] = {"spec": spec}
+    assert meant(simulators) == STABLE.digest
+    assert {path.partition("/")[0] for path in cluster.reads()} == {"simulators"}
+
+
+def test_a_simulator_that_takes_anothers_name_takes_over_no_alias(simulators, cluster):
+    meant(simulators)
+    cluster.objects["simulators/stable"] = simulator("stable", CANARY)
+    with pytest.raises(NotFound, match=f"no Simulator has the digest {STABLE.digest}"):
+        meant(simulators)
+
+
+def test_an_alias_that_moves_in_the_ledger_or_ends_there_does_so_at_once(simulators, aliases):
+    meant(simulators)
+    aliases.set("world", CANARY.digest, "ada")
+    assert meant(simulators) == CANARY.digest
+    aliases.end("world", "ada")
+    with pytest.raises(NotFound, match="there is no alias 'world'"):
+        meant(simulators)
+
+
+def test_a_canary_gets_the_runs_that_it_gets_on_one_machine(simulators, aliases):
+    canary = Canary(simulator=CANARY.digest, percent=30)
+    aliases.set("world", STABLE.digest, "ada", canary=canary)
     for run in map(str, range(50)):
         wanted = CANARY if gets_canary("world", run, 30) else STABLE
         assert meant(simulators, run=run) == wanted.digest
@@ -97,19 +136,6 @@ def test_a_canary_gets_the_runs_that_it_gets_on_one_machine(simulators, cluster)
 def test_an_alias_that_nobody_made_is_not_there(simulators, alias):
     with pytest.raises(NotFound, match="there is no alias"):
         meant(simulators, alias)
-
-
-def test_an_alias_of_nothing_says_what_is_missing(simulators, cluster):
-    del cluster.objects["simulators/stable"]
-    with pytest.raises(NotFound, match="no Simulator stable"):
-        meant(simulators)
-
-
-def test_one_that_the_operator_has_not_looked_at_is_asked_for_again(simulators, cluster):
-    cluster.simulator()["status"] = {}
-    with pytest.raises(ClusterError) as failed:
-        meant(simulators)
-    assert failed.value.retryable
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
@@ -154,25 +180,21 @@ def test_who_may_not_is_told_that_first(simulators, cluster):
         meant(simulators)
 
 
-def test_a_canary_is_tried_with_runs_of_those_alone_whom_it_is_for(simulators, cluster):
-    canary = {"simulator": "canary", "percent": 99}
-    cluster.objects["simulatoraliases/world"]["spec"]["canary"] = canary
+def test_a_canary_is_tried_with_runs_of_those_alone_whom_it_is_for(simulators, cluster, aliases):
+    canary = Canary(simulator=CANARY.digest, percent=99)
+    aliases.set("world", STABLE.digest, "ada", canary=canary)
     cluster.change("canary", "rival")
     run = next(run for run in map(str, range(100)) if gets_canary("world", run, 99))
     assert meant(simulators, run=run, tenant="rival") == CANARY.digest
     assert meant(simulators, run=run, tenant="acme") == STABLE.digest
 
 
-def test_all_objects_are_listed_for_a_digest_that_nobody_knows_and_never_again(simulators, cluster):
-    meant(simulators, STABLE.digest)
+@pytest.mark.parametrize("name", ["world", STABLE.digest])
+def test_all_objects_are_listed_for_a_digest_that_nobody_knows_and_never_again(
+    simulators, cluster, name
+):
+    meant(simulators, name)
     assert cluster.reads() == Counter(simulators=1)
-    meant(simulators, STABLE.digest)
-    assert cluster.reads() == Counter({"simulators/stable": 1})
-
-
-def test_none_is_listed_for_a_digest_that_an_alias_meant(simulators, cluster):
-    meant(simulators)
-    cluster.reads()
     meant(simulators, STABLE.digest)
     found(simulators, STABLE.digest)
     assert cluster.reads() == Counter({"simulators/stable": 2})
@@ -209,10 +231,9 @@ def test_one_whose_object_is_gone_opens_no_run_and_is_found_for_those_that_are_o
         del cluster.objects["simulators/stable"]
     else:
         cluster.simulator()["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    with pytest.raises(NotFound, match=f"no Simulator has the digest {STABLE.digest}, so it opens"):
-        meant(simulators, STABLE.digest)
-    with pytest.raises(NotFound, match="there is no Simulator stable"):
-        meant(simulators)
+    for name in ("world", STABLE.digest):
+        with pytest.raises(NotFound, match=f"no Simulator has the digest {STABLE.digest}, so it"):
+            meant(simulators, name)
     assert found(simulators, STABLE.digest) == STABLE
 
 
@@ -266,12 +287,6 @@ def test_an_api_server_that_does_not_know_simulators_yet_is_asked_again_later(tm
         with pytest.raises(ClusterError, match="does not serve simulators/one yet") as early:
             cluster_reader("worlds", server.kubeconfig)("simulators/one")
     assert early.value.retryable
-
-
-@pytest.mark.parametrize("alias", [".", ".."])
-def test_an_alias_of_dots_is_no_path_of_the_api_server(simulators, alias):
-    with pytest.raises(NotFound, match="there is no alias"):
-        meant(simulators, alias)
 
 
 def test_who_opens_a_run_is_not_told_the_api_servers_own_words(tmp_path):

@@ -317,7 +317,7 @@ def test_the_log_of_each_run_is_signed_with_its_own_simulator(many, tmp_path):
     )
     for run, simulator in zip(runs, (ONE, OTHER), strict=True):
         found = verify_run(run, many.ledger, evidence)
-        assert (found.problems, found.simulator, found.state) == ((), simulator, "verified")
+        assert (found.problems, found.simulator, found.grade) == ((), simulator, "verified")
 
 
 def test_a_tenants_limits_are_over_all_simulators(start, tmp_path):

@@ -125,8 +125,8 @@ def _agent(
         "episodes": chain.run.num_episodes,
         "steps": chain.run.num_steps,
         "grade": chain.edge.grade if chain.edge else None,
-        "break": list(chain.breaks),
-        "incomplete": list(chain.incomplete),
+        "break": list(chain.problems),
+        "incomplete": list(chain.notes),
         **live_properties(chain, report),
         "edge": signed.envelope if signed else None,
     }

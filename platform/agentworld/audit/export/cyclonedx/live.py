@@ -24,7 +24,7 @@ def live_properties(chain: AgentChain, report: AgentReport | None) -> dict[str, 
         return {}
     return {
         "live-report": report.digest,
-        "live-report-signed": chain.live.signed,
+        "live-report-signed": chain.live.signature is not None,
         "live-tasks": report.trained.live.num,
         "live-successes": chain.live.successes_after,
         "live-successes-before": chain.live.successes_before,

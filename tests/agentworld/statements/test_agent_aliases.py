@@ -1,16 +1,15 @@
 """What is signed of agents in use, whoever is killed on the way."""
 
 import shutil
-from functools import partial
 
 import pytest
 
 import make.agent
-from agentworld.errors import Conflict, NotFound
+from agentworld.errors import InputError, NotFound
+from agentworld.records.alias import AliasMove
+from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.statements.edge import Claim
-from agentworld.signing.keys import SIMULATOR_KEYS, load_signer, load_trusted
-from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores
 from make import records
@@ -22,47 +21,49 @@ def made(tmp_path):
 
 
 def kept(made):
-    return [each.name for each in made.ledger.attestations.find("agent-use")]
+    return [each.name for each in made.ledger.attestations.find("alias")]
 
 
 def copies(made):
-    return WriteOnce(Stores.of(made.store).mirror_url).names("agent-uses/")
+    return WriteOnce(Stores.of(made.store).mirror_url).names("alias-changes/")
 
 
 def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
     used = made.use()
-    assert (used.agent, used.alias, used.number) == ("shell-agent@1", "production", 1)
+    assert (used.target, used.alias, used.kind) == (
+        "shell-agent@1",
+        "shell-agent@production",
+        "agent",
+    )
     assert (used.simulator, used.run, used.ended) == (made.simulator.digest, made.agent.run, False)
+    assert made.ledger.aliases.history() == [used]
     assert kept(made) == copies(made)
 
 
 def test_the_same_again_is_signed_once_whoever_says_it(made):
     first = made.use()
-    again = made.statement_signer.start_agent_use(
-        made.ref.name, "production", made.move(by="bob", reason="again")
-    )
-    assert again == first
+    assert made.signed(by="bob", reason="again") == first
     assert len(kept(made)) == 1
 
 
 def test_what_is_used_again_after_another_is_signed_again(made):
     other = make.agent.registered(made.store, made.registry, "other")
-    numbers = [each.use().number for each in (made, other, made)]
-    assert numbers == [1, 2, 3]
+    assert [each.use().target[-1] for each in (made, other, made)] == ["1", "2", "1"]
+    assert len(kept(made)) == 3
 
 
 def test_what_is_taken_out_of_use_was_this_version_and_stays_so(made):
     made.use()
-    ended = made.statement_signer.end_agent_use(made.ref.name, "production", "bob", "an outage")
-    assert (ended.version, ended.number, ended.ended, ended.by) == (1, 2, True, "bob")
-    again = made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
-    assert again == ended
-    assert made.use().number == 3
+    ended = made.retire(by="bob")
+    assert (ended.target, ended.ended, ended.set_by) == ("shell-agent@1", True, "bob")
+    assert made.retire() == ended
+    assert not made.use().ended
+    assert len(kept(made)) == 3
 
 
 def test_what_was_never_in_use_is_not_taken_out_of_it(made):
-    with pytest.raises(NotFound, match="no shell-agent was ever in use as 'production'"):
-        made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
+    with pytest.raises(NotFound, match="there is no alias 'shell-agent@production'"):
+        made.retire()
 
 
 @pytest.mark.parametrize(
@@ -76,54 +77,40 @@ def test_what_was_never_in_use_is_not_taken_out_of_it(made):
 )
 def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
     with pytest.raises(NotFound, match="nobody signed which simulator made"):
-        made.statement_signer.start_agent_use(name, "production", made.move(**told))
+        made.moves.move(
+            f"{name}@shop", made.move(agent=made.version(**told)), None, new_name(), dry_run=False
+        )
     assert kept(made) == copies(made) == []
+
+
+def test_a_name_for_one_kind_means_nothing_of_the_other(made):
+    simulator = AliasMove(simulator=made.simulator.digest, by="ada")
+    for alias, move in (("shop", made.move()), ("shell-agent@shop", simulator)):
+        with pytest.raises(InputError, match="is no alias of"):
+            made.moves.move(alias, move, None, new_name(), dry_run=False)
+    made.use()
+    with pytest.raises(NotFound):
+        made.ledger.aliases.resolve("shell-agent@production")
 
 
 def test_names_that_differ_by_their_case_are_two(made):
     other = make.agent.registered(made.store, made.registry, name=make.agent.NAME.upper())
-    assert (made.use().number, other.use().number) == (1, 1)
-    assert (
-        other.statement_signer.end_agent_use(other.ref.name, "production", "ada", None).number == 2
-    )
-    assert made.use().number == 1
+    assert made.use() != other.use()
+    other.retire()
+    ended = [each.ended for each in made.ledger.aliases.history("shell-agent@production")]
+    assert ended == [False]
 
 
 @pytest.mark.parametrize("follows", ["the same", "another"])
 def test_a_copy_that_a_kill_left_out_is_made_by_who_comes_next(made, follows):
     made.use()
-    shutil.rmtree(made.store / "mirror/agent-uses")
+    shutil.rmtree(made.store / "mirror/alias-changes")
     assert copies(made) == []
     if follows == "the same":
         made.use()
     else:
-        made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
-    assert kept(made) == copies(made)
-
-
-def test_where_an_old_ledger_was_restored_no_number_is_given_twice(made):
-    made.use()
-    make.agent.lose(made, "DELETE FROM attestations WHERE kind = 'agent-use'")
-    assert kept(made) == []
-    assert made.use().number == 2
-
-
-def test_of_two_replicas_that_sign_the_same_number_one_is_told_so(made):
-    class Overtaken(WriteOnce):
-        """Another replica is faster, just before the row is written."""
-
-        def names(self, prefix=""):
-            found = super().names(prefix)
-            made.use()
-            return found
-
-    slow = Overtaken(Stores.of(made.store).mirror_url)
-    keys = Stores.of(made.store).keys / SIMULATOR_KEYS
-    signer, trusted = partial(load_signer, keys), partial(load_trusted, keys)
-    slower = StatementSigner(made.ledger, signer, slow, trusted=trusted, step_keys=dict)
-    with pytest.raises(Conflict):
-        slower.start_agent_use(made.ref.name, "production", made.move())
-    assert len(kept(made)) == len(copies(made)) == 1
+        made.retire()
+    assert sorted(kept(made)) == copies(made)
 
 
 def test_an_evaluation_in_another_simulator_contradicts_no_edge(made):

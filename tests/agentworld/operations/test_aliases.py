@@ -5,14 +5,16 @@ import pytest
 import make.agent
 import make.registry
 import make.service
-from agentworld.audit.checks.agent_uses import agent_use_problems
+from agentworld.audit.checks.alias_mirror import registry_problems
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import VersionRef
-from agentworld.operations.agent_use import due_by, mirror, retire, use
+from agentworld.operations.aliases import due_by, end_alias, mirror, set_agent_alias
 from agentworld.operations.simulators import set_alias
 from make import records
 
 pytestmark = pytest.mark.waits
+
+ALIAS = "shell-agent@production"
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def made(tmp_path, monkeypatch):
 
 
 def problems(made):
-    return [*agent_use_problems(made.sources)]
+    return [*registry_problems(made.sources)]
 
 
 def marks(made):
@@ -31,36 +33,46 @@ def marks(made):
 
 
 def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_use(made):
-    used = use(made.ref, "production", made.store, "ada", "the first")
-    assert (used.agent, used.by, used.reason) == ("shell-agent@1", "ada", "the first")
+    used = set_agent_alias(ALIAS, made.ref, made.store, "ada", "the first")
+    assert (used.target, used.set_by, used.reason) == ("shell-agent@1", "ada", "the first")
     assert made.registry.aliases() == {("shell-agent", "production"): 1}
-    assert retire("shell-agent", "production", made.store, "bob").ended
+    assert end_alias(ALIAS, made.store, "bob").ended
     assert made.registry.aliases() == {}
     assert problems(made) == []
 
 
 def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(made):
-    made.statement_signer.start_agent_use(made.ref.name, "production", made.move())
+    signed = made.signed()
     assert len(problems(made)) == 1
-    assert use(made.ref, "production", made.store, "ada").number == 1
+    assert set_agent_alias(ALIAS, made.ref, made.store, "bob") == signed
     assert problems(made) == []
-    made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
+    ended = made.retire()
     assert len(problems(made)) == 1
-    assert retire("shell-agent", "production", made.store, "ada").number == 2
+    assert end_alias(ALIAS, made.store, "bob") == ended
     assert problems(made) == []
 
 
 def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
-    for alias in ("latest", "v2", "Production", "a/b", ""):
-        with pytest.raises(
-            InputError, match="cannot be in use as .*; use at most 63 lower-case letters"
-        ):
-            use(made.ref, alias, made.store, "ada")
-    with pytest.raises(InputError, match="cannot be put in use"):
-        use(made.ref, "production", made.store, "")
+    for label in ("latest", "v2", "Production", "a/b", ""):
+        with pytest.raises(InputError, match="is no alias of an agent; write NAME@ALIAS with"):
+            set_agent_alias(f"shell-agent@{label}", made.ref, made.store, "ada")
+    with pytest.raises(InputError, match="cannot be set so"):
+        set_agent_alias(ALIAS, made.ref, made.store, "")
+    with pytest.raises(InputError, match="is an alias of other, and shell-agent@1 is none"):
+        set_agent_alias("other@production", made.ref, made.store, "ada")
+    unknown = VersionRef(name="shell-agent", version=7)
     with pytest.raises(NotFound, match="there is no version 7"):
-        use(VersionRef(name="shell-agent", version=7), "production", made.store, "ada")
-    assert made.ledger.attestations.find("agent-use") == []
+        set_agent_alias(ALIAS, unknown, made.store, "ada")
+    assert made.ledger.attestations.find("alias") == []
+
+
+def test_a_simulators_alias_is_ended_without_a_registry(tmp_path):
+    pinned = records.pinned(tmp_path)
+    set_alias("stable", pinned.digest, tmp_path, "ada")
+    ended = end_alias("stable", tmp_path, "bob", "an outage")
+    assert (ended.ended, ended.set_by, ended.reason) == (True, "bob", "an outage")
+    assert end_alias("stable", tmp_path, "ada") == ended
+    assert not (tmp_path / "mlflow.db").exists()
 
 
 def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatch):
@@ -69,16 +81,16 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{made.store}/mlflow.db")
     with make.service.listening(service.app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
-        use(made.ref, "production", elsewhere, "ada")
+        set_agent_alias(ALIAS, made.ref, elsewhere, "ada")
         assert made.registry.aliases() == {("shell-agent", "production"): 1}
-        retire("shell-agent", "production", elsewhere, "ada")
-    assert len(made.ledger.attestations.find("agent-use")) == 2
+        end_alias(ALIAS, elsewhere, "ada")
+    assert len(made.ledger.attestations.find("alias")) == 2
     assert not (elsewhere / "ledger.db").exists()
 
 
 def test_a_name_that_moves_tells_which_agents_in_use_are_to_be_validated_and_the_registry(made):
     idle = make.agent.registered(made.store, made.registry, "idle")
-    use(made.ref, "production", made.store, "ada")
+    set_agent_alias(ALIAS, made.ref, made.store, "ada")
     first = set_alias("stable", made.simulator.digest, made.store, "ada")
     assert due_by(first, made.store) == {}
     following = records.pinned(made.store, context_tokens=512)

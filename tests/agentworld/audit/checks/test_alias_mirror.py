@@ -1,7 +1,8 @@
 import pytest
 
 import make.agent
-from agentworld.audit.checks.agent_uses import agent_use_problems, agent_uses, in_use
+from agentworld.audit.checks.alias_history import agent_changes, alias_problems, in_use
+from agentworld.audit.checks.alias_mirror import registry_problems
 from agentworld.audit.checks.store import verify_agent, verify_everything
 from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
@@ -18,18 +19,21 @@ def in_production(store):
     made = make.agent.registered(store)
     made.use()
     made.use("trial")
-    made.statement_signer.end_agent_use(made.ref.name, "trial", "ada", None)
+    made.retire("trial")
     made.registry.remove_alias(made.ref.name, "trial")
     return made
 
 
 def problems(made):
-    return [*agent_use_problems(made.sources)]
+    told = made.sources
+    signed = alias_problems(told.ledger.aliases, told.ledger.attestations, told.evidence)
+    return [*signed, *registry_problems(told)]
 
 
 def used(made):
     told = made.sources
-    return [each.alias for each in in_use(agent_uses(told.ledger.attestations, told.evidence))]
+    changes = agent_changes(told.ledger.attestations, told.evidence)
+    return [each.alias.partition("@")[2] for each in in_use(changes)]
 
 
 def test_what_is_as_it_was_signed_is_no_problem(made):
@@ -40,29 +44,30 @@ def test_what_is_as_it_was_signed_is_no_problem(made):
 def test_those_of_a_name_are_read_alone(made):
     other = make.agent.registered(made.store, made.registry, "other", "shell-agent-2")
     other.use()
+    made.moved("stable", made.simulator.digest)
     told = made.sources
     read = [
-        agent_uses(told.ledger.attestations, told.evidence, name)
+        agent_changes(told.ledger.attestations, told.evidence, name)
         for name in ("", made.ref.name, other.ref.name, "terminal")
     ]
     assert [len(each) for each in read] == [4, 3, 1, 0]
-    assert read[1] == [each for each in read[0] if each.name == made.ref.name]
+    assert read[1] == [each for each in read[0] if each.alias.startswith("shell-agent@")]
 
 
 def test_an_alias_that_was_moved_in_the_registry_is_told(made):
     other = make.agent.registered(made.store, made.registry, "other")
     made.registry.set_alias(other.ref, "production")
     assert problems(made) == [
-        "the alias production of shell-agent is version 2 in the registry, and shell-agent@1"
-        " is in use as that; find out who moved it, or use it again"
+        "shell-agent: mirror differs in alias production: MLflow says 2, the signed statement"
+        " says 1"
     ]
 
 
 def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
     made.registry.remove_alias(made.ref.name, "production")
     assert problems(made) == [
-        "the alias production of shell-agent is gone from the registry, and shell-agent@1 is"
-        " in use as that; find out who deleted it, or use it again"
+        "shell-agent: mirror differs in alias production: MLflow says nothing, the signed statement"
+        " says 1"
     ]
 
 
@@ -70,8 +75,8 @@ def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
 def test_an_alias_that_nobody_signed_is_told(made, alias):
     made.registry.set_alias(made.ref, alias)
     assert problems(made) == [
-        f"the alias {alias} of shell-agent is version 1 in the registry, and nothing is in use"
-        " so; find out who moved it, or use it again"
+        f"shell-agent: mirror differs in alias {alias}: MLflow says 1, the signed statement says"
+        " nothing"
     ]
 
 
@@ -81,10 +86,18 @@ def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
     assert problems(made) == []
 
 
+def names(made, label):
+    """Of what was signed of an alias, the newest last."""
+    rows = made.ledger.attestations.find("alias", subject=f"{made.ref.name}@{label}")
+    return [row.name for row in rows]
+
+
 def test_a_row_that_was_removed_is_told_by_its_copy(made):
-    name = "agent-uses/shell-agent/trial/000002.dsse.json"
-    make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", name)
-    assert problems(made)[0] == f"the use {name} is gone from the ledger; restore it"
+    make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", names(made, "trial")[1])
+    assert problems(made)[0].startswith(
+        "the statement that alias 'shell-agent@trial' meant nothing from"
+    )
+    assert problems(made)[0].endswith("is gone from the ledger; restore it")
 
 
 @pytest.mark.parametrize(
@@ -92,24 +105,26 @@ def test_a_row_that_was_removed_is_told_by_its_copy(made):
     [
         "simulator = 'sha256:00'",
         "at = '2020-01-01T00:00:00+00:00'",
-        "envelope = (SELECT envelope FROM attestations WHERE name LIKE '%trial/000001%')",
+        "envelope = (SELECT envelope FROM attestations WHERE subject LIKE '%trial')",
     ],
 )
 def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
-    name = "agent-uses/shell-agent/production/000001.dsse.json"
+    (name,) = names(made, "production")
     make.agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
     assert used(made) == []
-    assert f"the use {name} does not verify" in problems(made)[0]
+    assert "the statement of alias 'shell-agent@production' at" in problems(made)[0]
+    assert "does not verify" in problems(made)[0]
 
 
-def test_a_row_that_was_moved_to_another_number_is_told(made):
-    before, after = (
-        f"agent-uses/shell-agent/trial/{number}.dsse.json" for number in ("000002", "000003")
-    )
-    make.agent.lose(made, "UPDATE attestations SET name = ? WHERE name = ?", after, before)
-    told = " ".join(problems(made))
-    assert f"{after} does not verify" in told
-    assert f"{before} is gone from the ledger" in told
+@pytest.mark.parametrize(
+    "change", ["version = 2", "artifact = 'sha256:00'", "run = 'x'", "reason = 'x'", "ended = 1"]
+)
+def test_an_entry_of_the_history_that_was_changed_is_told(made, change):
+    statement = f"UPDATE aliases SET {change} WHERE alias = 'shell-agent@production'"
+    make.agent.lose(made, statement)
+    (problem,) = problems(made)
+    assert "alias 'shell-agent@production'" in problem
+    assert problem in verify_everything(made.sources).problems
 
 
 def test_a_verification_of_everything_tells_of_them_too(made):
@@ -145,7 +160,7 @@ def busy(tmp_path):
 
 
 def ended(made):
-    made.statement_signer.end_agent_use(made.ref.name, "production", "ada", None)
+    made.retire()
     made.registry.remove_alias(made.ref.name, "production")
 
 
@@ -177,7 +192,7 @@ def test_what_the_registry_loses_while_somebody_looks_is_told(busy):
 def of(made):
     """What a verification of this agent alone tells of its uses."""
     told = {*verify_agent(made.ref, made.sources).problems}
-    return told & {*agent_use_problems(made.sources)}
+    return told & {*problems(made)}
 
 
 def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
@@ -193,14 +208,15 @@ def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
 def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no_other(made):
     hero = make.agent.registered(made.store, made.registry, "hero", "shell-agent-2")
     hero.use()
-    gone = "agent-uses/shell-agent/trial/000002.dsse.json"
-    changed = "agent-uses/shell-agent-2/production/000001.dsse.json"
+    (gone,) = names(made, "production")
+    (changed,) = names(hero, "production")
     make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", gone)
     make.agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
-    assert f"the use {gone} is gone from the ledger; restore it" in of(made)
-    assert not any(changed in each for each in of(made))
-    assert any(f"the use {changed} does not verify" in each for each in of(hero))
-    assert not any(gone in each for each in of(hero))
+    own, others = "'shell-agent@production'", "'shell-agent-2@production'"
+    assert any(f"alias {own}" in each and "is gone from" in each for each in of(made))
+    assert not any(others in each for each in of(made))
+    assert any(f"alias {others} at" in each and "does not verify" in each for each in of(hero))
+    assert not any(own in each for each in of(hero))
 
 
 def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
@@ -209,13 +225,14 @@ def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
     registry.set_alias(made.ref, "production")
     sources = made.sources._replace(registry=registry)
     for found in (verify_agent(made.ref, sources), verify_everything(sources)):
-        (problem,) = [each for each in found.problems if "is in use as production" in each]
-        assert problem.startswith(f"shell-agent@1: {made.agent.artifact} of run")
+        (problem,) = [each for each in found.problems if "in use as production" in each]
+        assert problem.startswith("shell-agent@1: mirror differs in agent in use as production: ")
+        assert problem.endswith(f" says '{made.agent.artifact} of run {made.agent.run}'")
 
 
 def test_uses_that_cannot_be_read_hide_nothing_else(made):
     make.agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
     found = verify_everything(made.sources)
-    uses = [each for each in found.problems if each.startswith("the use agent-uses/")]
+    uses = [each for each in found.problems if "of alias 'shell-agent@" in each]
     assert any("does not verify: this is no envelope of ours" in each for each in uses)
-    assert [each.version for each in found.versions] == ["shell-agent@1"]
+    assert [each.subject for each in found.versions] == ["shell-agent@1"]

@@ -1,0 +1,32 @@
+"""What every audit command answers at five moments of a store is what its script fixes.
+
+A table has a part for each command. A row stands after the numbers of the moments at which it is
+answered; `!` is before a problem, and `<>` around the act in which something was signed.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from agentworld_cli.audit import app
+from make.audit_rows import Told, answered, tables
+from make.two_tenants import two_tenants
+
+pytestmark = pytest.mark.waits
+
+TABLES = tables(Path(__file__).parents[1] / "data/audits/two-tenants.txt")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return two_tenants(tmp_path_factory.mktemp("tenants"))
+
+
+@pytest.mark.parametrize("words", TABLES)
+def test_a_command_answers_what_the_script_fixes(call, told, words):
+    assert answered(call, words, told) == TABLES[words]
+
+
+def test_every_audit_command_has_a_part():
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert commands <= {words.split()[1] for words in TABLES}

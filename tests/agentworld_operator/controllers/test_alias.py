@@ -1,0 +1,245 @@
+"""What the rounds of an alias come to: its name means what the ledger says, never a spec."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from agentworld.cluster.records.alias import AliasStatus
+from agentworld.errors import InputError, SimulatorError
+from agentworld.records.alias import AliasChange
+from agentworld_operator.cache import Cache
+from agentworld_operator.controllers.alias import AliasReconciler
+from agentworld_operator.policy.alias import COMPARING
+from agentworld_operator.settings import OperatorSettings
+from make import records
+from make.simulator import NOW, alias, simulator, there
+
+ONE, TWO = records.digest("one"), records.digest("two")
+FIRST, SECOND = "uid-stable/1", "uid-stable/2"
+"""Requests of one object."""
+SETTINGS = OperatorSettings(
+    namespace="n", identity="me", service_url="http://s", verifier_image="v", ask_seconds=5
+)
+
+
+def conditions(outcome):
+    return {each.type: each.reason for each in outcome.status.conditions}
+
+
+class Ledger:
+    """A simulator service that has the history of one alias."""
+
+    def __init__(self, *changes):
+        self.changes = [*changes]
+        self.keys = []
+        self.failure = None
+
+    async def history(self, _name):
+        if self.failure:
+            raise self.failure
+        return [*self.changes]
+
+    async def histories(self):
+        return [*self.changes]
+
+    async def last(self, _name):
+        return self.changes[-1] if self.changes else None
+
+    async def move(self, name, move, key):
+        self.keys.append(key)
+        made = change(name, move.simulator, move.by, move.request, override=move.override)
+        self.changes.append(made)
+        return made
+
+    async def end(self, name, by, key, request):
+        self.keys.append(key)
+        self.changes.append(change(name, None, by, request))
+
+    @property
+    def told(self):
+        """Who changed what it means, and to what."""
+        return [(each.set_by, each.meaning and each.meaning.simulator) for each in self.changes]
+
+
+def change(name="stable", simulator=ONE, by="ada", request=FIRST, **fields):
+    ended = simulator is None
+    known = {"alias": name, "set_by": by, "at": NOW, "request": request, "ended": ended}
+    return AliasChange(simulator=simulator or ONE, **known, **fields)
+
+
+class Aliases:
+    """One alias, looked at in moments that a test says."""
+
+    def __init__(self, ledger):
+        self.ledger, self.now, self.cache = ledger, 0.0, Cache()
+        self.cluster = SimpleNamespace(listed=[], all=self.list)
+        self.reconciler = AliasReconciler(
+            self.cluster, self.cache, ledger, SETTINGS, settle_seconds=30, clock=lambda: self.now
+        )
+        for name, digest in (("one", ONE), ("two", TWO)):
+            self.cache.put("Simulator", there(simulator(name), status={"digest": digest}))
+
+    def list(self, _kind):
+        return SimpleNamespace(objects=self.cluster.listed)
+
+    def look(self, at=0.0, means="one", generation=1, before=None, listed=None):
+        self.now = at
+        resource = there(alias(means))
+        resource["metadata"]["generation"] = generation
+        self.cluster.listed = [resource] if listed is None else listed
+        return asyncio.run(self.reconciler.reconcile(resource, before or AliasStatus(), NOW))
+
+    def clean_up(self, at=0.0, *listed):
+        self.now, self.cluster.listed = at, [*listed]
+        return asyncio.run(self.reconciler.clean_up("stable"))
+
+
+def test_an_alias_that_was_recorded_as_it_asks_is_looked_at_seldom():
+    outcome = Aliases(Ledger(change())).look()
+    assert conditions(outcome) == {"Resolved": "Found", "Recorded": "AsAsked"}
+    assert (outcome.status.digest, outcome.look_again_seconds) == (ONE, 60)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [],
+        [change(simulator=TWO)],
+        [change(), change(simulator=None, request=SECOND)],
+        [change(request=None)],
+        [change(request="uid-another/2")],
+    ],
+    ids=["nothing", "another spec", "an end", "a command", "another object"],
+)
+def test_a_spec_that_nobody_asked_for_is_never_recorded(history):
+    """It was written past the webhook; it may even say the same as before (A to B to A)."""
+    aliases = Aliases(Ledger(*history))
+    for at in (0, 31, 62):
+        outcome = aliases.look(at, generation=2)
+        assert conditions(outcome)["Recorded"] == "NotAsked"
+        last = history[-1].meaning if history else None
+        assert outcome.status.digest == (last and last.simulator)
+        assert outcome.look_again_seconds == 60
+    assert aliases.ledger.keys == []
+
+
+def test_what_a_command_moved_stays_though_an_object_asked_otherwise_before():
+    aliases = Aliases(Ledger(change(), change(simulator=TWO, request=None)))
+    assert conditions(aliases.look())["Recorded"] == "NotAsked"
+    assert aliases.look(31).status.digest == TWO
+    assert aliases.ledger.keys == []
+
+
+OVERTAKING = pytest.mark.parametrize(
+    "later",
+    [
+        change(simulator=TWO, by="bob", request=SECOND),
+        change(simulator=TWO, by="bob", request="uid-another/1"),
+        change(simulator=None, by="bob"),
+    ],
+    ids=["a move", "another object", "an end"],
+)
+
+
+@OVERTAKING
+def test_what_the_cluster_refused_after_it_was_recorded_counts_no_more_once_that_stays(later):
+    aliases = Aliases(Ledger(change(), later))
+    outcome = aliases.look()
+    assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("Overtaken", 5)
+    assert outcome.status.digest == (later.meaning and TWO)
+    assert conditions(aliases.look(29.9))["Recorded"] == "Overtaken"
+    outcome = aliases.look(30)
+    assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("Returned", 60)
+    assert outcome.status.digest == ONE
+    assert aliases.ledger.told[2:] == [(COMPARING, ONE)]
+    assert conditions(aliases.look(90))["Recorded"] == "Returned"
+    assert len(aliases.ledger.keys) == 1
+
+
+def test_a_difference_that_a_watch_did_not_hear_the_end_of_is_none():
+    aliases = Aliases(Ledger(change(), change(simulator=TWO, request=SECOND)))
+    newer = there(alias("two"))
+    newer["metadata"]["generation"] = 2
+    aliases.look(0)
+    assert conditions(aliases.look(30, listed=[newer]))["Recorded"] == "Overtaken"
+    assert aliases.ledger.keys == []
+
+
+def test_another_difference_has_to_stay_as_long():
+    aliases = Aliases(Ledger(change(), change(simulator=TWO, request=SECOND)))
+    aliases.look()
+    aliases.ledger.changes.append(change(simulator=TWO, request="uid-stable/3"))
+    assert conditions(aliases.look(30))["Recorded"] == "Overtaken"
+    assert conditions(aliases.look(59))["Recorded"] == "Overtaken"
+    assert conditions(aliases.look(60))["Recorded"] == "Returned"
+
+
+def test_a_simulator_that_took_anothers_name_is_told_and_changes_no_meaning():
+    aliases = Aliases(Ledger(change(simulator=TWO)))
+    outcome = aliases.look()
+    assert conditions(outcome) == {"Resolved": "AnotherSimulator", "Recorded": "AsAsked"}
+    assert outcome.status.digest == TWO
+
+
+def test_a_name_keeps_its_meaning_when_its_simulator_is_gone():
+    outcome = Aliases(Ledger(change())).look(means="nobody")
+    assert conditions(outcome) == {"Resolved": "NoSimulator", "Recorded": "AsAsked"}
+    assert outcome.status.digest == ONE
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(SimulatorError("down"), "ServiceUnavailable"), (InputError("no"), "Refused")],
+)
+def test_a_service_that_does_not_answer_is_a_condition_and_what_it_said_last_stays(failure, reason):
+    aliases = Aliases(Ledger())
+    aliases.ledger.failure = failure
+    outcome = aliases.look(before=AliasStatus(digest=TWO))
+    assert (conditions(outcome)["Recorded"], outcome.status.digest) == (reason, TWO)
+
+
+def test_a_name_whose_object_is_gone_is_found_by_comparing_and_ended_once_that_stays():
+    """Also by an operator that never saw the object."""
+    aliases = Aliases(Ledger(change()))
+    assert asyncio.run(aliases.reconciler.find_vanished()) == ["stable"]
+    assert aliases.clean_up(1).look_again_seconds == 5
+    assert aliases.clean_up(31).look_again_seconds is None
+    assert aliases.ledger.told == [("ada", ONE), (COMPARING, None)]
+    assert aliases.ledger.changes[-1].request == FIRST
+    assert asyncio.run(aliases.reconciler.find_vanished()) == []
+    aliases.clean_up(62)
+    assert len(aliases.ledger.keys) == 1
+
+
+def test_an_object_that_is_there_is_not_found_to_be_gone():
+    aliases = Aliases(Ledger(change()))
+    aliases.cache.put("SimulatorAlias", there(alias()))
+    assert asyncio.run(aliases.reconciler.find_vanished()) == []
+
+
+def test_a_name_whose_object_no_watch_told_of_is_not_ended():
+    aliases = Aliases(Ledger(change()))
+    aliases.clean_up(0)
+    assert aliases.clean_up(31, there(alias())).look_again_seconds == 5
+    going = there(alias())
+    going["metadata"]["deletionTimestamp"] = NOW
+    aliases.clean_up(62, going)
+    assert aliases.ledger.told[-1] == (COMPARING, None)
+
+
+def test_a_name_that_a_command_set_needs_no_object():
+    aliases = Aliases(Ledger(change(), change(request=None)))
+    assert asyncio.run(aliases.reconciler.find_vanished()) == []
+    assert aliases.clean_up(0).look_again_seconds is None
+    aliases.clean_up(31)
+    assert aliases.ledger.keys == []
+
+
+def test_a_simulator_concerns_itself_and_the_aliases_that_name_it():
+    aliases = Aliases(Ledger())
+    aliases.cache.put("SimulatorAlias", there(alias("one")))
+    aliases.cache.put("SimulatorAlias", there(alias("two", "other")))
+    assert aliases.reconciler.affected_names("Simulator", there(simulator("one"))) == ["stable"]
+    assert aliases.reconciler.affected_names("SimulatorAlias", there(alias())) == ["stable"]
+    assert aliases.reconciler.affected_names("Pod", there(alias())) == []

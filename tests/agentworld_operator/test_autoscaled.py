@@ -1,0 +1,95 @@
+"""Kubernetes' own autoscaler stops an engine and starts it again, by the guide's object.
+
+In place of an adapter the API server keeps the metric: as a custom resource in the group that the
+autoscaler asks.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+
+import pytest
+
+from agentworld.cluster.api_resources import ApiResource
+from agentworld.cluster.client import ApiServer, configuration
+from agentworld.cluster.names import engine_name
+from fakes.definitions import define
+from make import guide
+from make.chart import ROOT
+from make.simulator import NOW, pinned_manifest, simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.waits
+
+[AUTOSCALER] = [
+    each
+    for each in guide.yamls((ROOT / "docs/guides/kubernetes.md").read_text())
+    if each.get("kind") == "HorizontalPodAutoscaler"
+]
+# The version that 1.20 has; the fields are the same.
+AUTOSCALERS = ApiResource("autoscaling/v2beta2", "horizontalpodautoscalers")
+[METRIC] = AUTOSCALER["spec"]["metrics"]
+NAME = METRIC["external"]["metric"]["name"]
+VALUES = ApiResource("external.metrics.k8s.io/v1beta1", NAME)
+
+
+def definition():
+    """Of the metric: what the API server lists of it is what an adapter would answer."""
+    fields = {name: {"type": "string"} for name in ("metricName", "timestamp", "value")}
+    version = {
+        "name": VALUES.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}},
+    }
+    names = {"kind": "ExternalMetricValue", "listKind": "ExternalMetricValueList", "plural": NAME}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{NAME}.{VALUES.group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, of a test"},
+        },
+        "spec": {
+            "group": VALUES.group,
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version],
+        },
+    }
+
+
+@pytest.fixture
+def tell(kubernetes, namespace) -> Callable[[int], None]:
+    """Sets the metric, which is 0."""
+    define(ApiServer(configuration(kubernetes.kubeconfig)), definition())
+    path = VALUES.path(namespace.namespace)
+    value = {"metricName": NAME, "timestamp": NOW, "value": "0"}
+    head = {"apiVersion": VALUES.api_version, "kind": "ExternalMetricValue"}
+    namespace.call("POST", path, {**head, "metadata": {"name": "only"}, **value})
+    return lambda number: namespace.call("PATCH", f"{path}/only", {"value": str(number)})
+
+
+def test_the_autoscaler_of_the_guide_stops_an_engine_and_starts_it_again(namespace, start, tell):
+    start()
+    name = AUTOSCALER["spec"]["scaleTargetRef"]["name"]
+    engine = engine_name(pinned_manifest(name).digest)
+    namespace.create(simulator(name))
+
+    def replicas():
+        deployment = namespace.get("Deployment", engine)
+        return deployment and deployment["spec"]["replicas"]
+
+    wait_for(lambda: replicas() == 1)
+    made = deepcopy(AUTOSCALER)
+    made["metadata"]["namespace"] = namespace.namespace
+    made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
+    namespace.call(
+        "POST",
+        AUTOSCALERS.path(namespace.namespace),
+        made | {"apiVersion": AUTOSCALERS.api_version},
+    )
+    wait_for(lambda: replicas() == 0)
+    tell(70)
+    wait_for(lambda: replicas() == 3)
+    tell(0)
+    wait_for(lambda: replicas() == 0)

@@ -1,0 +1,196 @@
+"""What a name means while objects are written past the webhook, before a real API server.
+
+The operator is a process of its own; the service is the one of a cluster's many simulators.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import httpx
+import pytest
+
+import make.many
+import make.operator
+import make.service
+from agentworld.cluster.api_resources import API_RESOURCES
+from agentworld.engine.fake import FakeEngine
+from agentworld.engine.process import free_port
+from agentworld.errors import ClusterError
+from agentworld.ledger import Ledger
+from agentworld.serving.simulators.base import ConnectedSimulator
+from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
+from agentworld.storage.objects import ObjectStore
+from agentworld_operator.policy.alias import COMPARING
+from make import records
+from make.guarded import Guarded
+from make.simulator import alias, pinned_manifest
+from waiting import wait_for
+
+pytestmark = pytest.mark.waits
+
+ONE, TWO = pinned_manifest("one").digest, pinned_manifest("two").digest
+UNGATED = {"simulator": "two", "gate": None, "report": None}
+"""A spec that asks for another simulator and shows nothing for it."""
+
+
+class Names(Guarded):
+    """A guarded namespace whose service is started and stopped by a test."""
+
+    def __init__(self, namespace, start, folder, account):
+        self.store = folder / "store"
+        self.store.mkdir()
+        self._account = account
+        super().__init__(namespace, start, folder, "")
+
+    @contextmanager
+    def serve(self) -> Iterator[None]:
+        """A service over the store's ledger, at an address of its own, while the block runs."""
+        objects = ObjectStore(str(self.store / "objects"))
+        cluster = ClusterSimulators(
+            cluster_reader(self.name, self._account),
+            objects,
+            make.service.ledger(self.store).aliases,
+            lambda manifest: ConnectedSimulator(manifest, FakeEngine(make.service.shell), dict),
+        )
+        app = make.many.app(self.store, cluster, kind=partial(Ledger, objects=objects))
+        with make.service.listening(app) as self.url:
+            yield
+
+    def begin(self, **settings):
+        """`stable` means the first of two simulators, as the webhook was asked."""
+        self.run(look_seconds=1, **settings)
+        self.guard()
+        self.use("one", "two")
+        self.namespace.create(alias())
+        wait_for(lambda: self.recorded == ("True", "AsAsked"))
+
+    def bypass(self):
+        """From now on the API server asks no webhook."""
+        self.namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{self.name}")
+
+    def refuse(self):
+        """From now on another webhook refuses what ours lets in."""
+        configuration = self.configuration
+        configuration["metadata"]["name"] += "-other"
+        for webhook in configuration["webhooks"]:
+            webhook["clientConfig"]["url"] = f"https://127.0.0.1:{free_port()}"
+        self.namespace.create(configuration)
+        wait_for(self._is_refused)
+
+    def _is_refused(self):
+        path = API_RESOURCES["SimulatorAlias"].path(self.name, "stable")
+        body, dry = {"spec": {"simulator": "two"}}, [("dryRun", "All")]
+        try:
+            self.namespace.call("PATCH", path, body, query=dry)
+        except ClusterError:
+            return True
+        return False
+
+    def wish(self, **spec):
+        self.namespace.patch("SimulatorAlias", "stable", {"spec": spec})
+
+    @property
+    def recorded(self):
+        return self.namespace.conditions("stable", "SimulatorAlias").get("Recorded")
+
+    @property
+    def opened(self):
+        """The simulator that a new run gets by the name."""
+        opening = {"agent": "a", "starting_weights": records.digest("starting")}
+        answer = httpx.post(f"{self.url}/runs", json={**opening, "simulator": "stable"})
+        return answer.json()["run"]["simulator"] if answer.is_success else answer.status_code
+
+    @property
+    def told(self):
+        return [(each["set_by"], each["ended"] or each["simulator"]) for each in self.history()]
+
+
+@pytest.fixture
+def names(kubernetes, namespace, start, tmp_path) -> Iterator[Names]:
+    account = make.operator.kubeconfig(kubernetes, namespace, "agentworld-service")
+    yield Names(namespace, start, tmp_path, account)
+    for each in namespace.all("ValidatingWebhookConfiguration").objects:
+        if namespace.namespace in each["metadata"]["name"]:
+            namespace.delete("ValidatingWebhookConfiguration", each["metadata"]["name"])
+
+
+def test_what_is_written_while_the_operator_is_gone_is_told_and_moves_nothing(names):
+    with names.serve():
+        names.begin()
+        names.operators["first"].kill()
+        with pytest.raises(ClusterError, match="failed calling webhook"):
+            names.wish(**UNGATED)
+        names.bypass()
+        names.wish(**UNGATED)
+        assert names.opened == ONE
+        names.namespace.end_lease()
+        names.run("second")
+        wait_for(lambda: names.recorded == ("False", "NotAsked"))
+        assert names.opened == ONE
+        assert names.namespace.get("SimulatorAlias", "stable")["status"]["digest"] == ONE
+        assert names.told == [("admin", ONE)]
+        events = names.namespace.all("Event").objects
+        assert "NotAsked" in {each["reason"] for each in events if each["type"] == "Warning"}
+
+
+def test_what_is_written_while_the_service_is_gone_moves_nothing_when_it_is_back(names):
+    with names.serve():
+        names.begin()
+    with pytest.raises(ClusterError, match="the simulator service cannot be asked"):
+        names.wish(**UNGATED)
+    names.bypass()
+    names.wish(**UNGATED)
+    with names.serve():
+        assert (names.opened, names.told) == (ONE, [("admin", ONE)])
+
+
+def test_what_went_there_and_back_between_two_looks_opened_no_run_and_is_told(names):
+    with names.serve():
+        names.begin()
+        names.bypass()
+        process = names.operators["first"].process
+        process.send_signal(signal.SIGSTOP)
+        names.wish(simulator="two")
+        assert names.opened == ONE
+        names.wish(simulator="one")
+        process.send_signal(signal.SIGCONT)
+        wait_for(lambda: names.recorded == ("False", "NotAsked"))
+        assert (names.opened, names.told) == (ONE, [("admin", ONE)])
+
+
+def test_a_name_whose_object_went_while_no_operator_ran_is_ended_by_the_next_one(names):
+    with names.serve():
+        names.begin()
+        names.operators["first"].kill()
+        names.namespace.delete("SimulatorAlias", "stable")  # nobody is there to be asked
+        assert names.opened == ONE
+        names.namespace.end_lease()
+        names.run("second", webhook_settle_seconds=1)
+        wait_for(lambda: names.told == [("admin", ONE), (COMPARING, True)])
+        assert names.opened == 404
+
+
+def test_what_the_api_server_refuses_after_it_was_recorded_counts_no_more(names):
+    with names.serve():
+        names.begin(webhook_settle_seconds=5)
+        names.refuse()
+        with pytest.raises(ClusterError, match="failed calling webhook"):
+            names.wish(simulator="two")
+        wait_for(lambda: names.told == [("admin", ONE), ("admin", TWO), (COMPARING, ONE)])
+        wait_for(lambda: names.recorded == ("True", "Returned"))
+        assert names.opened == ONE
+
+
+def test_a_request_is_recorded_once_with_the_object_and_the_spec_of_it(names):
+    with names.serve():
+        names.begin()
+        names.wish(simulator="two")
+        names.wish(simulator="two")
+        names.namespace.delete("SimulatorAlias", "stable")
+        uids, generations = zip(
+            *(each["request"].split("/") for each in names.history()), strict=True
+        )
+        assert (len(set(uids)), generations) == (1, ("1", "2", "2"))
+        assert names.told == [("admin", ONE), ("admin", TWO), ("admin", True)]

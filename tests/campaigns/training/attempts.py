@@ -1,0 +1,76 @@
+"""Starts a training, with a fault or without one, and sees what becomes of its processes."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentworld.engine.process import LOOPBACK, free_port
+from campaigns.harness.journal import read
+from campaigns.training.faulty import Attempt, Fault, take_part
+from machines.forked import start
+
+_SECONDS = 300.0
+_NOTICE_SECONDS = 20.0
+"""In which processes that train notice that another one has ended."""
+_LAUNCHER_SECONDS = 60.0
+"""In which all end when they are told to, as torchrun tells those that wait for a lost one."""
+
+
+class Outcome(NamedTuple):
+    """Of one attempt."""
+
+    attempt: Attempt
+    statuses: Sequence[int | None]
+    """By rank; null for a process that did not end, and was killed at last."""
+    logs: Sequence[Path]
+    lines: Sequence[Mapping[str, Any]]
+    """Of the attempt's journal."""
+
+    @property
+    def succeeded(self) -> bool:
+        return all(status == 0 for status in self.statuses)
+
+    @property
+    def steps(self) -> Sequence[Mapping[str, Any]]:
+        """The lines of the steps that were done."""
+        return [line for line in self.lines if line["kind"] == "step"]
+
+    @property
+    def fault(self) -> Fault | None:
+        """The fault, if its instant came."""
+        return self.attempt.fault if any(line["kind"] == "fault" for line in self.lines) else None
+
+
+def carry_out(attempt: Attempt, num_ranks: int, folder: Path) -> Outcome:
+    """Runs so many processes until all have ended."""
+    size = {"WORLD_SIZE": str(num_ranks), "LOCAL_WORLD_SIZE": str(num_ranks)}
+    meeting = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(free_port()), **size}
+    logs = [folder / f"{attempt.number:04}-rank-{rank}.log" for rank in range(num_ranks)]
+    processes = [
+        start(log, take_part, attempt, **meeting, RANK=str(rank), LOCAL_RANK=str(rank))
+        for rank, log in enumerate(logs)
+    ]
+    _wait_until(lambda: _have_ended(processes) or any(p.exitcode for p in processes), _SECONDS)
+    _wait_until(lambda: _have_ended(processes), _NOTICE_SECONDS)
+    for process in processes:
+        process.terminate()
+    _wait_until(lambda: _have_ended(processes), _LAUNCHER_SECONDS)
+    statuses = [process.exitcode for process in processes]
+    for process in processes:
+        process.kill()
+        process.join()
+    lines = [line for line in read(attempt.journal) if line["attempt"] == attempt.number]
+    return Outcome(attempt, statuses, logs, lines)
+
+
+def _have_ended(processes: Sequence[ForkServerProcess]) -> bool:
+    return not any(process.is_alive() for process in processes)
+
+
+def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
+    """Returns where it holds, or after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)

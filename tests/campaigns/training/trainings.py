@@ -1,0 +1,46 @@
+"""The trainings that a campaign disturbs: each takes seconds."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from make.training import training
+
+
+class Training(NamedTuple):
+    """A step of a tiny model, by one process or by several."""
+
+    name: str
+    step: str = "cpt"
+    fields: Mapping[str, object] = {}
+    """Of the stage, in place of the tiny recipe's."""
+    num_ranks: int = 1
+    """That begin it; after a fault another number may go on, unless it is one."""
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether its losses are compared, and not its weights bit for bit."""
+        return self.num_ranks > 1
+
+
+def _with_zero(stage: int) -> Training:
+    fields = {"muon_learning_rate": None, "zero_stage": stage}
+    return Training(f"zero {stage}", fields=fields, num_ranks=2)
+
+
+CPT = Training("cpt")
+ALONE = (CPT, Training("sft", "sft", {"packing": True}))
+SEVERAL = Training("several", num_ranks=2)
+ALL = (*ALONE, SEVERAL, _with_zero(2), _with_zero(3))
+
+
+def prepare(of: Training, store: Path, parent: Path | None) -> tuple[str, ...]:
+    """Makes a store with what the training reads; the arguments of its step."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    given = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
+    if of.step == "cpt":
+        return tuple(given)
+    assert parent
+    shutil.copytree(parent, own := store / "steps" / "cpt" / parent.name)
+    return *given, str(own)

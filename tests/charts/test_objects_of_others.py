@@ -1,0 +1,66 @@
+"""An API server takes every object of others' kinds that our pipelines make and our guides show.
+
+No controller of theirs is here. A server of today refuses a field that a definition has not got
+(tests/cel); the tests' own drops it, which is looked for.
+"""
+
+from typing import Any
+
+import pytest
+
+from agentworld.cluster.client import ApiServer, configuration
+from agentworld.errors import ClusterError
+from fakes.definitions import define
+from fakes.kinds_of_others import RESOURCES, definition_of
+from make.objects_of_others import misspelt, mistyped, objects
+
+pytestmark = pytest.mark.waits
+
+
+class Refused(Exception):
+    """The server says no, or keeps less than it was sent."""
+
+
+@pytest.fixture(scope="module")
+def server(control_plane) -> ApiServer:
+    server = ApiServer(configuration(control_plane.kubeconfig))
+    for kind in RESOURCES:
+        define(server, definition_of(kind))
+    return server
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, dict[str, Any]]:
+    return objects()
+
+
+def create(server: ApiServer, made: dict[str, Any]) -> None:
+    """A dry run; raises Refused."""
+    resource = RESOURCES[made["kind"]]
+    assert made["apiVersion"] == resource.api_version
+    try:
+        answer = server.call("POST", resource.path("default"), body=made, query={"dryRun": "All"})
+    except ClusterError as error:
+        raise Refused(str(error)) from error
+    if answer["spec"] != made["spec"]:
+        raise Refused("a field is not kept")
+
+
+def test_every_kind_of_others_that_we_define_has_an_object(made):
+    assert made.keys() == RESOURCES.keys()
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+def test_an_object_of_another_is_taken_whole(server, made, kind):
+    create(server, made[kind])
+
+
+@pytest.mark.parametrize("kind", RESOURCES)
+def test_an_object_of_another_with_a_field_too_many_or_of_another_type_is_refused(
+    server, made, kind
+):
+    wrong = [*misspelt(made[kind]), *mistyped(made[kind])]
+    assert len(wrong) > 1
+    for other in wrong:
+        with pytest.raises(Refused):
+            create(server, other)

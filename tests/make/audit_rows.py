@@ -1,0 +1,306 @@
+"""What an audit command answers, as rows: a subject, its grade, its signer and time, or a problem.
+
+The one place that knows the shape of each command's answer. The names that a store's script gives
+stand for digests, keys, ids and times; what it gives no name is left out.
+"""
+
+import base64
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Answer = dict[str, Any]
+Call = Callable[[str], Any]
+"""The program, as a user calls it."""
+UNDATED = ("agent list", "audit restored", "audit withdrawn")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?")
+_UNNAMED = re.compile(r"(?:sha256:)?[0-9a-f]{64}|[0-9a-f]{32}")
+
+
+class Names(NamedTuple):
+    """What things of a store are called, and when each act began."""
+
+    words: dict[str, str]
+    """By digests, keys and ids."""
+    acts: list[tuple[datetime, str]]
+
+
+class Told(NamedTuple):
+    """The store, and the end of each part."""
+
+    store: Path
+    names: Names
+    moments: dict[str, datetime]
+    missed: dict[str, str]
+    """By the command, what it says is lost before anybody records that: there is no asking of a
+    moment."""
+
+
+def tables(path: Path) -> dict[str, list[str]]:
+    """The rows of each command, by its words."""
+    parts = path.read_text().strip().split("\n\n")
+    return {first: rows for first, *rows in (part.splitlines() for part in parts)}
+
+
+def answered(call: Call, words: str, told: Told) -> list[str]:
+    """The rows of a command with the moments at which it answers them; some take no moment.
+
+    A name in capital letters is asked for by its digest.
+    """
+    if words in told.missed:
+        return table([rows_of(words, told.missed[words], "", told.names)])
+    asked = words
+    for word, name in told.names.words.items():
+        asked = asked.replace(name.replace(" ", "-").upper(), word)
+    asked += f" --store {told.store}" + ("" if " export " in words else " --json")
+    last, rows = [*told.moments][-1], []
+    for name, moment in told.moments.items():
+        if name == last or words not in UNDATED:
+            at = "" if name == last else f" --at {moment.isoformat()}"
+            done = call(asked + at)
+            rows.append(rows_of(words, done.out, done.error, told.names))
+    return table(rows)
+
+
+def rows_of(words: str, out: str, error: str, names: Names) -> list[str]:
+    """Of what a command printed with `--json`, and of its error where it printed nothing."""
+    verb, *rest = words.split()[1:]
+    rows: Iterable[str] = ()
+    if not out and error:
+        rows = [_problem("the command", error.splitlines()[-1])]
+    elif verb == "export":
+        rows = _EXPORTS[rest[rest.index("--format") + 1]](out)
+    else:
+        rows = _COMMANDS[verb](json.loads(out))
+    return [named(row, names) for row in rows]
+
+
+def table(rows_at: Sequence[Sequence[str]]) -> list[str]:
+    """Every row once, after the numbers of the moments at which it is there."""
+    rows = dict.fromkeys(row for rows in rows_at for row in rows)
+    return [f"{_moments(row, rows_at)} {row}" for row in rows]
+
+
+def named(row: str, names: Names) -> str:
+    """With names in place of digests, keys, ids and times."""
+    for word, name in names.words.items():
+        row = row.replace(word, name)
+    row = _TIME.sub(lambda found: f"<{_act(found[0], names)}>", row)
+    return _UNNAMED.sub("...", row)
+
+
+def _moments(row: str, rows_at: Sequence[Sequence[str]]) -> str:
+    return "".join(str(n) if row in rows else "." for n, rows in enumerate(rows_at, 1))
+
+
+def _act(text: str, names: Names) -> str:
+    at = datetime.fromisoformat(text)
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    begun = [name for start, name in names.acts if start <= at]
+    return begun[-1] if begun else "long ago"
+
+
+def _row(subject: str, grade: str | None = "", signer: str | None = "", at: str | None = "") -> str:
+    return " | ".join(str(part or "-") for part in (subject, grade, signer, at))
+
+
+def _problem(subject: str, problem: str) -> str:
+    return f"{subject} ! {problem.strip()}"
+
+
+def _problems(subject: str, problems: Iterable[str]) -> Iterator[str]:
+    for problem in problems:
+        yield _problem(subject, problem)
+
+
+def _edge(subject: str, edge: Answer | None) -> Iterator[str]:
+    signed = (edge or {}).get("edge") or {}
+    signature = (edge or {}).get("signature") or {}
+    yield _row(subject, edge and edge["grade"], signature.get("key"), signed.get("at"))
+    yield from _problems(f"edge of {subject}", (edge or {}).get("problems", ()))
+
+
+def _run(verification: Answer) -> Iterator[str]:
+    subject = verification["subject"]
+    yield _row(f"{subject}, weights {verification.get('weights')}", verification["grade"])
+    yield from _problems(subject, verification["problems"])
+    for note in verification["notes"]:
+        yield _row(f"{subject}: {note}")
+
+
+def _agent(answer: Answer) -> Iterator[str]:
+    agent, live = answer["subject"], answer["live"]
+    yield from _edge(agent, answer["edge"])
+    yield _row(f"{agent} registered", at=answer["registered_at"])
+    made = answer["run"]["id"], answer["simulator"], answer["world_model"], answer["data"]
+    yield _row(f"{agent} made by {' of '.join(map(str, made))}")
+    for stage in answer["stages"]:
+        yield _row(f"{stage['stage']} {stage['artifact']} of {stage['parents']} {stage['data']}")
+    for base in answer["bases"]:
+        yield _row(f"base {base['artifact']}")
+    if live:
+        yield _row(f"live {live['report']}", "signed" if live["signature"] else "unsigned")
+    yield from (_row(f"in use as {alias}") for alias in answer["in_use_as"])
+    yield from _revalidations(agent, answer["revalidate"])
+    yield from _problems(agent, answer["problems"])
+    yield from _problems(f"{agent} incomplete", answer["notes"])
+    if answer["evidence"]:
+        yield from _run(answer["evidence"])
+
+
+def _revalidations(agent: str, reasons: Iterable[Answer]) -> Iterator[str]:
+    for reason in reasons:
+        where = f"{reason['alias']} from {reason['trained_in']} to {reason['simulator']}"
+        yield _row(f"{agent} revalidate: {where}", reason["problem"], at=reason["at"])
+
+
+def _agents(answer: Answer) -> Iterator[str]:
+    """`agent list`."""
+    for agent in answer["agents"]:
+        known = agent["agent"], agent["run"], agent["simulator"]
+        yield _row(" of ".join(known), agent["grade"])
+        used = ", ".join(agent["in_use_as"])
+        yield _row(f"{agent['agent']} in use as {used or 'nothing'}", agent["state"])
+        yield from _revalidations(agent["agent"], agent["revalidate"])
+    yield from _problems("agents", answer["problems"])
+
+
+def _origins(answer: Answer) -> Iterator[str]:
+    for agent in answer["agents"]:
+        yield from _edge(f"{agent['agent']} of {agent['run']['id']}", agent["edge"])
+
+
+def _simulator(answer: Answer) -> Iterator[str]:
+    yield _row(f"{answer['simulator']} serves {answer['world_model']}")
+    yield from _origins(answer)
+    for edge in answer["unregistered"]:
+        claim = edge["claim"]
+        yield _row(f"unregistered {claim['agent']} of {edge['run']}", edge["grade"], at=edge["at"])
+    yield from (_row(f"other run {run['id']}") for run in answer["other_runs"])
+    yield from _problems("simulator", answer["problems"])
+    for verification in answer["evidence"].values():
+        yield from _run(verification)
+
+
+def _dataset(answer: Answer) -> Iterator[str]:
+    for reader in answer["world_models"]:
+        yield _row(f"{reader['world_model']} read {answer['data']} in {reader['stages']}")
+    for served in answer["simulators"]:
+        yield _row(f"{served['simulator']} serves {served['world_model']}")
+        yield from _origins(served)
+
+
+def _alias(answer: Answer) -> Iterator[str]:
+    yield _row(f"{answer['alias']} means {answer['simulator']}")
+    for word in ("since", "until"):
+        if change := answer[word]:
+            yield _row(f"{word}: {_meaning(change)}", signer=change["set_by"], at=change["at"])
+
+
+def _meaning(change: Answer) -> str:
+    parts = ["nothing" if change["ended"] else change["simulator"]]
+    if change["canary"]:
+        parts.append(f"canary {change['canary']['percent']} % {change['canary']['simulator']}")
+    parts += [f"{gate['metric']} {gate['value']} of {gate['least']}" for gate in change["gate"]]
+    parts += [f"by {change['report']}"] if change["report"] else []
+    parts += [f"override {change['override']}"] if change["override"] else []
+    return ", ".join(parts)
+
+
+def _diff(answer: Answer) -> Iterator[str]:
+    for difference in answer["differences"]:
+        yield _row(f"{difference['what']}: {difference['first']} and {difference['second']}")
+
+
+def _verify(answer: Answer) -> Iterator[str]:
+    for verification in answer["runs"].values():
+        yield from _run(verification)
+    for version in answer["versions"]:
+        yield _row(version["subject"], version["grade"])
+        yield from _problems(version["subject"], version["problems"])
+    yield from _problems("all", answer["problems"])
+
+
+def _restored(answer: Answer) -> Iterator[str]:
+    for run, copies in answer["runs"].items():
+        yield from (_row(f"run {run} lost {copy}") for copy in copies)
+    yield from (_row(f"lost {copy}") for copy in answer["others"])
+
+
+def _withdrawn(answer: Answer) -> Iterator[str]:
+    for version in answer["versions"]:
+        yield _row(f"{version['registered_as']}@{version['version']} is gone", at=version["at"])
+
+
+def _in_toto(out: str) -> Iterator[str]:
+    for envelope in map(json.loads, out.splitlines()):
+        statement = json.loads(base64.b64decode(envelope["payload"]))
+        said = statement["predicate"]
+        kind = statement["predicateType"].rsplit(":", 2)[1]
+        subject = " ".join(_subject(each) for each in statement["subject"])
+        signers = " ".join(each["keyid"] for each in envelope["signatures"])
+        grade, at = _first("grade", said), _first("at", said)
+        yield _row(f"{kind} {subject}", grade, signers, at)
+
+
+def _subject(subject: Answer) -> str:
+    return f"{subject.get('name', '')} sha256:{subject['digest']['sha256']}".strip()
+
+
+def _first(name: str, said: object) -> str | None:
+    """The value of this name in a statement, wherever its record stands in it."""
+    if not isinstance(said, dict):
+        return None
+    if isinstance(said.get(name), str):
+        return str(said[name])
+    return next(filter(None, (_first(name, inner) for inner in said.values())), None)
+
+
+def _csv(out: str) -> Iterator[str]:
+    for row in csv.DictReader(io.StringIO(out)):
+        made = row["run"], row["simulator"], row["world_model"], row["data"]
+        yield _row(f"{row['agent']}@{row['version']} of {' of '.join(made)}", row["grade"])
+
+
+def _openlineage(out: str) -> Iterator[str]:
+    for event in map(json.loads, out.splitlines()):
+        (output,) = event["outputs"]
+        read = ", ".join(each["name"] for each in event["inputs"])
+        work = f"{event['eventType']} {event['job']['name']} {output['name']} of {read}"
+        yield _row(work, at=event["eventTime"])
+
+
+def _cyclonedx(out: str) -> Iterator[str]:
+    bill = json.loads(out)
+    root = bill["metadata"]["component"]
+    known = {each["name"].rsplit(":", 1)[-1]: each["value"] for each in root["properties"]}
+    at = bill["metadata"].get("timestamp")
+    yield _row(f"{root['name']}@{root['version']}", known.get("grade"), at=at)
+    for problem in ("break", "incomplete"):
+        yield from _problems(problem, [known[problem]] if problem in known else [])
+    for part in bill["components"]:
+        yield _row(f"{part['type']} {part['name'].rpartition('-')[0]} {part.get('bom-ref')}")
+
+
+_EXPORTS: dict[str, Callable[[str], Iterator[str]]] = {
+    "in-toto": _in_toto,
+    "csv": _csv,
+    "openlineage": _openlineage,
+    "cyclonedx": _cyclonedx,
+}
+_COMMANDS: dict[str, Callable[[Answer], Iterator[str]]] = {
+    "agent": _agent,
+    "alias": _alias,
+    "dataset": _dataset,
+    "diff": _diff,
+    "list": _agents,
+    "restored": _restored,
+    "simulator": _simulator,
+    "verify": _verify,
+    "withdrawn": _withdrawn,
+}
