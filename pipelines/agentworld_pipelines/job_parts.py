@@ -120,6 +120,7 @@ def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Objec
             toleration.model_dump(exclude_none=True) for toleration in place.tolerations
         ],
         "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
+        "serviceAccountName": place.service_account,
         "volumes": [volume for volume, _ in volumes],
         "containers": [whole],
     }

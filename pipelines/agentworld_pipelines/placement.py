@@ -53,6 +53,16 @@ def _check_step(step: str) -> str:
     return step
 
 
+def _check_has_job(name: str) -> None:
+    """The default is for all, also for the steps that have none."""
+    live = names_of("live")
+    if name not in ("default", *live):
+        raise ValueError(
+            f"{name} has a service_account, which only {', '.join(live)} and a stage with nodes"
+            " can; take it away"
+        )
+
+
 _FOLLOWS = CpuMemory(cpu="100m", memory="512Mi")
 """What a pod needs that only follows others."""
 _FOLLOWS_AT_MOST = CpuMemory(cpu="1", memory="1Gi")
@@ -107,6 +117,9 @@ class Place(Record):
     priority_class: Label | None = None
     """A WorkloadPriorityClass of Kueue."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
+    service_account: ObjectName | None = None
+    """An existing account of the step's Job or TrainJob; null leaves the namespace's `default`.
+    Kubeflow's own pods have that of the run."""
     retries: Retries | None = None
 
     def with_defaults(self, default: "Place") -> "Place":
@@ -123,9 +136,12 @@ class Place(Record):
 
     @property
     def own_pod(self) -> "Place":
-        """Where the step's own pod runs, which only follows where others train."""
+        """Where the step's own pod runs, which only follows where others train.
+
+        It has the run's account, for Kubeflow has none for a step.
+        """
         if self.nodes is None:
-            return self
+            return self.model_copy(update={"service_account": None})
         field_names = (
             "image",
             "volumes",
@@ -178,6 +194,8 @@ class Placement(Record):
                 raise ValueError(
                     f"{name} has nodes of its own, which only {steps} can; take them away"
                 )
+            if own_place.service_account and not place.nodes:
+                _check_has_job(name)
             if place.nodes and (reserved := set(_RESERVED).intersection(place.variables)):
                 raise ValueError(f"{name} gives {min(reserved)}, which Trainer tells; leave it out")
         if self.deploy:

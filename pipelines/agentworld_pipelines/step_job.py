@@ -3,7 +3,7 @@
 Its pod is the step's own but for what a pod of Kubeflow cannot have. A live one has no seccomp
 profile; not `Unconfined` either, which the Pod Security Standard `baseline` refuses where it is
 said. A training one has torchrun as its first process, which hears of a preemption, and the time
-for a checkpoint. Neither has an account of the cluster.
+for a checkpoint. Neither gets a token of the cluster, whatever its account.
 """
 
 from collections.abc import Sequence

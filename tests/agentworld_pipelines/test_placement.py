@@ -32,6 +32,14 @@ def test_a_steps_own_fields_replace_the_defaults_one_by_one_and_each_as_a_whole(
     assert place.volumes == {"stores": "/stores"}
 
 
+def test_an_account_is_for_the_steps_that_other_pods_do_and_the_default_for_all(tmp_path):
+    own = "rl: {nodes: {count: 1}, service_account: a}, validate: {service_account: b}"
+    placement = load(tmp_path, f"default: {{service_account: c}}\nsteps: {{{own}, audit: {{}}}}")
+    steps = ("rl", "validate", "measure", "audit")
+    assert [placement.of(step).service_account for step in steps] == ["a", "b", "c", "c"]
+    assert {placement.of(step).own_pod.service_account for step in steps} == {None}
+
+
 def test_null_takes_the_devices_away(tmp_path):
     placement = load(tmp_path, DEFAULT + "steps: {audit: {accelerator: null}}")
     assert placement.of("audit").accelerator is None
@@ -68,6 +76,9 @@ WRONG = {
     "steps: {rl: {image: two words}}": "at steps.rl.image",
     "steps: {evaluate: {nodes: {count: 2}}}": "evaluate has nodes of its own, which only cpt",
     "default: {nodes: {count: 2}}": "default has nodes of its own, which only cpt",
+    "steps: {rl: {service_account: a}}": "rl has a service_account, which only collect, validate",
+    "steps: {audit: {service_account: a}}": "audit has a service_account, which only collect",
+    "default: {service_account: A b}": "at default.service_account",
     "default: {environment: {PET_NNODES: 2}}\nsteps: {rl: {nodes: {count: 2}}}": "rl gives PET_",
     "default: {node_selektor: {a: b}}": "at default.node_selektor",
     "steps: {cpt: {quue: a}}": "at steps.cpt.quue: there is no such field; did you mean queue?",

@@ -72,8 +72,11 @@ PLACES = st.fixed_dictionaries(
         ),
     },
 )
+ACCOUNTS = st.fixed_dictionaries({}, optional={"service_account": st.none() | NAMES})
+"""Of the default alone: not every step can have one of its own."""
 PLACEMENTS = st.fixed_dictionaries(
-    {"default": PLACES}, optional={"steps": st.dictionaries(st.sampled_from(OF_A_NIGHT), PLACES)}
+    {"default": st.builds(dict.__or__, PLACES, ACCOUNTS)},
+    optional={"steps": st.dictionaries(st.sampled_from(OF_A_NIGHT), PLACES)},
 )
 
 
@@ -160,7 +163,7 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
     placement = Placement.model_validate(told)
     compiled = make.pipelines.compiled("nightly", placement)
     for step in OF_A_NIGHT:
-        assert compiled.place(step) == placement.of(step)
+        assert compiled.place(step) == placement.of(step).own_pod
         handed_on = placement.of(step).model_dump_json(exclude_defaults=True)
         assert Place.model_validate_json(handed_on) == placement.of(step)
         if taken := compiled.taken_along(step):

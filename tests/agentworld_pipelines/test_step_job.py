@@ -90,9 +90,10 @@ def test_its_container_is_the_step_with_what_its_place_gives():
     }
 
 
-def test_its_pod_is_where_its_place_says_without_an_account_of_the_cluster():
+def test_its_pod_is_where_its_place_says_with_its_account_and_no_token_of_the_cluster():
     told = pod()
     assert told["securityContext"]["runAsNonRoot"]
+    assert told["serviceAccountName"] == "trainer"
     assert told["automountServiceAccountToken"] is False
     assert told["nodeSelector"] == {"pool": "h100"}
     assert [each["operator"] for each in told["tolerations"]] == ["Exists", "Equal"]
@@ -104,6 +105,11 @@ def test_its_pod_is_where_its_place_says_without_an_account_of_the_cluster():
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
         {"name": "tmp", "emptyDir": {}},
     ]
+
+
+def test_without_an_account_of_its_place_it_has_that_of_the_namespace():
+    assert "serviceAccountName" not in pod(BARE)
+    assert pod(BARE)["automountServiceAccountToken"] is False
 
 
 def test_a_claim_at_tmp_is_mounted_there_and_nothing_else():
@@ -145,3 +151,5 @@ def test_a_stage_on_one_node_is_a_job_of_torchrun_with_what_its_place_gives():
     assert container["args"] == member
     for field in ("image", "env", "resources", "volumeMounts", "securityContext"):
         assert container[field] == live[field]
+    for field in ("serviceAccountName", "automountServiceAccountToken"):
+        assert job["spec"]["template"]["spec"][field] == pod()[field]

@@ -115,6 +115,7 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
                 },
             ],
             "imagePullSecrets": [{"name": "mirror"}],
+            "serviceAccountName": "trainer",
             "volumes": [
                 {
                     "name": "volume-0",
@@ -141,6 +142,11 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
             ],
         }
     }
+
+
+def test_without_an_account_of_its_place_the_runtimes_stays():
+    bare = Place(image="x", nodes=Nodes(count=2))
+    assert "serviceAccountName" not in patches(built(bare))["node"]
 
 
 def test_a_taint_of_any_key_is_tolerated_without_one():

@@ -22,6 +22,7 @@ PLACE = Place.model_validate(
         "queue": "h100",
         "priority_class": "nightly",
         "image_pull_secrets": ["mirror"],
+        "service_account": "trainer",
         "retries": {"times": 20, "factor": 1, "most_seconds": 1_209_600},
     }
 )
