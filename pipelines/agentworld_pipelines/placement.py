@@ -106,7 +106,7 @@ class Place(Record):
     """The size of /dev/shm, which counts as memory; null leaves what the node gives: 64 MB."""
     scratch: Bytes | None = None
     """The size of an empty folder for the working copy of a store in a bucket; null leaves what
-    the node's disk gives."""
+    the node's disk gives, in a Job at most 200Gi."""
     volumes: dict[ObjectName, MountPath] = {}
     """Existing claims, and where they are mounted."""
     secrets: dict[ObjectName, dict[SecretKey, Variable]] = {}

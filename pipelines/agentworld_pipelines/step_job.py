@@ -8,10 +8,11 @@ for a checkpoint. Neither gets a token of the cluster, whatever its account.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from agentworld.cluster.api_resources import Object, type_fields
 from agentworld.cluster.pod_security import CONTAINER_SECURITY, pod_security
-from agentworld.storage.working_copy import address_of
+from agentworld.storage.working_copy import address_of, is_bucket
 from agentworld_pipelines.job_parts import (
     STEP,
     deadline_seconds,
@@ -29,6 +30,10 @@ from agentworld_pipelines.placement import Place
 from agentworld_pipelines.torchrun import GRACE_SECONDS, launcher, program
 
 _TMP = "/tmp"
+_FILES_LIMIT = "10Gi"
+"""The most that a step writes to its own files, such as compiled kernels."""
+_COPY_LIMIT = "200Gi"
+"""The same with its working copy of a store in a bucket."""
 _DAY_SECONDS = 24 * 3600
 _POD = "job-name"
 
@@ -47,7 +52,7 @@ def step_job(
         "securityContext": _profile(seccomp_profile),
     }
     pod = {"securityContext": pod_security(seccomp=False)}
-    return _job(metadata_of(name, "live-environments", command, place), pod, container, place)
+    return _job(_Task(name, "live-environments", command), pod, container, place)
 
 
 def stage_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) -> Object:
@@ -56,7 +61,7 @@ def stage_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
     command = [stage, *arguments]
     container = {"command": launcher(place), "args": program(command)}
     pod = {"securityContext": pod_security(), "terminationGracePeriodSeconds": GRACE_SECONDS}
-    return _job(metadata_of(name, "training", command, place), pod, container, place)
+    return _job(_Task(name, "training", command), pod, container, place)
 
 
 def pod_of_job(name: str) -> Pods:
@@ -64,19 +69,32 @@ def pod_of_job(name: str) -> Pods:
     return Pods(f"{_POD}={name}", {}, STEP)
 
 
-def _job(metadata: Object, pod: Object, container: Object, place: Place) -> Object:
+class _Task(NamedTuple):
+    """What a Job is to do."""
+
+    name: str
+    component: str
+    command: list[str]
+
+    @property
+    def store(self) -> str:
+        return self.command[2]
+
+
+def _job(task: _Task, pod: Object, container: Object, place: Place) -> Object:
     spec = {
         # Who begins the step again has seen why, and makes it anew.
         "backoffLimit": 0,
         "activeDeadlineSeconds": deadline_seconds(place),
         "ttlSecondsAfterFinished": _DAY_SECONDS,
-        "template": {"spec": {**pod, **_pod(container, place)}},
+        "template": {"spec": {**pod, **_pod(task, container, place)}},
     }
+    metadata = metadata_of(task.name, task.component, task.command, place)
     job = with_digest({**type_fields("Job"), "metadata": metadata, "spec": spec})
     return with_resources(job, resources_of(place))
 
 
-def _pod(container: Object, place: Place) -> Object:
+def _pod(task: _Task, container: Object, place: Place) -> Object:
     whole = {
         **container,
         "name": STEP,
@@ -90,7 +108,9 @@ def _pod(container: Object, place: Place) -> Object:
     }
     volumes = volumes_of(place)
     if _TMP not in place.volumes.values():
-        volumes.append(({"name": "tmp", "emptyDir": {}}, _TMP))
+        has_copy = is_bucket(task.store) and not place.scratch
+        limit = _COPY_LIMIT if has_copy else _FILES_LIMIT
+        volumes.append(({"name": "tmp", "emptyDir": {"sizeLimit": limit}}, _TMP))
     return {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,

@@ -103,13 +103,32 @@ def test_its_pod_is_where_its_place_says_with_its_account_and_no_token_of_the_cl
         {"name": "volume-1", "persistentVolumeClaim": {"claimName": "models"}},
         {"name": "scratch", "emptyDir": {"sizeLimit": "200Gi"}},
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
-        {"name": "tmp", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "10Gi"}},
     ]
 
 
 def test_without_an_account_of_its_place_it_has_that_of_the_namespace():
     assert "serviceAccountName" not in pod(BARE)
     assert pod(BARE)["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize(
+    ("store", "scratch", "limit"),
+    [
+        ("/stores/demo", None, "10Gi"),
+        ("s3://worlds/demo", "50Gi", "10Gi"),
+        ("s3://worlds/demo", None, "200Gi"),
+    ],
+)
+def test_its_own_files_have_a_limit_and_more_where_a_working_copy_is_among_them(
+    store, scratch, limit
+):
+    place = BARE.model_copy(update={"scratch": scratch})
+    live = step_job("a-name", "collect", ["demo", store], place)
+    stage = stage_job("sft", ["demo", store], FOLDER, place)
+    for job in (live, stage):
+        volumes = job["spec"]["template"]["spec"]["volumes"]
+        assert volumes[-1] == {"name": "tmp", "emptyDir": {"sizeLimit": limit}}
 
 
 def test_a_claim_at_tmp_is_mounted_there_and_nothing_else():
