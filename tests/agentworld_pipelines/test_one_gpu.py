@@ -4,6 +4,7 @@ What its step `deploy` makes is in `agentworld_operator/test_deploying.py`.
 """
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,8 @@ import make.pipelines
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.steps.table import names_of
 from agentworld_pipelines.compile import arguments_for
-from agentworld_pipelines.placement import load_placement
-from agentworld_pipelines.step_job import step_job
+from agentworld_pipelines.placement import Nodes, load_placement
+from agentworld_pipelines.step_job import stage_job, step_job
 from fakes import kfp_security
 from machines.kubernetes_types import check
 from machines.pod_standards import level_of
@@ -50,7 +51,9 @@ def test_each_image_has_a_digest_and_the_step_that_starts_vllm_one_with_vllm(com
 
 
 def test_each_gpu_is_one_and_tolerated_where_a_model_is_trained_or_asked(compiled):
-    places = {step: compiled.place(step) for step in compiled.containers}
+    places = {
+        step: compiled.taken_along(step) or compiled.place(step) for step in compiled.containers
+    }
     assert {step for step, place in places.items() if place.accelerator} == ON_A_GPU
     for step in ON_A_GPU:
         place = places[step]
@@ -65,6 +68,21 @@ def test_live_shells_get_a_job_that_kubernetes_takes_with_the_same_place(compile
     job = step_job("a-job", live, [NAME, STORE], place)
     check(job)
     assert level_of(job["spec"]["template"]["spec"]) == "baseline"
+
+
+@pytest.mark.parametrize("stage", names_of("training"))
+def test_a_stage_gets_a_job_with_the_gpu_and_time_for_a_checkpoint(compiled, stage):
+    place = compiled.taken_along(stage)
+    assert place == PLACEMENT.of(stage)
+    assert place.nodes == Nodes(count=1)
+    job = stage_job(stage, [NAME, STORE], Path(STORE) / "steps" / stage, place)
+    check(job)
+    pod = job["spec"]["template"]["spec"]
+    assert level_of(pod) == "restricted"
+    assert pod["terminationGracePeriodSeconds"] == 330
+    assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1", "memory": "64Gi"}
+    own = compiled.place(stage)
+    assert (own.accelerator, own.tolerations, own.requests.memory) == (None, (), "512Mi")
 
 
 def test_the_recipe_is_one_that_pods_find_and_a_cluster_serves(compiled):
