@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from agentworld.steps.table import STEPS
 from agentworld_cli.main import app
 from agentworld_operator.resources.kinds import KINDS
+from make.guide import FENCE, fences
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -132,7 +133,7 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(path):
 
 def prose(path: Path) -> str:
     """A page without its code blocks."""
-    return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
+    return FENCE.sub("", path.read_text())
 
 
 def anchors(path: Path) -> set[str]:
@@ -143,15 +144,14 @@ def anchors(path: Path) -> set[str]:
 
 
 def calls(path: Path, program: str) -> list[list[str]]:
-    """The arguments of every call of a program in a page's code blocks.
+    """The arguments of every call of a program in a page's code blocks, also of one in a pod.
 
     In a block of `console` or `text` only lines with a prompt are calls.
     """
     found = []
-    call = re.compile(
-        rf"(?:\w+=\$\()?(?:\.venv/bin/)?{program}(?= |$)(.*?)(?:\)| \| head -1\)| (?:[|>;#&]).*)?"
-    )
-    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.M | re.S):
+    before = r"(?:\w+=\$\()?(?:[A-Z_]+=\S+ )*(?:kubectl .*?exec .*? -- )?(?:\.venv/bin/)?"
+    call = re.compile(rf"{before}{program}(?= |$)(.*?)(?:\)| \| head -1\)| (?:[|>;#&]).*)?")
+    for language, block in fences(path.read_text()):
         for line in block.replace("\\\n", " ").splitlines():
             if language == "sh" or line.startswith("$ "):
                 match = call.fullmatch(line.removeprefix("$ ").strip())
@@ -164,8 +164,12 @@ def test_calls_are_found_where_a_page_shows_them(tmp_path):
     page.write_text(
         "```sh\nx=$(tool a --b $c | head -1)\ntool d \\\n  e  # why\nother f\n```\n"
         "```console\n$ tool g > h\ntool says i\n```\n"
+        "1. In a list:\n\n   ```sh\n   tool j \\\n     k\n   ```\n"
+        "```sh\nkubectl --namespace n exec pod -- tool l --m\nkubectl exec pod -- other tool\n"
+        "A=b C_D=e tool n\n```\n"
     )
-    assert calls(page, "tool") == [["a", "--b", "$c"], ["d", "e"], ["g"]]
+    expected = [["a", "--b", "$c"], ["d", "e"], ["g"], ["j", "k"], ["l", "--m"], ["n"]]
+    assert calls(page, "tool") == expected
 
 
 def test_every_make_target_that_a_page_shows_exists():
@@ -179,7 +183,8 @@ def test_every_make_target_that_a_page_shows_exists():
 @pytest.mark.compute
 def test_every_agentworld_command_that_a_page_shows_is_one_with_these_options():
     shown = [(path.name, call) for path in PAGES for call in calls(path, "agentworld")]
-    assert ("README.md", "audit") in {(page, call[0]) for page, call in shown}
+    named = {("README.md", "audit"), ("cluster.md", "api-key"), ("backup.md", "backup")}
+    assert named <= {(page, call[0]) for page, call in shown}
     for page, call in shown:
         done = CliRunner().invoke(app, [*call, "--help"])
         assert done.exit_code == 0, f"{page}: agentworld {shlex.join(call)}: {done.output}"

@@ -78,6 +78,18 @@ def test_kueue_is_started_with_all_that_our_objects_are():
     assert told == {"pod", "deployment", "batch/job", "trainer.kubeflow.org/trainjob"}
 
 
+def test_the_chart_is_installed_as_the_other_guide_upgrades_it_in_its_own_namespace():
+    other = (ROOT / "docs/guides/kubernetes.md").read_text()
+    (install,) = commands(TEXT, "helm upgrade ")
+    assert install.replace(" kubeflow ", " worlds ") == commands(other, "helm upgrade ")[-1]
+
+
+def commands(text, start):
+    """The commands of a page that begin so."""
+    lines = "".join(guide.blocks(text, "sh")).splitlines()
+    return [line for line in lines if line.startswith(start)]
+
+
 def rows_of(heading):
     """Of the table under it, without its head."""
     table = TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]

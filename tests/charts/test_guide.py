@@ -18,7 +18,7 @@ from make import guide
 from make.chart import ROOT
 
 TEXT = (ROOT / "docs/guides/kubernetes.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.M | re.S)
+BLOCKS = guide.fences(TEXT)
 YAMLS = guide.yamls(TEXT)
 OF_METRICS = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/metrics.md").read_text(), re.M | re.S

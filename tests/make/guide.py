@@ -24,15 +24,23 @@ _LINE = re.compile(
 )
 
 
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
+"""A block of a page, also where a list has it: how far it is indented, its language, its text."""
+
+
+def fences(text: str) -> list[tuple[str, str]]:
+    """The language and the text of each block of a page."""
+    return [(language, dedent(block)) for _, language, block in FENCE.findall(text)]
+
+
 def blocks(text: str, language: str) -> list[str]:
     """The blocks of a guide in this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+    return [block for each, block in fences(text) if each == language]
 
 
 def yamls(text: str) -> list[Any]:
-    """What the YAML of a guide says, also where a list has it; a block can have several."""
-    found = re.findall(r"^( *)```yaml\n(.*?)^\1```", text, re.M | re.S)
-    return list(chain.from_iterable(yaml.safe_load_all(dedent(block)) for _, block in found))
+    """What the YAML of a guide says; a block can have several."""
+    return list(chain.from_iterable(map(yaml.safe_load_all, blocks(text, "yaml"))))
 
 
 class Shell:
