@@ -49,7 +49,7 @@ export DO_NOT_TRACK := 1
 	test-fast test test-long flake test-cluster test-cel test-recordings test-logs-long \
 	bench bench-demo \
 	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-domains bench-recordings bench-data bench-train faults-simulator faults-operator faults-train tamper sandbox-attempts clean sandbox \
-	compiler browser \
+	compiler keys browser \
 	etcd cluster extensions containers database monitor
 .NOTPARALLEL:
 
@@ -58,7 +58,7 @@ help: ## this list
 
 setup: compiler $(PACKAGES) $(PROJECT) sandbox $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
-setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm, MLflow's plugin
+setup-test: setup keys $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm, MLflow's plugin
 
 peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive: OpenEnv, TRL, verifiers, OpenAI's client
 
@@ -193,6 +193,10 @@ sandbox: | $(PROJECT)
 
 compiler:
 	@tools/system_packages.sh g++:g++ Python.h:python3-dev
+
+# With its command the guides make a key.
+keys:
+	@tools/system_packages.sh openssl:openssl
 
 browser:
 	@tools/system_packages.sh chromium:chromium

@@ -1,12 +1,14 @@
 """What the guide of a whole cluster shows is what the chart, the operator and Kueue take."""
 
 import re
+import subprocess
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
 import make.chart
+from agentworld.signing.keys import SIGNER, current_key, read_public
 from agentworld_operator.resources.kinds import KINDS
 from agentworld_pipelines.placement import Placement
 from fakes import kueue_objects
@@ -82,6 +84,18 @@ def test_the_chart_is_installed_as_the_other_guide_upgrades_it_in_its_own_namesp
     other = (ROOT / "docs/guides/kubernetes.md").read_text()
     (install,) = commands(TEXT, "helm upgrade ")
     assert install.replace(" kubeflow ", " worlds ") == commands(other, "helm upgrade ")[-1]
+
+
+@pytest.mark.parametrize("page", ["cluster", "pipelines"])
+def test_the_commands_for_a_step_key_name_its_public_half_by_our_id(tmp_path, page):
+    text = (ROOT / f"docs/guides/{page}.md").read_text()
+    lines = commands(text, ("openssl ", "mkdir public"))
+    subprocess.run(["sh", "-ec", "\n".join(lines)], cwd=tmp_path, check=True)
+    private = tmp_path / "step.pem"
+    (public,) = {*tmp_path.rglob("*.pem")} - {private}
+    private.rename(tmp_path / SIGNER)
+    assert current_key(tmp_path) == public.stem
+    assert read_public(public.stem, public.read_bytes(), public).keyid == public.stem
 
 
 def commands(text, start):
