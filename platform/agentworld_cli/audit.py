@@ -149,7 +149,10 @@ def dataset(
 
 @app.command()
 def alias(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An alias.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="ALIAS", help="Of a simulator, or NAME@ALIAS of an agent in use."),
+    ],
     at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,

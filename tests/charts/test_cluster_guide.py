@@ -128,7 +128,22 @@ def test_of_all_other_software_it_is_told_what_ran_and_what_was_only_read():
         assert all(cell.strip() for cell in row), row
     upstreams = {row[0].partition(",")[0] for row in rows}
     kinds = {"Trainer", "JobSet", "Kueue", "KubeRay", "KEDA"}
-    assert kinds | {"Kubernetes", "Kubeflow Pipelines", "MLflow", "vLLM"} == upstreams
+    programs = {"Kubernetes", "Kubeflow Pipelines", "MLflow", "vLLM", "Prometheus operator"}
+    networks = {"cert-manager", "Cilium", "DCGM exporter", "clouds (IRSA"}
+    assert kinds | programs | networks == upstreams
+
+
+def test_both_guides_and_the_chart_name_the_same_versions_of_kubernetes():
+    [row] = [row for row in TEXT.splitlines() if row.startswith("| Kubernetes | ")]
+    first, last, chart_least = re.search(
+        r"\| (1\.\d+) to (1\.\d+), .* our chart (1\.\d+) ", row
+    ).groups()
+    wanted = (
+        f"You need Kubernetes {first} to {last} (the chart itself takes {chart_least} and newer)"
+    )
+    assert wanted in (ROOT / "docs/guides/kubernetes.md").read_text()
+    chart = (ROOT / "charts/agentworld/Chart.yaml").read_text()
+    assert f'kubeVersion: ">={chart_least}.0-0"' in chart
 
 
 def test_the_packages_that_tested_other_software_are_the_pinned_ones():

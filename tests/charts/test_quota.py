@@ -19,7 +19,11 @@ from waiting import wait_for
 pytestmark = pytest.mark.waits
 
 GIVEN = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "2", "memory": "4Gi"}}
-EVERYTHING = {"console": {"enabled": True}, "backup": {"enabled": True}}
+EVERYTHING = {
+    "console": {"enabled": True},
+    "backup": {"enabled": True},
+    "definitions": {"upgrade": True},
+}
 
 
 @pytest.fixture(params=["a quota", "a quota and limits"])
@@ -81,7 +85,7 @@ def engine_pod(**placed):
 def test_a_namespace_with_a_quota_and_limits_takes_every_pod_of_the_chart(namespace):
     found = make.chart.objects(EVERYTHING, namespace=namespace.namespace)
     pods = make.chart.pods(found)
-    assert len(pods) == 8
+    assert len(pods) == 9
     for template in pods.values():
         ask(namespace, mounted(template["spec"]) | {"serviceAccountName": "default"})
 

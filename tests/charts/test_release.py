@@ -176,7 +176,8 @@ def test_a_console_comes_when_it_is_asked_for_and_goes_again(shared):
 
 @pytest.mark.usefixtures("shared")
 def test_an_api_server_takes_what_the_guide_shows_and_drops_nothing(release):
-    blocks = re.findall(r"^```yaml\n(apiVersion.*?)^```", GUIDE.read_text(), re.M | re.S)
+    written = r"^```yaml\n(apiVersion: agentworld.*?)^```"
+    blocks = re.findall(written, GUIDE.read_text(), re.M | re.S)
     for made in map(yaml.safe_load, blocks):
         metadata = {"name": made["metadata"]["name"]}
         release.namespace.create({**made, "metadata": metadata})

@@ -256,3 +256,37 @@ def test_prometheus_takes_the_alerts(tmp_path):
     command = [prometheus.program("promtool"), "check", "rules", tmp_path / "rules.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "9 rules found" in done.stdout, done.stderr
+
+
+def leader_case(values, *, fires):
+    """A test for promtool: whether the alert fires after ten minutes of this series, if any."""
+    series = [{"series": "agentworld_operator_leader", "values": values}] if values else []
+    alert = {
+        "exp_labels": {"severity": "critical"},
+        "exp_annotations": {
+            "summary": "No replica of the operator leads, or none is scraped",
+            "description": "Engines are not scaled, and no change of a resource takes effect.",
+        },
+    }
+    expected = [alert] if fires else []
+    return {
+        "interval": "1m",
+        "input_series": series,
+        "alert_rule_test": [
+            {"alertname": "AgentworldNobodyLeads", "eval_time": "10m", "exp_alerts": expected}
+        ],
+    }
+
+
+@pytest.mark.waits
+def test_an_alert_fires_where_no_operator_leads_and_where_none_is_there(tmp_path):
+    cases = [
+        leader_case("1x20", fires=False),
+        leader_case("0x20", fires=True),
+        leader_case("", fires=True),
+    ]
+    rules = {"rule_files": [str(make.chart.CHART / "alerts.yaml")], "evaluation_interval": "1m"}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({**rules, "tests": cases}))
+    command = [prometheus.program("promtool"), "test", "rules", tmp_path / "test.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

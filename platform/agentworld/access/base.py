@@ -10,7 +10,7 @@ Role = Literal["agent", "operator", "auditor"]
 """What somebody may do:
 
     agent     open runs and act in them, and see the own tenant's
-    operator  see how the service is: its metrics and engines
+    operator  see how the service is, by its metrics and engines, and move aliases
     auditor   read every tenant's runs and episodes, and change nothing
 """
 

@@ -1,1 +1,1 @@
-"""Signing what the platform knows: edges, moves of aliases, uses of agents, heads of logs."""
+"""Signing what the platform knows: edges, moves of aliases, heads of logs."""
