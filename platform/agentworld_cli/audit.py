@@ -149,10 +149,7 @@ def dataset(
 
 @app.command()
 def alias(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="ALIAS", help="Of a simulator, or NAME@ALIAS of an agent in use."),
-    ],
+    name: Annotated[str, typer.Argument(metavar="ALIAS", help="Or NAME@ALIAS, of an agent.")],
     at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
