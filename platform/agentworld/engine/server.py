@@ -96,7 +96,7 @@ def _check_layers(kind: EngineKind, folder: Path) -> None:
     if kind != "transformers-serve":
         return
     file = folder / "config.json"
-    config: Fields = json.loads(read_regular(file)) if file.is_file() else {}
+    config = json.loads(read_regular(file)) if file.is_file() else {}
     others = set(config.get("layer_types") or ()) - _BATCHED_LAYERS
     if others:
         raise InputError(
