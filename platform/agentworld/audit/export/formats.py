@@ -14,6 +14,7 @@ from agentworld.audit.export.openlineage import events
 from agentworld.audit.export.rows import TrainedAgentRow, trained_agents
 from agentworld.audit.read.at_time import as_of
 from agentworld.audit.read.sources import Sources
+from agentworld.lineage.base import VersionRef
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import canonical_json
 from agentworld.records.garbled import reading
@@ -90,9 +91,16 @@ def _envelopes(sources: Sources) -> Iterator[str]:
             yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
     for row in as_of(sources.ledger.attestations.all(), sources.at, _signed_at):
         yield _line(row.envelope, f"the statement {row.name}")
-    for version in sources.versions():
-        if signature := sources.registry.stored(version.ref).signature:
-            yield _line(signature, f"the statement that {version.ref} was registered with")
+    refs = [version.ref for version in sources.versions()]
+    for _, line in sources.read_each(refs, lambda ref: _registration(ref, sources)):
+        if line:
+            yield line
+
+
+def _registration(ref: VersionRef, sources: Sources) -> str | None:
+    """What a version was registered with; null where no step signed it."""
+    signature = sources.registry.stored(ref).signature
+    return _line(signature, f"the statement that {ref} was registered with") if signature else None
 
 
 def _signed_at(row: Attestation) -> str:

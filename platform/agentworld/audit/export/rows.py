@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import NotFound
-from agentworld.lineage.base import VersionRef
+from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.base import Digest, Record
 from agentworld.records.run import AgentRun
 
@@ -30,12 +30,11 @@ def trained_agents(sources: Sources) -> Iterator[TrainedAgentRow]:
     """Of all registered agents, in the order of their names and versions."""
     shared = sources.for_many()
     refs = [version.ref for version in sources.versions(kind="agent")]
-    for _, row in shared.read_each(refs, lambda ref: _load_trained(ref, shared)):
-        yield row
+    for ref, agent in shared.read_each(refs, shared.registry.agent):
+        yield _load_trained(ref, agent, shared)
 
 
-def _load_trained(ref: VersionRef, sources: Sources) -> TrainedAgentRow:
-    agent = sources.registry.agent(ref)
+def _load_trained(ref: VersionRef, agent: Agent, sources: Sources) -> TrainedAgentRow:
     try:
         run = sources.run(agent.run)
     except NotFound:

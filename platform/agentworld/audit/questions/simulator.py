@@ -53,14 +53,14 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     sources = sources.for_many()
     simulator = find_simulator(name, sources)
     manifest = manifest_of(simulator, sources.store)
-    versions = sources.world_models_of(manifest)
+    version, _ = sources.first_world_model(sources.world_models_of(manifest))
     runs, garbled = sources.runs_of_simulator(simulator)
     agents = agents_of(runs, sources)
     run_ids = {agent.run.id for agent in agents}
     verifications = {run.id: verification_of(run.id, sources) for run in runs if verify}
     return SimulatorAudit(
         simulator=simulator,
-        world_model=str(versions[0]) if versions else None,
+        world_model=str(version) if version else None,
         world_model_artifact=manifest.artifact if manifest else None,
         agents=agents,
         unregistered=tuple(_find_unregistered(simulator, agents, sources)),
@@ -91,8 +91,8 @@ def _to_origin(agent: RegisteredAgent, run: AgentRun, sources: Sources) -> Agent
 
 
 def _load_agents(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
-    for ref in sources.agents_of(run):
-        yield RegisteredAgent.of(ref, sources.registry.agent(ref))
+    for ref, agent in sources.read_each(sources.agents_of(run), sources.registry.agent):
+        yield RegisteredAgent.of(ref, agent)
 
 
 def _find_unregistered(

@@ -19,7 +19,7 @@ from agentworld.lineage.base import (
     VersionRef,
     WorldModel,
 )
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest
 from agentworld.records.checkpoint import WORLD_STAGES
 from agentworld.records.garbled import ReadResult, reading
 from agentworld.records.log import Fields
@@ -30,7 +30,7 @@ from agentworld.signing.keys import TrustedKeys
 from agentworld.signing.traffic import TrafficCount
 from agentworld.storage.simulators import SimulatorStore
 
-_Record = TypeVar("_Record", bound=Record)
+_Content = TypeVar("_Content")
 
 
 class Sources(NamedTuple):
@@ -127,7 +127,7 @@ class Sources(NamedTuple):
         an endpoint serves none.
         """
         refs = self._registered(world_models_of(manifest, self.registry))
-        return sorted(refs, key=lambda ref: not self._is_signed(ref))
+        return sorted(refs, key=lambda ref: not self.is_signed(ref))
 
     def first_world_model(
         self, refs: Iterable[VersionRef]
@@ -136,20 +136,24 @@ class Sources(NamedTuple):
         return next(self.read_each(refs, self.registry.world_model), (None, None))
 
     def read_each(
-        self, refs: Iterable[VersionRef], read: Callable[[VersionRef], _Record]
-    ) -> Iterator[tuple[VersionRef, _Record]]:
+        self, refs: Iterable[VersionRef], read: Callable[[VersionRef], _Content]
+    ) -> Iterator[tuple[VersionRef, _Content]]:
         """What is read of versions, without strays: what others wrote into the registry, which
         nobody can read and no step signed. `audit verify` reports those.
         """
         for ref in refs:
             try:
                 with reading(str(ref)):
-                    record = read(ref)
+                    content = read(ref)
             except (EvidenceError, NotFound):
-                if self._is_signed(ref):
+                if self.is_signed(ref):
                     raise
             else:
-                yield ref, record
+                yield ref, content
+
+    def is_signed(self, ref: VersionRef) -> bool:
+        """Whether the ledger has that a step registered this version."""
+        return bool(self.ledger.attestations.find(RegisteredVersion.kind, subject=str(ref)))
 
     def resolve(self, name: str) -> str:
         """What an alias meant; what was no alias is taken for the start of a digest."""
@@ -161,9 +165,6 @@ class Sources(NamedTuple):
 
     def _registered(self, refs: list[VersionRef]) -> list[VersionRef]:
         return as_of(refs, self.at, lambda ref: self.registry.version(ref).at)
-
-    def _is_signed(self, ref: VersionRef) -> bool:
-        return bool(self.ledger.attestations.find(RegisteredVersion.kind, subject=str(ref)))
 
     def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:
         if self.at is None:

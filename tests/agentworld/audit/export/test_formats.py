@@ -23,10 +23,13 @@ from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
 from agentworld.records.base import now
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.records.statements.restore import Restore
 from agentworld.signing.envelope import verify
 from make import records
+from make.statement import file
 from make.story import BASE, DATA, STARTED, Story, moment, story
+from make.strays import RegistryWithStrays
 
 
 @pytest.fixture
@@ -174,6 +177,39 @@ def test_of_a_moment_only_what_was_there_is_in_each_form(told):
         "csv": [1, 1, 1, 1, 2],
         "openlineage": [0, 6, 6, 6, 10],
     }
+
+
+@pytest.mark.parametrize("form", ["csv", "openlineage"])
+def test_an_unsigned_agent_whose_run_is_garbled_is_not_left_out(tmp_path, form):
+    told = story(tmp_path, signed=False)
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE runs SET log_length = -1")
+    with pytest.raises(EvidenceError, match=f"run {told.run.id}"):
+        list(lines_of(form, told.sources))
+
+
+@pytest.mark.parametrize("form", get_args(Form))
+def test_a_stray_changes_no_form(tmp_path, form):
+    registry = RegistryWithStrays()
+    told = story(tmp_path, registry)
+    before = list(lines_of(form, told.sources))
+    registry.stray(registry.world_model(told.world_model))
+    assert list(lines_of(form, told.sources)) == before
+
+
+@pytest.mark.parametrize("signature", ["no JSON", '"\\ud800"'])
+def test_what_is_no_signature_is_left_out_of_an_unsigned_version_alone(told, signature):
+    before = list(lines_of("in-toto", told.sources))
+    agent = told.sources.registry.agent(told.agent)
+    registry = told.sources.registry
+    ref = registry.register_agent("a-stray", agent, told.store / "agent", signature=signature)
+    assert list(lines_of("in-toto", told.sources)) == before
+    what = {"registered_as": ref.name, "version": ref.version, "artifact": agent.artifact}
+    links = registry.stored(ref).links
+    statement = RegisteredVersion(**what, run=agent.run, record=agent.digest, links=links, at=now())
+    file(statement, told.store)
+    with pytest.raises(EvidenceError, match="a-stray@1 was registered with is garbled"):
+        list(lines_of("in-toto", told.sources))
 
 
 def test_an_envelope_that_is_none_is_refused_by_its_name(told):

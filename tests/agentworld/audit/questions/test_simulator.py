@@ -1,0 +1,30 @@
+"""What a simulator took part in, where others wrote into the registry."""
+
+from agentworld.audit.questions.dataset import audit_dataset
+from agentworld.audit.questions.simulator import audit_simulator
+from agentworld.lineage.base import Agent
+from agentworld.records.run import RunClosing, RunOpening
+from make import records
+from make.story import DATA, STARTED, story
+from make.strays import RegistryWithStrays
+
+
+def test_a_stray_with_the_weights_of_a_simulator_is_not_its_world_model(tmp_path):
+    registry = RegistryWithStrays()
+    told = story(tmp_path, registry, signed=False)
+    registry.stray(registry.world_model(told.world_model))
+    assert audit_simulator(told.simulator, told.sources).world_model == "world@1"
+
+
+def test_a_stray_that_names_a_run_is_no_agent_of_it_and_ends_no_answer(tmp_path):
+    registry = RegistryWithStrays()
+    told = story(tmp_path, registry)
+    opening = RunOpening(agent="hero", starting_weights=STARTED)
+    run = told.sources.ledger.open_run(opening, told.simulator)
+    told.sources.ledger.close_run(run.id, RunClosing(final_weights=records.digest("no agent")))
+    registry.stray(Agent(checkpoint=records.checkpoint("agent"), run=run.id))
+    found = audit_simulator(told.simulator, told.sources)
+    assert [agent.agent for agent in found.agents] == ["hero@1"]
+    assert [other.id for other in found.other_runs] == [run.id]
+    (served,) = audit_dataset(DATA, told.sources).simulators
+    assert served.agents == found.agents
