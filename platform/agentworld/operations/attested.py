@@ -5,7 +5,8 @@ from pathlib import Path
 
 from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import Registry
-from agentworld.operations.registry import first_world_model
+from agentworld.operations.keys import trusted_steps
+from agentworld.operations.registry import find_world_model
 from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
@@ -27,7 +28,7 @@ def request_edge(
         starting_weights=starting_weights,
         simulator=checkpoint.simulator or run.simulator,
         world_model=simulator.manifest.artifact,
-        data=_data(simulator.manifest, registry),
+        data=_data(simulator.manifest, registry, store),
     )
     return asyncio.run(_attest(run, claim, simulator, store))
 
@@ -39,8 +40,9 @@ async def _attest(
         return await backend.attest(run.id, claim)
 
 
-def _data(manifest: SimulatorManifest, registry: Registry) -> tuple[Digest, ...]:
+def _data(manifest: SimulatorManifest, registry: Registry, store: Path) -> tuple[Digest, ...]:
     """What the simulator's weights were trained on, as the registry has it."""
-    world_model = first_world_model(world_models_of(manifest, registry), registry)
+    refs = world_models_of(manifest, registry)
+    _, world_model = find_world_model(refs, registry, trusted_steps(store))
     stages = world_model.stages if world_model else ()
     return tuple(dict.fromkeys(stage.data for stage in stages if stage.data))

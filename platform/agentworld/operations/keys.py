@@ -9,6 +9,7 @@ from agentworld.signing.keys import (
     STEP_KEYS,
     TRUSTED,
     Signer,
+    TrustedKeys,
     current_key,
     ensure_signer,
     load_trusted,
@@ -35,6 +36,12 @@ def keys_of(store: Path, owner: str) -> list[StoredKey]:
 def rotate_key(store: Path, owner: str) -> StoredKey:
     """The new signer; raises NotFound where nobody ever signed."""
     return StoredKey(key=rotate(_folder(store, owner)).public_key.keyid, signs=True)
+
+
+def trusted_steps(store: Path) -> TrustedKeys:
+    """The keys of the steps; none where no step ever signed."""
+    folder = _folder(store, STEP_KEYS)
+    return load_trusted(folder) if folder.is_dir() else {}
 
 
 def step_signer(store: Path) -> Signer:

@@ -7,9 +7,10 @@ from agentworld.audit.read.sources import Sources
 from agentworld.client.credential import ClientSettings
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
+from agentworld.operations.keys import trusted_steps
 from agentworld.operations.registry import check_store, open_registry
 from agentworld.records.base import Digest, digest_json
-from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, TrustedKeys, load_trusted
+from agentworld.signing.keys import SIMULATOR_KEYS, TrustedKeys, load_trusted
 from agentworld.statements.mounted_keys import read_trusted_keys
 from agentworld.storage.address import redact
 from agentworld.storage.objects import ObjectStore, WriteOnce
@@ -50,12 +51,6 @@ def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
     """Whether a simulator ever signed something there; `ledger` is the store's, if it is open."""
     own = Stores.of(store).keys / SIMULATOR_KEYS
     return own.is_dir() or bool((ledger or open_ledger(store)).signing_keys.all())
-
-
-def trusted_steps(store: Path) -> TrustedKeys:
-    """The keys of the steps; none where no step ever signed."""
-    steps = Stores.keys_of(store) / STEP_KEYS
-    return load_trusted(steps) if steps.is_dir() else {}
 
 
 def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:

@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from agentworld.audit.checks.registration import read_record, registration_in, registration_of
+from agentworld.audit.checks.registration import read_record, registration_of, verify_registration
 from agentworld.audit.read.sources import manifest_of, world_models_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
-from agentworld.operations.keys import registering_signer
-from agentworld.operations.ledger import trusted_steps
+from agentworld.operations.keys import registering_signer, trusted_steps
+from agentworld.operations.registry import find_world_model
 from agentworld.operations.statements import sign
 from agentworld.records.base import now
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.statements.registration import RegisteredVersion
-from agentworld.signing.registration import check_registration, sign_registration
+from agentworld.signing.registration import sign_registration
 from agentworld.storage.datasets import prepared_dataset
 
 
@@ -48,15 +48,15 @@ def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef
     """The version that its simulator serves, where that is of this store and registered."""
     simulator = agent.edge.edge.simulator if agent.edge else agent.checkpoint.simulator
     manifest = manifest_of(simulator, store) if simulator else None
-    return next(iter(world_models_of(manifest, registry)), None)
+    ref, _ = find_world_model(world_models_of(manifest, registry), registry, trusted_steps(store))
+    return ref
 
 
 def _to_registered(stored: StoredVersion, store: Path) -> RegisteredVersion | None:
     """Null for a version that was there before and that no step signed: it is not ours to sign."""
     ref, record = stored.version.ref, stored.record or ""
     try:
-        registration = registration_in(ref.name, record)
-        check_registration(registration, stored.signature or "", trusted_steps(store))
+        registration = verify_registration(stored, trusted_steps(store))
     except EvidenceError:  # which the audit says
         return None
     origin = read_record(record)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agentworld.audit.checks.registration import verify_registration
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, VersionRef, WorldModel
+from agentworld.operations.keys import trusted_steps
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import check_sqlite
 from agentworld.records.garbled import reading
+from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.address import redact
 from agentworld.storage.working_copy import copy_of
 
@@ -79,27 +82,42 @@ def existing_registry(store: Path) -> Registry | None:
 def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
     """A version that weights were registered as; null where they never were.
 
-    Raises as `first_world_model`.
+    Raises as `find_world_model`.
     """
     registry = existing_registry(store)
-    return first_world_model(registry.world_models_of(artifact), registry) if registry else None
+    if registry is None:
+        return None
+    refs = registry.world_models_of(artifact)
+    _, world_model = find_world_model(refs, registry, trusted_steps(store))
+    return world_model
 
 
-def first_world_model(refs: Iterable[VersionRef], registry: Registry) -> WorldModel | None:
-    """The first version that can be read: one that cannot hides no other.
+def find_world_model(
+    refs: Iterable[VersionRef], registry: Registry, step_keys: TrustedKeys
+) -> tuple[VersionRef | None, WorldModel | None]:
+    """The first version that can be read, with its record; those that a step signed come first.
 
     Raises EvidenceError where none can be read, and StoreError.
     """
     unreadable: EvidenceError | None = None
-    for ref in refs:
+    for ref in sorted(refs, key=lambda ref: not _is_signed(ref, registry, step_keys)):
         try:
             with reading(str(ref)):
-                return registry.world_model(ref)
+                return ref, registry.world_model(ref)
         except EvidenceError as error:
             unreadable = error
     if unreadable:
         raise unreadable
-    return None
+    return None, None
+
+
+def _is_signed(ref: VersionRef, registry: Registry, step_keys: TrustedKeys) -> bool:
+    """By the signature beside its record: a step need not reach the ledger."""
+    try:
+        with reading(str(ref)):
+            return bool(verify_registration(registry.stored(ref), step_keys))
+    except (EvidenceError, NotFound):
+        return False
 
 
 def registered_model(store: Path, name: str, version: int) -> "MlflowModel":

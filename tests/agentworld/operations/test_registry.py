@@ -6,12 +6,15 @@ from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.registry import (
     check_store,
+    find_world_model,
     open_registry,
     registry_digest,
     world_model_of,
 )
+from agentworld.signing.keys import ensure_signer
 from machines.mlflow_server import serving
 from make import records
+from make.story import signed_as, story
 
 
 def test_a_variable_that_is_wrong_is_told_in_one_sentence(tmp_path, monkeypatch):
@@ -61,6 +64,20 @@ def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_pa
     registry.unreadable = ("shell", "world")
     with pytest.raises(EvidenceError, match="world@1 is garbled"):
         world_model_of(weights, tmp_path)
+
+
+def test_a_readable_copy_of_a_stranger_comes_after_what_a_step_signed(tmp_path):
+    told, stranger = story(tmp_path), ensure_signer(tmp_path / "keys/stranger")
+    registry, keys = told.sources.registry, told.sources.step_keys
+    own = registry.world_model(told.world_model)
+    other = records.checkpoint("rl", artifact=own.artifact, data=records.digest("another"))
+    copy = WorldModel(stages=(other,), report=records.digest("report"))
+    signature = signed_as("a-copy", copy, stranger)
+    ref = registry.register_world_model("a-copy", copy, tmp_path, signature=signature)
+    assert find_world_model([ref, told.world_model], registry, keys) == (told.world_model, own)
+    assert find_world_model([ref, told.world_model], registry, {}) == (ref, copy)
+    assert find_world_model([ref], registry, keys) == (ref, copy)
+    assert find_world_model([], registry, keys) == (None, None)
 
 
 @pytest.mark.waits

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pydantic import TypeAdapter, ValidationError
 
 from agentworld.errors import EvidenceError
-from agentworld.lineage.base import Agent, WorldModel
+from agentworld.lineage.base import Agent, StoredVersion, WorldModel
 from agentworld.records.base import Digest, digest_json, first_problem
-from agentworld.signing.registration import Registration
+from agentworld.signing.keys import TrustedKeys
+from agentworld.signing.registration import Registration, check_registration
 from agentworld.signing.statement import Subject
 
 _Registered = TypeAdapter[WorldModel | Agent](WorldModel | Agent)
@@ -22,6 +23,15 @@ def registration_of(name: str, entity: WorldModel | Agent) -> Registration:
 def registration_in(name: str, record: str) -> Registration:
     """The same, of a record as a registry keeps it; raises EvidenceError where it is none."""
     return _registration(name, read_record(record), digest_json(json.loads(record)))
+
+
+def verify_registration(stored: StoredVersion, trusted: TrustedKeys) -> Registration:
+    """What a step signed of a version; raises EvidenceError where no trusted key signed just what
+    the registry keeps.
+    """
+    registration = registration_in(stored.version.ref.name, stored.record or "")
+    check_registration(registration, stored.signature or "", trusted)
+    return registration
 
 
 def read_record(record: str) -> WorldModel | Agent:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from mlflow.entities import Dataset, DatasetInput
@@ -14,7 +14,7 @@ from agentworld.audit.checks.registry import verify_version
 from agentworld.audit.checks.statements import registrations
 from agentworld.audit.checks.store import verify_everything
 from agentworld.audit.checks.withdrawals import missing_versions
-from agentworld.audit.export.formats import lines_of
+from agentworld.audit.export.formats import Form, lines_of
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.audit.questions.difference import audit_diff
 from agentworld.audit.questions.simulator import audit_simulator
@@ -22,7 +22,7 @@ from agentworld.audit.read.sources import manifest_of, world_models_of
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import StoreError
 from agentworld.lineage.mlflow import MlflowRegistry
-from agentworld.operations.registry import first_world_model
+from agentworld.operations.registry import find_world_model
 from machines.mlflow_server import serving
 from make.special import exchange
 from make.story import Story, story
@@ -248,8 +248,9 @@ def test_rows_that_others_wrote_with_our_tags_are_named_and_stop_nothing(
     assert manifest
 
     def answers() -> list[object]:
-        claimed = first_world_model(world_models_of(manifest, sources.registry), sources.registry)
-        exported = [[*lines_of(form, sources)] for form in ("csv", "openlineage")]
+        refs = world_models_of(manifest, sources.registry)
+        claimed = find_world_model(refs, sources.registry, sources.step_keys)
+        exported = [[*lines_of(form, sources)] for form in get_args(Form)]
         served = audit_simulator(told.simulator, sources).world_model
         audits = [audit_agent(agent, sources), audit_diff(agent, agent, sources)]
         return [*audits, served, claimed, exported]

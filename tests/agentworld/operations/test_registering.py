@@ -1,0 +1,42 @@
+"""What a registration and a signed edge say of the world model of a simulator."""
+
+import pytest
+
+from agentworld.lineage.base import Agent, WorldModel
+from agentworld.operations.attested import _data
+from agentworld.operations.registering import register
+from agentworld.storage.simulators import SimulatorStore
+from make import records
+from make.story import DATA, EARLY_DATA, Story, story
+from make.strays import RegistryWithStrays
+
+
+@pytest.fixture
+def told(tmp_path) -> Story:
+    return story(tmp_path, RegistryWithStrays())
+
+
+def inputs(told: Story) -> tuple[str, ...]:
+    """Of an agent that is registered now."""
+    registry, store = told.sources.registry, told.store
+    checkpoint = records.checkpoint("agent", simulator=told.simulator)
+    made = Agent(checkpoint=checkpoint, run=told.run.id)
+    ref = register("second", made, store / "agent", registry, store, store)
+    return registry.stored(ref).links.inputs
+
+
+def test_an_agent_is_linked_to_the_version_that_can_be_read(told):
+    registry = told.sources.registry
+    registry.stray(registry.world_model(told.world_model))
+    assert inputs(told) == ("model of world@1",)
+
+
+def test_a_copy_of_a_stranger_is_neither_linked_nor_says_what_was_read(told):
+    registry = told.sources.registry
+    artifact = registry.world_model(told.world_model).artifact
+    stage = records.checkpoint("rl", artifact=artifact, data=records.digest("another"))
+    copy = WorldModel(stages=(stage,), report=records.digest("report"))
+    registry.register_world_model("a-copy", copy, told.store)
+    manifest = SimulatorStore(told.store).find(told.simulator).manifest
+    assert _data(manifest, registry, told.store) == (EARLY_DATA, DATA)
+    assert inputs(told) == ("model of world@1",)
