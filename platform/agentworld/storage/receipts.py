@@ -37,11 +37,17 @@ def step_that_made(store: Path, step: str, output: Digest) -> FinishedStep | Non
     return newest(_load_receipts(store / "steps" / step).with_output(output))
 
 
-def step_that_read(store: Path, step: str, **inputs: Digest) -> FinishedStep | None:
-    """The newest finished step of a kind with these inputs among its own."""
+def step_that_read(
+    store: Path, step: str, at: datetime | None = None, **inputs: Digest
+) -> FinishedStep | None:
+    """The newest step of a kind that was finished by a moment, with these inputs among its own.
+
+    Null is now.
+    """
     steps = _load_receipts(store / "steps" / step).with_input(next(iter(inputs.items())))
     pairs = inputs.items()
-    return newest(step for step in steps if pairs <= step.receipt.inputs.items())
+    matches = (step for step in steps if pairs <= step.receipt.inputs.items())
+    return newest(step for step in matches if at is None or finished_at(step) <= at)
 
 
 def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:

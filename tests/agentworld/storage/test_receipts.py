@@ -1,3 +1,6 @@
+import os
+from datetime import UTC, datetime
+
 from agentworld.storage.receipts import finished_steps, step_that_read
 from make import records
 
@@ -16,6 +19,24 @@ def test_what_is_finished_later_is_found_later(tmp_path):
     assert step_that_read(tmp_path, "validate", agent=AGENT) is None
     records.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
     assert step_that_read(tmp_path, "validate", agent=AGENT)
+
+
+def test_of_a_moment_the_newest_step_is_one_that_was_finished_by_then(tmp_path):
+    old, new = (
+        records.finished_step(tmp_path, "validate", records.digest(name), agent=AGENT, other=OTHER)
+        for name in ("old", "new")
+    )
+    times = {old: 10, new: 30}
+    for folder, seconds in times.items():
+        os.utime(folder / "receipt.json", (seconds, seconds))
+    found = {
+        seconds: step_that_read(
+            tmp_path, "validate", datetime.fromtimestamp(seconds, UTC), agent=AGENT
+        )
+        for seconds in (9, 10, 29, 30)
+    }
+    folders = {seconds: step and step.folder for seconds, step in found.items()}
+    assert folders == {9: None, 10: old, 29: old, 30: new}
 
 
 def test_a_step_whose_receipt_was_taken_away_is_not_finished(tmp_path):

@@ -6,6 +6,7 @@ of a step without a key, or of whoever writes there: it is read, and relied on f
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +56,7 @@ def validation_of_weights(
         with _reading():
             step = step_that_made(sources.store, _STEP, registered_report)
     else:
-        step = newest_validation(sources.store, artifact, simulator)
+        step = newest_validation(sources.store, artifact, simulator, sources.at)
     report = read_report(step) if step else None
     signed = [
         (row, validation)
@@ -69,10 +70,14 @@ def validation_of_weights(
     return LiveValidation(report, signature=None) if report else None
 
 
-def newest_validation(store: Path, artifact: Digest, simulator: Digest) -> FinishedStep | None:
-    """Of these weights in a simulator; raises EvidenceError where a receipt cannot be read."""
+def newest_validation(
+    store: Path, artifact: Digest, simulator: Digest, at: datetime | None
+) -> FinishedStep | None:
+    """Of these weights in a simulator, by a moment; raises EvidenceError where a receipt cannot be
+    read. Null is now.
+    """
     with _reading():
-        return step_that_read(store, _STEP, agent=artifact, simulator=simulator)
+        return step_that_read(store, _STEP, at, agent=artifact, simulator=simulator)
 
 
 def read_report(step: FinishedStep) -> AgentReport:

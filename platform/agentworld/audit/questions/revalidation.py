@@ -23,7 +23,6 @@ from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.alias import AgentVersion, AliasChange, split_alias
 from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.statements.validation import Validation
-from agentworld.storage.receipts import finished_at
 
 
 class Revalidation(Record):
@@ -121,11 +120,10 @@ class AgentsInUse(NamedTuple):
     def _unsigned(self, artifact: Digest, simulator: Digest) -> str | None:
         """Why the validation that no step signed does not count; null where there is none."""
         try:
-            step = newest_validation(self.store, artifact, simulator)
+            step = newest_validation(self.store, artifact, simulator, self.at)
         except EvidenceError as error:
             return str(error)
-        is_finished = step is not None and (self.at is None or finished_at(step) <= self.at)
-        return "nobody signed the validation that is there" if is_finished else None
+        return "nobody signed the validation that is there" if step else None
 
 
 def _revalidation(use: AliasChange, move: AliasChange, problem: str | None = None) -> Revalidation:

@@ -1,4 +1,6 @@
+import os
 import sqlite3
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -115,6 +117,15 @@ def test_live_successes_come_from_the_validation_of_these_weights(tmp_path):
     assert live
     assert (live.episodes, live.successes_before, live.successes_after) == (300, 10, 50)
     assert live.num_tasks == 100
+
+
+def test_a_validation_that_was_finished_after_a_moment_is_not_of_it(tmp_path):
+    told = story(tmp_path)
+    at = told.sources.registry.version(told.agent).at
+    (receipt,) = tmp_path.glob("steps/validate/*/receipt.json")
+    os.utime(receipt, (at.timestamp() + 1, at.timestamp() + 1))
+    assert audit_agent(told.agent, told.sources.as_of(at)).live is None
+    assert audit_agent(told.agent, told.sources.as_of(at + timedelta(seconds=2))).live
 
 
 def test_a_chain_tells_when_the_agent_was_registered_and_what_its_data_is(tmp_path):
