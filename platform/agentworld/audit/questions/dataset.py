@@ -6,8 +6,10 @@ from agentworld.audit.questions.simulator import AgentOrigin, agents_of
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import Version
+from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import WORLD_STAGES, Stage
+from agentworld.records.garbled import reading
 from agentworld.storage.receipts import finished_steps
 from agentworld.storage.simulators import SimulatorStore
 
@@ -63,10 +65,7 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     """
     digests = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
     readers_by_data: dict[Digest, dict[str, Reader]] = {data: {} for data in digests}
-    # `audit verify` reports garbled versions.
-    versions = [
-        version for version in sources.versions(kind="world-model") if "artifact" in version.tags
-    ]
+    versions = _versions(sources)
     by_artifact = {
         artifact: version for version in reversed(versions) for artifact in _artifacts_of(version)
     }
@@ -83,6 +82,31 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
                 )
                 readers_by_data.setdefault(data, {}).setdefault(reader.world_model, reader)
     return {data: tuple(readers.values()) for data, readers in readers_by_data.items()}
+
+
+def _versions(sources: Sources) -> list[Version]:
+    """The world models by their tags, those of which a step signed by their records where tags are
+    missing. `audit verify` reports the garbled ones.
+    """
+    versions = (
+        _restored(version, sources) if _lacks_tags(version) else version
+        for version in sources.versions(kind="world-model")
+    )
+    return [version for version in versions if "artifact" in version.tags]
+
+
+def _lacks_tags(version: Version) -> bool:
+    stages = {name.partition(".")[0] for name in version.tags if "." in name}
+    names = {f"{stage}.{name}" for stage in stages for name in ("artifact", "parents", "data")}
+    return not stages or not names | {"artifact"} <= version.tags.keys()
+
+
+def _restored(version: Version, sources: Sources) -> Version:
+    if not sources.is_signed(version.ref):
+        return version
+    with reading(str(version.ref)):
+        world_model = sources.registry.world_model(version.ref)
+    return version.model_copy(update={"tags": tags_of(world_model)})
 
 
 def _origins(

@@ -21,6 +21,30 @@ def test_data_leads_to_world_models_their_simulators_and_their_agents(tmp_path):
     assert found.at is None
 
 
+@pytest.mark.parametrize("tags", [["sft.data", "rl.data"], ["rl.artifact"], ["artifact"]])
+def test_a_tag_that_was_deleted_takes_no_signed_version_out_of_the_answer(tmp_path, tags):
+    told = story(tmp_path)
+    before = [audit_dataset(data, told.sources) for data in (DATA, EARLY_DATA)]
+    for tag in tags:
+        told.sources.registry.mark(told.world_model, tag, None)
+    assert [audit_dataset(data, told.sources) for data in (DATA, EARLY_DATA)] == before
+
+
+def test_all_tags_of_stages_that_were_deleted_are_read_from_the_record(tmp_path):
+    told = story(tmp_path)
+    for tag in [*told.sources.registry.version(told.world_model).tags]:
+        if "." in tag:
+            told.sources.registry.mark(told.world_model, tag, None)
+    assert audit_dataset(DATA, told.sources).world_models[0].stages == ("sft", "rl")
+
+
+def test_of_a_version_that_no_step_signed_the_tags_say_what_it_read(tmp_path):
+    told = story(tmp_path, signed=False)
+    told.sources.registry.mark(told.world_model, "cpt.data", None)
+    with pytest.raises(NotFound):
+        audit_dataset(EARLY_DATA, told.sources)
+
+
 def test_a_stage_that_read_other_data_is_told_apart(tmp_path):
     (reader,) = audit_dataset(EARLY_DATA, story(tmp_path).sources).world_models
     assert reader.stages == ("cpt",)
