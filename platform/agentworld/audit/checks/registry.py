@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from agentworld.audit.checks.registration import read_record, registration_in
+from agentworld.audit.checks.registration import read_record, verify_registration
 from agentworld.audit.read.evidence import Finding, state_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import WHOLE, Agent, Registry, StoredVersion, WorldModel
@@ -23,19 +23,20 @@ from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress
 from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
-from agentworld.signing.registration import check_registration
 
 Facts = Mapping[str, object]
 """What is said of a version or an alias, by what it is; null where there is no such thing."""
 
 
-def differences(mirror: Facts, signed: Facts) -> Iterator[str]:
-    """Where MLflow says something else than what was signed, with both values."""
-    for name, value in signed.items():
+_STATEMENT = "the signed statement says"
+
+
+def differences(mirror: Facts, expected: Facts, source: str = _STATEMENT) -> Iterator[str]:
+    """Where MLflow says something else than expected, with both values; `source` says by what."""
+    for name, value in expected.items():
         if (mirrored := mirror.get(name)) != value:
             yield (
-                f"mirror differs in {name}: MLflow says {_text(mirrored)}, the signed statement"
-                f" says {_text(value)}"
+                f"mirror differs in {name}: MLflow says {_text(mirrored)}, {source} {_text(value)}"
             )
 
 
@@ -48,10 +49,18 @@ def verify_version(
 ) -> Finding:
     """Checks all that a registry keeps of a version, also by its `registration` in the ledger."""
     ref, entity = stored.version.ref, read_entity(stored)
-    files = _file_differences(stored, entity, registry, on_progress)
+    mirror = _mirrored(stored)
+    unsigned = tuple(readable("its record", _record_problems(stored, step_keys, registration)))
+    is_signed = stored.signature is not None and not unsigned
+    if registration:
+        is_signed = is_signed or registration.record == mirror["record"]
+    source = _STATEMENT if is_signed else "the record says"
+    files = _file_differences(stored, entity, registry, on_progress, source)
     problems = (
-        *readable("its record", _record_problems(stored, step_keys, registration)),
-        *differences(_mirrored(stored), _signed(stored, entity, registration)),
+        *unsigned,
+        *differences(mirror, _states_of(stored), "and it should be"),
+        *differences(mirror, _facts_of(entity), source),
+        *differences(mirror, _registered_facts(registration)),
         *readable("its folder of files", files),
     )
     return Finding(
@@ -78,27 +87,28 @@ def _record_problems(
     entity = read_record(stored.record)
     is_attested = isinstance(entity, Agent) and entity.edge  # it was signed as its edge was
     if stored.signature is not None:
-        registered = registration_in(stored.version.ref.name, stored.record)
-        check_registration(registered, stored.signature, trusted)
+        verify_registration(stored, trusted)
     elif is_attested or registration:
         yield "its signature registration.dsse.json is gone"
 
 
-def _signed(
-    stored: StoredVersion,
-    entity: WorldModel | Agent | None,
-    registration: RegisteredVersion | None,
-) -> Facts:
-    """As a step left it that registered it to the end."""
-    facts: dict[str, object] = {"run state": "present", "status": WHOLE, "model state": WHOLE}
+def _states_of(stored: StoredVersion) -> Facts:
+    """As a step leaves it that registers it to the end, which no statement says."""
+    facts = {"run state": "present", "status": WHOLE, "model state": WHOLE}
     if stored.locations:
         facts["location"] = stored.locations[-1].rstrip("/")
-    if entity:
-        facts["data sets"] = _texts(data_inputs(entity.stages))
-        facts |= {f"tag {name}": value for name, value in tags_of(entity).items()}
-    if registration:
-        facts |= {**dict(registration.links), "record": registration.record}
     return facts
+
+
+def _facts_of(entity: WorldModel | Agent | None) -> Facts:
+    if entity is None:
+        return {}
+    tags = {f"tag {name}": value for name, value in tags_of(entity).items()}
+    return {"data sets": _texts(data_inputs(entity.stages)), **tags}
+
+
+def _registered_facts(registration: RegisteredVersion | None) -> Facts:
+    return {**dict(registration.links), "record": registration.record} if registration else {}
 
 
 def _mirrored(stored: StoredVersion) -> Facts:
@@ -144,10 +154,11 @@ def _file_differences(
     entity: WorldModel | Agent | None,
     registry: Registry,
     on_progress: OnProgress,
+    source: str,
 ) -> Iterator[str]:
     if entity is None or stored.model == "missing":
         return
     with tempfile.TemporaryDirectory() as folder:
         registry.fetch(stored.version.ref, Path(folder))
         files = ArtifactManifest.of(Path(folder), on_progress).digest
-    yield from differences({"files": files}, {"files": entity.artifact})
+    yield from differences({"files": files}, {"files": entity.artifact}, source)

@@ -3,10 +3,12 @@
 import pytest
 
 from agentworld.audit.checks.registry import verify_version
+from agentworld.audit.checks.statements import registrations
 from agentworld.audit.read.evidence import Finding
 from agentworld.lineage.base import StoredVersion
 from agentworld.lineage.data_input import DataInput
 from agentworld.signing.keys import ensure_signer, rotate
+from make import records
 from make.story import Story, signed_as, story
 
 
@@ -31,8 +33,10 @@ def test_what_nobody_touched_has_no_problem(told):
     assert verified(told) == Finding(subject="hero@1", grade="verified")
 
 
-def differs(name: str, mirrored: object, signed: object) -> str:
-    said = f"MLflow says {mirrored!r}, the signed statement says {signed!r}"
+def differs(
+    name: str, mirrored: object, signed: object, source: str = "the signed statement says"
+) -> str:
+    said = f"MLflow says {mirrored!r}, {source} {signed!r}"
     return f"mirror differs in {name}: {said}"
 
 
@@ -47,7 +51,9 @@ def differs(name: str, mirrored: object, signed: object) -> str:
     ],
 )
 def test_what_is_not_as_it_was_registered_is_said_with_both_values(told, changes, difference):
-    assert verified(told, **changes).problems == (f"hero@1: {differs(*difference)}",)
+    assert verified(told, **changes).problems == (
+        f"hero@1: {differs(*difference, 'and it should be')}",
+    )
 
 
 def test_a_folder_is_the_same_with_a_slash_at_its_end(told):
@@ -70,6 +76,41 @@ def test_a_tag_that_was_edited_or_taken_away_is_said_with_what_it_should_say(tol
     wanted = difference.replace("'other'", "nothing") if is_gone else difference
     assert found.problems == (f"hero@1: {wanted}",)
     assert found.grade == "broken"
+
+
+def test_what_no_step_signed_is_said_by_the_record(tmp_path):
+    told = story(tmp_path, signed=False)
+    (tmp_path / "agent/model.safetensors").write_text("other")
+    of_tag, of_files = verified(told, **tagged(told, run="x")).problems
+    assert of_tag == f"hero@1: {differs('tag run', 'x', told.run.id, 'the record says')}"
+    assert of_files.endswith(f", the record says {told.run.final_weights!r}")
+
+
+def test_what_a_changed_record_says_was_not_signed(told):
+    record = told.sources.registry.agent(told.agent).model_copy(update={"run": "another"})
+    _, problem = verified(told, record=record.model_dump_json()).problems
+    assert problem == f"hero@1: {differs('tag run', told.run.id, 'another', 'the record says')}"
+
+
+def test_a_record_whose_digest_a_step_signed_is_signed_without_its_envelope(told):
+    sources = told.sources
+    (statement,) = registrations(
+        sources.ledger.attestations, sources.evidence, str(told.agent)
+    ).counted
+    stored = sources.registry.stored(told.agent).model_copy(
+        update={"signature": None, **tagged(told, run="x")}
+    )
+    found = verify_version(stored, sources.registry, sources.step_keys, registration=statement)
+    gone, problem = found.problems
+    assert gone == "hero@1: its signature registration.dsse.json is gone"
+    assert problem == f"hero@1: {differs('tag run', 'x', told.run.id)}"
+    other = statement.model_copy(update={"record": (digest := records.digest("other"))})
+    found = verify_version(stored, sources.registry, sources.step_keys, registration=other)
+    assert found.problems == (
+        gone,
+        f"hero@1: {differs('tag run', 'x', told.run.id, 'the record says')}",
+        f"hero@1: {differs('record', statement.record, digest)}",
+    )
 
 
 def test_tags_that_others_added_are_no_problem(told):
