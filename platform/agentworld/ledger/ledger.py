@@ -227,10 +227,11 @@ class Ledger:
             with self._database.transaction() as connection:
                 erase_object(connection, digest, self._texts)
 
-    def orphan_rows(self) -> list[str]:
+    def orphan_rows(self) -> Iterator[str]:
         """A sentence for each row that belongs to nothing, which only somebody else writes."""
         with self._database.transaction() as connection:
-            return list(orphan_rows(connection))
+            problems = list(orphan_rows(connection))
+        yield from problems
 
     def close(self) -> None:
         """Lets go of the database."""

@@ -103,9 +103,9 @@ def _other_problems(ledger: Ledger, runs: Collection[str], evidence: Evidence) -
     reports = _of_reports(ledger.aliases, ledger.objects, evidence)
     yield from readable("the history of names", reports)
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
-    yield from readable("the ledger", _of_orphans(ledger))
+    yield from readable("the ledger", ledger.orphan_rows())
     run_names = {*runs, *ledger.run_names()}
-    orphans = _orphan_problems(attestations, run_names, evidence)
+    orphans = _mirror_orphan_problems(attestations, run_names, evidence)
     yield from readable("the evidence mirror", orphans)
 
 
@@ -131,10 +131,6 @@ def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
             yield f"the key {key.key} of the ledger is none that is trusted"
 
 
-def _of_orphans(ledger: Ledger) -> Iterator[str]:
-    yield from ledger.orphan_rows()
-
-
 def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidence) -> Iterator[str]:
     """Of reports by which names moved: a move's digest of its report is signed with it."""
     if objects is None:
@@ -150,7 +146,7 @@ def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidenc
             yield f"alias {change.alias!r} moved at {change.at} by a report that is gone: {error}"
 
 
-def _orphan_problems(
+def _mirror_orphan_problems(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
     """What lies in the evidence mirror and tells of nothing; `runs` were verified."""

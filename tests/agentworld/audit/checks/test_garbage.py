@@ -128,3 +128,12 @@ def test_strays_are_no_signed_checkpoints_of_a_run_that_is_gone(told):
     stray.parent.mkdir()
     stray.write_text("")
     assert not any("is gone from the ledger" in each for each in problems(told))
+
+
+def test_a_search_for_orphans_that_fails_is_one_problem(told, monkeypatch):
+    def fail(_):
+        raise ValueError
+
+    monkeypatch.setattr("agentworld.ledger.ledger.orphan_rows", fail)
+    (problem,) = problems(told)
+    assert problem.startswith("the ledger is garbled: ")
