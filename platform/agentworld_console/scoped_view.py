@@ -268,8 +268,9 @@ class ScopedView:
         """The history of all names for simulators, which tells who moved them; for who sees across
         tenants.
         """
-        history = self.library.ledger.aliases.readable_history("simulator")
-        return history.changes if self.is_whole else []
+        if not self.is_whole:
+            return []
+        return self.library.ledger.aliases.readable_history("simulator").changes
 
     def name_of(self, simulator: Digest) -> str:
         """Its first alias, else a short digest."""

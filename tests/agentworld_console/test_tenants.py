@@ -1,6 +1,9 @@
 import pytest
 
 import make.console
+from agentworld.access.base import Caller
+from agentworld.ledger.aliases import Aliases, History
+from agentworld_console.scoped_view import ScopedView
 
 
 def hidden(told):
@@ -61,3 +64,17 @@ def test_a_search_finds_nothing_of_another_tenant(acme, auditor, told, name):
     query = {"q": str(getattr(told, name))}
     assert acme.get("/search", params=query).status_code == 404
     assert auditor.get("/search", params=query).status_code == 303
+
+
+def test_only_who_sees_across_tenants_reads_the_history_of_aliases(told, monkeypatch):
+    reads = []
+
+    def read_history(_, kind):
+        reads.append(kind)
+        return History([], {})
+
+    monkeypatch.setattr(Aliases, "readable_history", read_history)
+    for role, kinds in (("agent", []), ("auditor", ["simulator"])):
+        view = ScopedView(told.library, Caller("acme", "jo", frozenset({role})))
+        assert view.alias_changes() == []
+        assert reads == kinds
