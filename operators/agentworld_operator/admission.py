@@ -72,14 +72,14 @@ class Admission:
         meaning = resolve(spec, (await self._simulators(spec)).get)
         if isinstance(meaning, Problem):
             return Denial(meaning.message, 422)
-        name, by, wish = request.object_name, request.user_info.username, request.object_request
-        alias_move = move(spec, meaning, by or "nobody", wish)
+        name, by = request.object_name, request.user_info.username
+        alias_move = move(spec, meaning, by or "nobody", request.object_request)
         try:
             last = await self._service.last(name)
             if is_recorded(last, alias_move):
                 return None
-            own_key, dry = key(wish, alias_move, last), bool(request.dry_run)
-            await self._service.move(name, alias_move, own_key, dry_run=dry)
+            own_key = key(request.object_request, alias_move, last)
+            await self._service.move(name, alias_move, own_key, dry_run=bool(request.dry_run))
         except InputError as error:
             return Denial(str(error), 409)
         return None
@@ -98,12 +98,15 @@ class Admission:
 
     async def _end_alias(self, request: AdmissionRequest) -> Denial | None:
         """A namespace that goes keeps none of its aliases either."""
-        name, by, wish = request.object_name, request.user_info.username, request.object_request
+        name, by = request.object_name, request.user_info.username or "nobody"
+        object_request, dry = request.object_request, bool(request.dry_run)
         try:
-            own_key = key(wish, None, await self._service.last(name))
-            dry = bool(request.dry_run)
-            await self._service.end(name, by or "nobody", own_key, wish, dry_run=dry)
-        except InputError:  # the ledger knows no such name
+            last = await self._service.last(name)
+            if last is None or last.request is None:  # nobody gave it, or a command did
+                return None
+            own_key = key(object_request, None, last)
+            await self._service.end(name, by, own_key, object_request, dry_run=dry)
+        except InputError:  # it is no name of ours
             return None
         except SimulatorError:
             if not await self._is_terminating():

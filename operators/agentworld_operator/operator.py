@@ -121,7 +121,7 @@ class Operator:
         self._schedules.on_change(kind, resource)
 
     async def _compare_names(self) -> None:
-        self._aliases.add(await self._alias_reconciler.find_vanished())
+        self._aliases.add(await self._alias_reconciler.find_names_without_object())
 
     async def _ask_for_episodes(self) -> None:
         await self._episodes.ask(self._episodes_changed)

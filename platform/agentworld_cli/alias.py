@@ -81,10 +81,10 @@ def set_(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Point an alias at a simulator, or record which agent is in use under it; signed.
+    """Point an alias at a simulator, or record which agent is in use under it.
 
-    A run that is open keeps its simulator. The alias's history records the gate, the report's
-    figures, who moved it and why.
+    The change is signed. A run that is open keeps its simulator. The alias's history records the
+    gate, the report's figures, who moved it and why.
     """
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.aliases import due_by, set_agent_alias
@@ -99,7 +99,7 @@ def set_(
         change = set_agent_alias(alias, VersionRef.parse(target), Path(store), by, reason)
     else:
         change = set_alias(alias, target, Path(store), by, conditions, reason=reason)
-    due = due_by(change, Path(store)) if change.kind == "simulator" else {}
+    due = due_by(change, Path(store)) if change and change.kind == "simulator" else {}
     problems = [
         f"{agent}: {revalidation.problem}"
         for agent, revalidation in sorted(due.items())
@@ -108,9 +108,9 @@ def set_(
     if as_json:
         notices = {"revalidate": sorted(due), "problems": problems}
         nonempty = {name: names for name, names in notices.items() if names}
-        print(json.dumps(_json(change) | nonempty, indent=2))
+        print(json.dumps(_json(alias, change) | nonempty, indent=2))
         return
-    print(describe_change(change))
+    print(_describe(alias, change))
     for agent in sorted(due):
         print(f"revalidate {plain(agent)}: it was trained in {due[agent].trained_in}")
     for problem in problems:
@@ -125,11 +125,11 @@ def end(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """End an alias: it points at nothing, and its history stays; signed."""
+    """End an alias: it points at nothing, and its history stays. The change is signed."""
     from agentworld.operations.aliases import end_alias
 
     change = end_alias(alias, Path(store), by, reason)
-    print(json.dumps(_json(change), indent=2) if as_json else describe_change(change))
+    print(json.dumps(_json(alias, change), indent=2) if as_json else _describe(alias, change))
 
 
 @app.command()
@@ -151,7 +151,7 @@ def list_(store: ExistingStore = DEFAULT_STORE, as_json: Json = False) -> None:
 
 def _show(changes: "Sequence[AliasChange]", *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([_json(change) for change in changes], indent=2))
+        print(json.dumps([_json(change.alias, change) for change in changes], indent=2))
         return
     for change in changes:
         print(describe_change(change))
@@ -177,9 +177,16 @@ def describe_change(change: "AliasChange") -> str:
     return line
 
 
-def _json(change: "AliasChange") -> dict[str, object]:
+def _describe(alias: str, change: "AliasChange | None") -> str:
+    """Null is a change of an agent's alias that a service recorded for no auditor."""
+    if change is None:
+        return f"{alias}  recorded by the service, which shows its history to auditors only"
+    return describe_change(change)
+
+
+def _json(alias: str, change: "AliasChange | None") -> dict[str, object]:
     """What is not there is left out."""
-    return change.model_dump(mode="json", exclude_defaults=True)
+    return change.model_dump(mode="json", exclude_defaults=True) if change else {"alias": alias}
 
 
 def user_name() -> str:

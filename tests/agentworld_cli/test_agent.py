@@ -68,6 +68,16 @@ def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
     assert (whole.code, json.loads(whole.out)["problems"]) == (0, [])
 
 
+def test_a_change_that_only_auditors_may_read_is_said_to_be_recorded(call, made, monkeypatch):
+    monkeypatch.setattr("agentworld.operations.aliases.set_agent_alias", lambda *_: None)
+    monkeypatch.setattr("agentworld.operations.aliases.end_alias", lambda *_: None)
+    words = "shell-agent@production  recorded by the service, which shows its history to auditors"
+    for command in ("set shell-agent@production shell-agent@1", "end shell-agent@production"):
+        assert call(f"alias {command} --store {made.store}").out == f"{words} only\n"
+        as_json = call(f"alias {command} --store {made.store} --json").out
+        assert json.loads(as_json) == {"alias": "shell-agent@production"}
+
+
 def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
     def state():
         (found,) = json.loads(call(f"agent list --store {made.store} --json").out)["agents"]

@@ -22,7 +22,7 @@ from agentworld.ledger import Ledger
 from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.storage.objects import ObjectStore
-from agentworld_operator.policy.alias import COMPARING
+from agentworld_operator.policy.alias import OPERATOR_ACTOR
 from make import records
 from make.guarded import Guarded
 from make.simulator import alias, pinned_manifest
@@ -168,7 +168,7 @@ def test_a_name_whose_object_went_while_no_operator_ran_is_ended_by_the_next_one
         assert names.opened == ONE
         names.namespace.end_lease()
         names.run("second", webhook_settle_seconds=1)
-        wait_for(lambda: names.told == [("admin", ONE), (COMPARING, True)])
+        wait_for(lambda: names.told == [("admin", ONE), (OPERATOR_ACTOR, True)])
         assert names.opened == 404
 
 
@@ -178,7 +178,7 @@ def test_what_the_api_server_refuses_after_it_was_recorded_counts_no_more(names)
         names.refuse()
         with pytest.raises(ClusterError, match="failed calling webhook"):
             names.wish(simulator="two")
-        wait_for(lambda: names.told == [("admin", ONE), ("admin", TWO), (COMPARING, ONE)])
+        wait_for(lambda: names.told == [("admin", ONE), ("admin", TWO), (OPERATOR_ACTOR, ONE)])
         wait_for(lambda: names.recorded == ("True", "Returned"))
         assert names.opened == ONE
 

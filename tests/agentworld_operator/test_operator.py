@@ -61,7 +61,7 @@ class Idle:
     async def ask_server(self):
         return []
 
-    async def find_vanished(self):
+    async def find_names_without_object(self):
         return []
 
 

@@ -89,7 +89,7 @@ def opened(url, simulator, key="acme-agent"):
 def point(url, simulator, **fields):
     """Lets `stable` mean it, as the webhook has it recorded."""
     headers = {"Authorization": make.access.bearer("acme-operator"), "Idempotency-Key": "1"}
-    body = {"simulator": simulator, "by": "ada", **fields}
+    body = {"kind": "simulator", "simulator": simulator, "by": "ada", **fields}
     assert httpx.put(f"{url}/aliases/stable", headers=headers, json=body).is_success
 
 

@@ -58,7 +58,8 @@ class Made(NamedTuple):
         return AgentVersion.model_validate({**told, **fields})
 
     def move(self, **fields: object) -> AgentMove:
-        return AgentMove.model_validate({"agent": self.version(), "by": "ada", **fields})
+        told = {"kind": "agent", "agent": self.version(), "by": "ada", **fields}
+        return AgentMove.model_validate(told)
 
     def signed(self, label: str = "production", **fields: object) -> AliasChange:
         """In use as this, and not mirrored."""
@@ -78,7 +79,7 @@ class Made(NamedTuple):
     def moved(self, alias: str, *simulators: Digest) -> None:
         """A name for simulators means these, one after the other."""
         for simulator in simulators:
-            move = AliasMove(simulator=simulator, by="ada")
+            move = AliasMove(kind="simulator", simulator=simulator, by="ada")
             self.moves.move(alias, move, None, new_name(), dry_run=False)
 
     def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:

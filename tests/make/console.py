@@ -57,7 +57,7 @@ class Told(NamedTuple):
 
     def move_on(self) -> None:
         """The name of its simulator means the next one."""
-        move = AliasMove(simulator=records.digest("next"), by="jo")
+        move = AliasMove(kind="simulator", simulator=records.digest("next"), by="jo")
         self.names.move("shell-stable", move, None, new_name(), dry_run=False)
 
     @property
@@ -178,7 +178,10 @@ def use(
     """Puts an agent to use, and says so to the registry."""
     agent = registry.agent(ref)
     told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
-    name, move = f"{ref.name}@{alias}", AgentMove.model_validate({"agent": told, "by": by})
+    name, move = (
+        f"{ref.name}@{alias}",
+        AgentMove.model_validate({"kind": "agent", "agent": told, "by": by}),
+    )
     names.move(name, move, None, new_name(), dry_run=False)
     registry.set_alias(ref, alias)
 

@@ -92,7 +92,7 @@ class _Player:
         model = self.folder / "models" / run.id
         ref = registered(name, agent, model, self.registry, self.folder)
         version = AgentVersion(version=ref.version, artifact=artifact, run=run.id)
-        self.move(f"{name}@production", AgentMove(agent=version, by="ada"))
+        self.move(f"{name}@production", AgentMove(kind="agent", agent=version, by="ada"))
         self.registry.set_alias(ref, "production")
         told = {"artifact": artifact, "imitated": STARTED, "step": run.id, "at": now()}
         file(Validation(report=records.agent_report(simulator=simulator), **told), self.folder)
@@ -109,7 +109,7 @@ class _Player:
         self.signer.declare(Withdrawal(**taken, **why))
 
     def move(self, alias: str, move: AliasMove | AgentMove | None = None) -> None:
-        move = move or AliasMove(simulator=self.simulator.digest, by="ada")
+        move = move or AliasMove(kind="simulator", simulator=self.simulator.digest, by="ada")
         names = AliasMoveSigner(self.ledger, self.signer)
         names.move(alias, move, None, new_name(), dry_run=False)
 

@@ -246,7 +246,7 @@ class _Player:
     def move(self, alias: str, simulator: str, *, canary: str = "") -> None:
         """As the operator asks a service."""
         part = Canary(simulator=self._digest(canary), percent=20) if canary else None
-        move = AliasMove(simulator=self._digest(simulator), by="bob", canary=part)
+        move = AliasMove(kind="simulator", simulator=self._digest(simulator), by="bob", canary=part)
         self._aliases.move(alias, move, None, new_name(), dry_run=False)
 
     def end_alias(self, alias: str) -> None:

@@ -20,7 +20,7 @@ from agentworld.records.base import first_problem
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.policy.alias import (
-    COMPARING,
+    OPERATOR_ACTOR,
     AliasState,
     Comparison,
     aliases_of,
@@ -78,7 +78,7 @@ class AliasReconciler:
             return aliases_of(name, self._cache.all(self.kind))
         return [name] if kind == self.kind else []
 
-    async def find_vanished(self) -> list[str]:
+    async def find_names_without_object(self) -> list[str]:
         """The names that objects asked for and that mean something, without an object now."""
         newest = {change.alias: change for change in await self._service.histories()}
         return [
@@ -114,7 +114,7 @@ class AliasReconciler:
             if not await self._stays(name, last, None):
                 return Outcome(look_again_seconds=self._settings.ask_seconds)
             own_key = key(last.request, None, last)
-            await self._service.end(name, COMPARING, own_key, last.request)
+            await self._service.end(name, OPERATOR_ACTOR, own_key, last.request)
         self._differences.pop(name, None)
         return Outcome()
 
@@ -127,10 +127,10 @@ class AliasReconciler:
 
     async def _compare(self, name: str, request: str) -> Comparison:
         comparison = Comparison(request, await self._service.history(name))
-        if overtaken := comparison.overtaken:
+        if change_to_restore := comparison.change_to_restore:
             if not await self._stays(name, comparison.last, request):
                 return comparison
-            move = build_return_move(overtaken)
+            move = build_return_move(change_to_restore)
             change = await self._service.move(name, move, key(request, move, comparison.last))
             comparison = Comparison(request, [*comparison.history, change])
         self._differences.pop(name, None)

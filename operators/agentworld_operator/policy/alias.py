@@ -13,7 +13,7 @@ from agentworld_operator.policy.problem import Problem
 
 Object = Mapping[str, Any]
 
-COMPARING = f"{OPERATOR} (by comparing lists; nobody asked)"
+OPERATOR_ACTOR = f"{OPERATOR} (by comparing lists; nobody asked)"
 """Who changes what a name means where the cluster did otherwise than it was recorded to do."""
 
 
@@ -58,11 +58,11 @@ def aliases_of(simulator: str, aliases: Iterable[Object]) -> list[str]:
     return [
         alias["metadata"]["name"]
         for alias in aliases
-        if "deletionTimestamp" not in alias["metadata"] and _names(alias["spec"], simulator)
+        if "deletionTimestamp" not in alias["metadata"] and _refers_to(alias["spec"], simulator)
     ]
 
 
-def _names(spec: Object, simulator: str) -> bool:
+def _refers_to(spec: Object, simulator: str) -> bool:
     canary = spec.get("canary") or {}
     return simulator in (spec.get("simulator"), canary.get("simulator"))
 
@@ -70,6 +70,7 @@ def _names(spec: Object, simulator: str) -> bool:
 def move(spec: AliasSpec, meaning: Meaning, by: str, request: str) -> AliasMove:
     """What the service is asked to judge and to record."""
     return AliasMove(
+        kind="simulator",
         simulator=meaning.simulator,
         canary=meaning.canary,
         by=by,
@@ -103,9 +104,10 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     return last_terms == move_terms
 
 
-def key(request: str, wish: AliasMove | None, last: AliasChange | None) -> str:
+def key(request: str, alias_move: AliasMove | None, last: AliasChange | None) -> str:
     """So that who asks for the same twice after the same change has it recorded once."""
-    parts = [request, *(record and record.model_dump(mode="json") for record in (wish, last))]
+    records = (alias_move, last)
+    parts = [request, *(record and record.model_dump(mode="json") for record in records)]
     return digest_json(parts).removeprefix("sha256:")
 
 
@@ -126,23 +128,29 @@ class Comparison(NamedTuple):
         return bool(self.last and not self.last.ended and self.last.request == self.request)
 
     @property
-    def overtaken(self) -> AliasChange | None:
-        """What was recorded of this spec, if another request was recorded after it.
+    def change_to_restore(self) -> AliasChange | None:
+        """What was recorded of this spec, if only requests of objects were recorded after it.
 
-        That one is on its way, or the cluster refused it. What a command changed is neither.
+        The last of those is on its way, or the cluster refused it. What a command changed is
+        neither, and no earlier meaning counts again after it.
         """
-        if self.is_recorded or self.last is None or self.last.request is None:
+        if self.is_recorded:
             return None
-        changes = (change for change in reversed(self.history) if not change.ended)
-        return next((change for change in changes if change.request == self.request), None)
+        for change in reversed(self.history):
+            if change.request is None:
+                return None
+            if change.request == self.request and not change.ended:
+                return change
+        return None
 
 
 def build_return_move(change: AliasChange) -> AliasMove:
     """What a name meant before a request that the cluster refused after it was recorded."""
     return AliasMove(
+        kind="simulator",
         simulator=change.simulator,
         canary=change.canary,
-        by=COMPARING,
+        by=OPERATOR_ACTOR,
         override=f"the cluster refused the request after that of {change.set_by} at {change.at}",
         request=change.request,
     )
@@ -152,14 +160,14 @@ def recorded_condition(comparison: Comparison) -> ConditionState:
     """Whether the name means what the object asks for."""
     last = comparison.last
     if comparison.is_recorded and last:
-        if last.set_by == COMPARING:
+        if last.set_by == OPERATOR_ACTOR:
             return ConditionState("Recorded", "True", "Returned", f"at {last.at}: {last.override}")
         return ConditionState(
             "Recorded", "True", "AsAsked", f"{last.set_by} asked for it at {last.at}"
         )
     meaning = "means nothing" if last is None or last.ended else f"means {last.simulator}"
     source = f", by {last.set_by} at {last.at}" if last else ""
-    if comparison.overtaken:
+    if comparison.change_to_restore:
         message = f"the name {meaning}{source}; if the cluster refused that, this counts again soon"
         return ConditionState("Recorded", "False", "Overtaken", message)
     message = f"the name {meaning}{source}; change the spec to have it judged and recorded"

@@ -2,29 +2,36 @@
 
 from urllib.parse import quote, urlencode
 
+from pydantic import TypeAdapter
+
 from agentworld.client.simulator import SimulatorClient
 from agentworld.records.alias import AgentMove, AliasChange
 from agentworld.records.episode import new_name
+
+_CHANGE = TypeAdapter[AliasChange | None](AliasChange | None).validate_json
 
 
 class OperatorClient(SimulatorClient):
     """With the credential of an operator; what the service refuses is a SimulatorError."""
 
-    async def move_alias(self, alias: str, move: AgentMove) -> AliasChange:
-        """From now on the alias means this version."""
+    async def move_alias(self, alias: str, move: AgentMove) -> AliasChange | None:
+        """From now on the alias means this version.
+
+        Answers the change; null if the credential is no auditor's, as for each call here.
+        """
         return await self._ask_alias("PUT", alias, move=move)
 
-    async def end_alias(self, alias: str, by: str, reason: str | None = None) -> AliasChange:
+    async def end_alias(self, alias: str, by: str, reason: str | None = None) -> AliasChange | None:
         """From now on it means nothing."""
         query = {"by": by} | ({"reason": reason} if reason else {})
         return await self._ask_alias("DELETE", alias, f"?{urlencode(query)}")
 
     async def _ask_alias(
         self, method: str, alias: str, query: str = "", move: AgentMove | None = None
-    ) -> AliasChange:
+    ) -> AliasChange | None:
         path, headers = f"/aliases/{quote(alias, safe='')}{query}", {"idempotency-key": new_name()}
         return await self._ask(
-            AliasChange.model_validate_json,
+            _CHANGE,
             method,
             path,
             move,

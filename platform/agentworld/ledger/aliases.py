@@ -4,7 +4,7 @@ A name is resolved, never stored.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -31,6 +31,8 @@ from agentworld.records.statements.alias import alias_entries
 from agentworld.records.statements.base import Declare
 
 _GATE = TypeAdapter(tuple[GateResult, ...])
+_BuildChange = Callable[[AliasChange | None], AliasChange]
+"""From the last change of an alias, if it has one, to the next."""
 
 
 class History(NamedTuple):
@@ -65,7 +67,7 @@ class Aliases:
         """
         check_alias(alias, details.get("kind", "simulator"))
         change = AliasChange(alias=alias, simulator=simulator, set_by=set_by, at=now(), **details)
-        return self._add(change, key, declare)
+        return self._add(alias, lambda _: change, key, declare)
 
     def end(
         self,
@@ -80,10 +82,13 @@ class Aliases:
         """The alias means nothing from now on, which is recorded once; raises NotFound for one
         that nobody gave.
         """
-        history = self.history(alias)
-        if not history:
-            raise NotFound(f"there is no alias {alias!r}; name another one")
-        return self._add(history[-1].end(by, now(), reason, request), key, declare)
+
+        def build(last: AliasChange | None) -> AliasChange:
+            if last is None:
+                raise NotFound(f"there is no alias {alias!r}; name another one")
+            return last.end(by, now(), reason, request)
+
+        return self._add(alias, build, key, declare)
 
     def resolve(self, name: str, run: str | None = None) -> Digest:
         """The simulator that a digest is, or that an alias means now; raises NotFound.
@@ -123,18 +128,22 @@ class Aliases:
                     garbled[str(row.alias)] = str(error)
         return History(changes, garbled)
 
-    def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:
+    def _add(
+        self, alias: str, build: _BuildChange, key: str | None, declare: Declare | None
+    ) -> AliasChange:
         try:
             with self._database.transaction() as connection:
                 hold(connection, ALIASES)  # each change names the one before it
-                history = _read(connection, _conditions(alias=change.alias))
-                if history and change.repeats(history[-1]):
-                    return history[-1]
+                history = _read(connection, _conditions(alias=alias))
+                last = history[-1] if history else None
+                change = build(last)
+                if last and change.repeats(last):
+                    return last
                 change_rows(connection, insert(ALIASES).values(**_row(change), idempotency_key=key))
                 if declare:
                     keep(connection, declare(alias_entries([*history, change])[-1]))
         except Conflict:
-            if previous := self._of_key(change.alias, key):
+            if previous := self._of_key(alias, key):
                 return previous
             raise
         return change

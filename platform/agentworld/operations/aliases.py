@@ -40,9 +40,10 @@ _log = logging.getLogger(__name__)
 
 def set_agent_alias(
     alias: str, ref: VersionRef, store: Path, by: str, reason: str | None = None
-) -> AliasChange:
+) -> AliasChange | None:
     """From now on the alias means this version; the same again comes to the same end.
 
+    Returns null where a service recorded it and the credential is no auditor's.
     Raises InputError for what is wrong, and NotFound for an agent whose simulator signed nothing.
     """
     name, label = split_alias(check_alias(alias, "agent"))
@@ -50,9 +51,10 @@ def set_agent_alias(
         raise InputError(f"{alias} is an alias of {name}, and {ref} is none; name a version of it")
     registry = _registry(store)
     agent = registry.agent(ref)
+    change: AliasChange | None
     try:
         version = AgentVersion(version=ref.version, artifact=agent.artifact, run=agent.run)
-        move = AgentMove(agent=version, by=by, reason=reason)
+        move = AgentMove(kind="agent", agent=version, by=by, reason=reason)
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     if operator := deployed_operator():
@@ -64,8 +66,12 @@ def set_agent_alias(
     return change
 
 
-def end_alias(alias: str, store: Path, by: str, reason: str | None = None) -> AliasChange:
-    """From now on the alias means nothing; raises NotFound where it never meant anything."""
+def end_alias(alias: str, store: Path, by: str, reason: str | None = None) -> AliasChange | None:
+    """From now on the alias means nothing; raises NotFound where it never meant anything.
+
+    Returns null where a service recorded it and the credential is no auditor's.
+    """
+    change: AliasChange | None
     kind = alias_kind(alias)
     check_alias(alias, kind)
     registry = _registry(store) if kind == "agent" else None
@@ -100,7 +106,7 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
 def mirror(due: Mapping[str, Sequence[Revalidation]], opener: Callable[[], Registry]) -> None:
     """Tags those versions in the registry, and no others; what is true is derived each time.
 
-    A registry that is gone is told the next time, and holds nothing up.
+    If the registry does not answer, the next call sets the tags.
     """
     try:
         registry = opener()
@@ -124,7 +130,9 @@ def _moves_of(store: Path) -> Iterator[AliasMoveSigner]:
         yield AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
 
 
-async def _close_after(operator: OperatorClient, answer: Awaitable[AliasChange]) -> AliasChange:
+async def _close_after(
+    operator: OperatorClient, answer: Awaitable[AliasChange | None]
+) -> AliasChange | None:
     try:
         return await answer
     finally:

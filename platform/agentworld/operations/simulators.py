@@ -16,7 +16,7 @@ from agentworld.operations.ledger import existing_ledger, open_ledger
 from agentworld.operations.registry import existing_registry
 from agentworld.operations.serving import deployed_service
 from agentworld.recipes import Recipe
-from agentworld.records.alias import AliasChange, AliasMove
+from agentworld.records.alias import AliasChange, AliasKind, AliasMove
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import new_name
@@ -183,7 +183,7 @@ def set_alias(
     try:
         words = {"by": by, "reason": reason}
         fields = {"simulator": simulator.digest, **words, **conditions._asdict()}
-        move = AliasMove.model_validate(fields)
+        move = AliasMove.model_validate({"kind": "simulator", **fields})
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
@@ -194,12 +194,7 @@ def set_alias(
 
 def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
     """What an alias, or each, meant over time; raises NotFound for one that means nothing."""
-    changes: list[AliasChange] = []
-    try:
-        with closing(existing_ledger(store)) as ledger:
-            changes = ledger.aliases.history(alias)
-    except NotFound:  # no ledger, and so no alias
-        pass
+    changes = _history(store, alias)
     if alias is not None and not changes:
         raise NotFound(
             f"there is no alias {alias!r} in {store}; set it with `agentworld alias set`, or give"
@@ -208,15 +203,18 @@ def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
     return changes
 
 
-def meaning(alias: str, store: Path) -> AliasChange | None:
-    """Since when, and by whose word, an alias means what it means; null where it means nothing."""
-    changes = [change for change in alias_history(store) if change.alias == alias]
-    return changes[-1] if changes and not changes[-1].ended else None
+def _history(
+    store: Path, alias: str | None = None, kind: AliasKind | None = None
+) -> list[AliasChange]:
+    try:
+        with closing(existing_ledger(store)) as ledger:
+            return ledger.aliases.history(alias, kind)
+    except NotFound:  # no ledger, and so no alias
+        return []
 
 
 def _meanings(store: Path) -> dict[str, Digest]:
-    changes = (change for change in alias_history(store) if change.kind == "simulator")
-    newest = {change.alias: change for change in changes}
+    newest = {change.alias: change for change in _history(store, kind="simulator")}
     return {alias: change.simulator for alias, change in newest.items() if not change.ended}
 
 

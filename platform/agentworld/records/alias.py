@@ -67,7 +67,7 @@ class Canary(Record):
 class AliasMove(Record):
     """What a name for simulators shall mean from now on."""
 
-    kind: Literal["simulator"] = "simulator"
+    kind: Literal["simulator"]
     simulator: Digest
     canary: Canary | None = None
     by: ShortText
@@ -94,7 +94,7 @@ class AgentVersion(Record):
 class AgentMove(Record):
     """Which version an alias of an agent shall mean from now on."""
 
-    kind: Literal["agent"] = "agent"
+    kind: Literal["agent"]
     agent: AgentVersion
     by: ShortText
     """Who wants it so."""
@@ -190,11 +190,12 @@ class AliasChange(Record):
     def repeats(self, last: "AliasChange") -> bool:
         """Whether it says nothing new: an end again, or the same agent again, whoever says it.
 
-        A simulator's report and gate are told again.
+        A simulator's move always counts, because its gate was judged again. A command's end counts
+        after an object's, because the operator may undo that one.
         """
-        if self.ended or self.agent is None:
-            return self.ended and last.ended
-        return (self.agent, self.ended) == (last.agent, last.ended)
+        if self.ended:
+            return last.ended and (self.request is not None or last.request is None)
+        return self.agent is not None and (self.agent, False) == (last.agent, last.ended)
 
 
 class SimulatorUse(Record):

@@ -1,7 +1,10 @@
+from contextlib import contextmanager
+
 import pytest
 from sqlalchemy import MetaData, insert
 
 from agentworld.errors import InputError, NotFound
+from agentworld.ledger.aliases import Aliases
 from agentworld.records.alias import Canary, Meaning, gets_canary
 from agentworld.records.gate import GateResult
 from make import records
@@ -40,7 +43,7 @@ def test_what_was_taken_away_means_nothing_and_its_history_stays(ledger):
     for ask in (ledger.aliases.resolve, ledger.aliases.meaning):
         with pytest.raises(NotFound, match="there is no alias 'stable'"):
             ask("stable")
-    assert ledger.aliases.end("stable", "ada", key="two") == ended
+    assert ledger.aliases.end("stable", "ada", key="two", request="an-object/3") == ended
     with pytest.raises(NotFound):
         ledger.aliases.end("nobody", "bob", key="two")
     told = [(change.set_by, change.meaning) for change in ledger.aliases.history("stable")]
@@ -52,6 +55,39 @@ def test_a_name_that_was_taken_away_may_be_given_again(ledger):
     ledger.aliases.end("stable", "ada")
     ledger.aliases.set("stable", NEW, "ada")
     assert ledger.aliases.resolve("stable") == NEW
+
+
+def test_a_commands_end_counts_after_an_objects_which_the_cluster_may_refuse(ledger):
+    ledger.aliases.set("stable", OLD, "ada", request="an-object/3")
+    ledger.aliases.end("stable", "ada", request="an-object/3")
+    ledger.aliases.end("stable", "bob")
+    ledger.aliases.end("stable", "ada", request="an-object/3")
+    assert [each.request for each in ledger.aliases.history()] == [
+        "an-object/3",
+        "an-object/3",
+        None,
+    ]
+
+
+class _Contended:
+    """A database where somebody else moves the alias after each transaction."""
+
+    def __init__(self, ledger):
+        self._ledger = ledger
+
+    @contextmanager
+    def transaction(self):
+        with self._ledger._database.transaction() as connection:
+            yield connection
+        self._ledger.aliases.set("stable", NEW, "bob")
+
+
+def test_an_end_says_what_the_alias_meant_when_it_was_recorded(ledger):
+    ledger.aliases.set("stable", OLD, "ada")
+    Aliases(_Contended(ledger)).end("stable", "ada")
+    changes = ledger.aliases.history("stable")
+    (end,) = (number for number, change in enumerate(changes) if change.ended)
+    assert changes[end].simulator == changes[end - 1].simulator
 
 
 def test_a_change_that_could_not_be_told_again_is_refused(ledger):

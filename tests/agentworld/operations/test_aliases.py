@@ -2,6 +2,7 @@
 
 import pytest
 
+import make.access
 import make.agent
 import make.registry
 import make.service
@@ -86,6 +87,23 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
         end_alias(ALIAS, elsewhere, "ada")
     assert len(made.ledger.attestations.find("alias")) == 2
     assert not (elsewhere / "ledger.db").exists()
+
+
+def test_where_a_service_is_asked_by_no_auditor_it_tells_nothing_and_mlflow_hears(
+    made, tmp_path_factory, monkeypatch
+):
+    elsewhere, folder = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("access")
+    service = make.service.service(
+        made.store, pinned=made.simulator.manifest, access=make.access.Checked(folder)
+    )
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{made.store}/mlflow.db")
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make.access.key("acme-operator"))
+    with make.service.listening(service.app) as url:
+        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
+        assert set_agent_alias(ALIAS, made.ref, elsewhere, "ada") is None
+        assert made.registry.aliases() == {("shell-agent", "production"): 1}
+        assert end_alias(ALIAS, elsewhere, "ada") is None
+    assert made.registry.aliases() == {}
 
 
 def test_a_name_that_moves_tells_which_agents_in_use_are_to_be_validated_and_the_registry(made):

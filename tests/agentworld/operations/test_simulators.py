@@ -4,11 +4,12 @@ from collections.abc import Iterator
 import pytest
 
 import make.access
+import make.agent
 import make.many
 import make.registry
 import make.service
 from agentworld.audit.checks.alias_history import alias_problems
-from agentworld.errors import InputError, NotFound, SimulatorError
+from agentworld.errors import EvidenceError, InputError, NotFound, SimulatorError
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.ledger import open_evidence, open_ledger
 from agentworld.operations.registry import world_model_of
@@ -39,6 +40,21 @@ def test_an_alias_means_what_it_was_set_to_last_and_tells_its_history(tmp_path):
     history = alias_history(tmp_path, "production")
     assert [change.simulator for change in history] == [old.digest, new.digest]
     assert [sheet(each, tmp_path).aliases for each in (old, new)] == [(), ("production",)]
+
+
+def test_a_garbled_change_of_an_agents_alias_ends_no_question_about_simulators(tmp_path):
+    made = make.agent.registered(tmp_path)
+    made.signed()
+    with made.ledger._database.transaction() as connection:
+        connection.exec_driver_sql("UPDATE aliases SET gate = '['")
+    with pytest.raises(EvidenceError):
+        alias_history(tmp_path)
+    digest = made.simulator.digest
+    set_alias("stable", digest, tmp_path, "me")
+    set_alias("next", "stable", tmp_path, "me")
+    assert find("next", tmp_path) == made.simulator
+    assert [each.aliases for each in summaries(tmp_path)] == [("stable", "next")]
+    assert sheet(made.simulator, tmp_path).aliases == ("stable", "next")
 
 
 def test_a_name_that_is_set_here_is_signed_with_the_stores_key(tmp_path):

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.records.alias import gets_canary
+from agentworld.records.alias import AliasChange, gets_canary
 from agentworld.records.episode import new_name
+from make import records
 
 NAMES = st.text("abz019.-", max_size=20)
 
@@ -33,6 +34,19 @@ def test_another_alias_tries_its_canary_with_other_runs():
     runs = [f"run-{number}" for number in range(1000)]
     tried = [{run for run in runs if gets_canary(alias, run, 50)} for alias in ("stable", "new")]
     assert 150 < len(tried[0] & tried[1]) < 350
+
+
+@pytest.mark.parametrize(
+    ("request_of_last", "asked_by", "repeats"),
+    [("uid/3", "uid/3", True), ("uid/3", None, False), (None, "uid/3", True), (None, None, True)],
+)
+def test_an_end_says_nothing_new_after_an_end_unless_a_command_follows_an_object(
+    request_of_last, asked_by, repeats
+):
+    first = AliasChange(alias="stable", simulator=records.digest("one"), set_by="ada", at="then")
+    last = first.end("ada", "then", request=request_of_last)
+    assert last.end("bob", "now", request=asked_by).repeats(last) == repeats
+    assert not first.end("bob", "now", request=asked_by).repeats(first)
 
 
 def test_which_runs_get_a_canary_is_the_same_in_every_release():

@@ -18,7 +18,7 @@ def gate(metric="exact_match", least=0.5):
 
 
 def refusal(report, *clauses, **fields):
-    move = AliasMove(simulator=SIMULATOR, by="ada", gate=clauses, **fields)
+    move = AliasMove(kind="simulator", simulator=SIMULATOR, by="ada", gate=clauses, **fields)
     try:
         check_may_move(move, report, judge(move.gate, report, OF))
     except Conflict as error:
@@ -67,7 +67,7 @@ def test_a_refusal_names_the_figure_its_value_and_what_to_do(report, clause, wor
 
 
 def test_an_evaluation_of_something_else_is_refused_whatever_the_override_says():
-    move = AliasMove(simulator=SIMULATOR, by="ada", override="an outage")
+    move = AliasMove(kind="simulator", simulator=SIMULATOR, by="ada", override="an outage")
     check_about(move, WORLD, OF)
     with pytest.raises(Conflict, match="is no evaluation of"):
         check_about(move, WORLD, {SIMULATOR})

@@ -56,7 +56,7 @@ class Scene(NamedTuple):
 
     def move(self, simulator, key="one", **statement_signer):
         book = AliasMoveSigner(self.ledger, self.statement_signer(**statement_signer))
-        move = AliasMove(simulator=simulator, by="ada")
+        move = AliasMove(kind="simulator", simulator=simulator, by="ada")
         return book.move("stable", move, None, key, dry_run=False)
 
     @property
@@ -141,7 +141,7 @@ def sign_with(scene, other):
     run = other.ledger.open_run(make.ledger.OPENING, OLD)
     told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
     book = AliasMoveSigner(other.ledger, statement_signer())
-    move = AliasMove(simulator=OLD, by="ada")
+    move = AliasMove(kind="simulator", simulator=OLD, by="ada")
     statement = StepStatement(kind="registration", envelope="{}")
     log_signer = LogCheckpointSigner(
         other.ledger, OLD, partial(ensure_signer, scene.folder / "keys"), scene.copies

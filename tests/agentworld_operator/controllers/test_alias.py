@@ -10,7 +10,7 @@ from agentworld.errors import InputError, SimulatorError
 from agentworld.records.alias import AliasChange
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.alias import AliasReconciler
-from agentworld_operator.policy.alias import COMPARING
+from agentworld_operator.policy.alias import OPERATOR_ACTOR
 from agentworld_operator.settings import OperatorSettings
 from make import records
 from make.simulator import NOW, alias, simulator, there
@@ -152,7 +152,7 @@ def test_what_the_cluster_refused_after_it_was_recorded_counts_no_more_once_that
     outcome = aliases.look(30)
     assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("Returned", 60)
     assert outcome.status.digest == ONE
-    assert aliases.ledger.told[2:] == [(COMPARING, ONE)]
+    assert aliases.ledger.told[2:] == [(OPERATOR_ACTOR, ONE)]
     assert conditions(aliases.look(90))["Recorded"] == "Returned"
     assert len(aliases.ledger.keys) == 1
 
@@ -202,12 +202,12 @@ def test_a_service_that_does_not_answer_is_a_condition_and_what_it_said_last_sta
 def test_a_name_whose_object_is_gone_is_found_by_comparing_and_ended_once_that_stays():
     """Also by an operator that never saw the object."""
     aliases = Aliases(Ledger(change()))
-    assert asyncio.run(aliases.reconciler.find_vanished()) == ["stable"]
+    assert asyncio.run(aliases.reconciler.find_names_without_object()) == ["stable"]
     assert aliases.clean_up(1).look_again_seconds == 5
     assert aliases.clean_up(31).look_again_seconds is None
-    assert aliases.ledger.told == [("ada", ONE), (COMPARING, None)]
+    assert aliases.ledger.told == [("ada", ONE), (OPERATOR_ACTOR, None)]
     assert aliases.ledger.changes[-1].request == FIRST
-    assert asyncio.run(aliases.reconciler.find_vanished()) == []
+    assert asyncio.run(aliases.reconciler.find_names_without_object()) == []
     aliases.clean_up(62)
     assert len(aliases.ledger.keys) == 1
 
@@ -215,7 +215,7 @@ def test_a_name_whose_object_is_gone_is_found_by_comparing_and_ended_once_that_s
 def test_an_object_that_is_there_is_not_found_to_be_gone():
     aliases = Aliases(Ledger(change()))
     aliases.cache.put("SimulatorAlias", there(alias()))
-    assert asyncio.run(aliases.reconciler.find_vanished()) == []
+    assert asyncio.run(aliases.reconciler.find_names_without_object()) == []
 
 
 def test_a_name_whose_object_no_watch_told_of_is_not_ended():
@@ -225,12 +225,12 @@ def test_a_name_whose_object_no_watch_told_of_is_not_ended():
     going = there(alias())
     going["metadata"]["deletionTimestamp"] = NOW
     aliases.clean_up(62, going)
-    assert aliases.ledger.told[-1] == (COMPARING, None)
+    assert aliases.ledger.told[-1] == (OPERATOR_ACTOR, None)
 
 
 def test_a_name_that_a_command_set_needs_no_object():
     aliases = Aliases(Ledger(change(), change(request=None)))
-    assert asyncio.run(aliases.reconciler.find_vanished()) == []
+    assert asyncio.run(aliases.reconciler.find_names_without_object()) == []
     assert aliases.clean_up(0).look_again_seconds is None
     aliases.clean_up(31)
     assert aliases.ledger.keys == []

@@ -3,7 +3,7 @@ import pytest
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.records.alias import AliasChange, Canary, Meaning
 from agentworld_operator.policy.alias import (
-    COMPARING,
+    OPERATOR_ACTOR,
     AliasState,
     Comparison,
     aliases_of,
@@ -88,12 +88,12 @@ def test_what_counts_again_says_whose_it_was_and_since_when():
     assert (again.simulator, again.canary, again.by, again.request, again.gate) == (
         ONE,
         canary,
-        COMPARING,
+        OPERATOR_ACTOR,
         REQUEST,
         (),
     )
     assert again.override == f"the cluster refused the request after that of ada at {THEN}"
-    returned = recorded_condition(compared(change(set_by=COMPARING, override=again.override)))
+    returned = recorded_condition(compared(change(set_by=OPERATOR_ACTOR, override=again.override)))
     assert (returned.reason, returned.message) == ("Returned", f"at {THEN}: {again.override}")
     assert recorded_condition(compared(change())).message == f"ada asked for it at {THEN}"
 
@@ -114,7 +114,14 @@ def test_a_difference_says_what_the_name_means(history, known):
 
 def test_of_one_request_the_meaning_that_was_recorded_last_counts_again():
     other = change(simulator=TWO)
-    assert compared(change(), other, change(request=LATER)).overtaken == other
+    assert compared(change(), other, change(request=LATER)).change_to_restore == other
+
+
+def test_nothing_is_restored_from_before_the_move_of_a_command():
+    command = change(simulator=TWO, request=None)
+    assert compared(change(), command, change(request=LATER)).change_to_restore is None
+    ended = change(ended=True, request=None)
+    assert compared(change(), change(ended=True), ended).change_to_restore is None
 
 
 def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():

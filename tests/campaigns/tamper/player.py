@@ -141,7 +141,10 @@ class Player:
         """From now on this version is in use so."""
         agent = self.registry.agent(ref)
         told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
-        move, name = AgentMove.model_validate({"agent": told, "by": "ada"}), f"{ref.name}@{alias}"
+        move, name = (
+            AgentMove.model_validate({"kind": "agent", "agent": told, "by": "ada"}),
+            f"{ref.name}@{alias}",
+        )
         self.names.move(name, move, None, new_name(), dry_run=False)
 
     def retire(self, name: str, alias: str) -> None:
@@ -173,7 +176,7 @@ class Player:
     def move(self, alias: str, number: int, by: str, **shown: object) -> None:
         """The alias means a service's simulator from now on."""
         move = AliasMove.model_validate(
-            {"simulator": self.services[number % 2].digest, "by": by, **shown}
+            {"kind": "simulator", "simulator": self.services[number % 2].digest, "by": by, **shown}
         )
         self.names.move(alias, move, None, new_name(), dry_run=False)
 

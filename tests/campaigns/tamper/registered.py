@@ -66,7 +66,7 @@ class Store:
         agent = Agent(checkpoint=made, run=run, edge=edge)
         ref = registered(name, agent, model, self.registry, self.folder)
         version = AgentVersion(version=ref.version, artifact=artifact, run=run)
-        self._move(f"{name}@production", AgentMove(agent=version, by="ada"))
+        self._move(f"{name}@production", AgentMove(kind="agent", agent=version, by="ada"))
         self.registry.set_alias(ref, "production")
 
     def validated(self, name: str, simulator: Digest) -> None:
@@ -82,7 +82,7 @@ class Store:
     def moved(self, alias: str, *simulators: Digest) -> None:
         """A name for simulators means these, one after the other."""
         for simulator in simulators:
-            self._move(alias, AliasMove(simulator=simulator, by="ada"))
+            self._move(alias, AliasMove(kind="simulator", simulator=simulator, by="ada"))
 
     def _move(self, alias: str, move: AliasMove | AgentMove) -> None:
         names = AliasMoveSigner(self.ledger, self.statement_signer)

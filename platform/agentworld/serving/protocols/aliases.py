@@ -60,18 +60,19 @@ async def move_alias(
     alias_moves: _AliasMoveSigner,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
-) -> AliasChange:
+) -> AliasChange | None:
     """Points an alias at a simulator whose report passes the gate, or at an agent's version whose
     edge was signed; for operators.
 
     If the gate refuses, the answer is 409. With an override, the move is recorded with its reason.
+    The answer is the recorded change; null for an agent's alias if the caller is no auditor.
     """
     authorized.caller.check("operator")
     artifact = None
     if isinstance(move, AliasMove) and move.report:
         artifact = await _artifact(authorized, move.simulator)
     move_call = partial(alias_moves.move, alias, move, artifact, idempotency_key, dry_run=dry_run)
-    return await asyncio.to_thread(move_call)
+    return _readable(await asyncio.to_thread(move_call), authorized)
 
 
 @router.delete("/aliases/{alias}", responses=failures(404, 409, 422, 503))
@@ -86,8 +87,11 @@ async def end_alias(
     request: Annotated[
         ObjectRequest | None, Query(description="the object by which it is asked for")
     ] = None,
-) -> AliasChange:
-    """Ends an alias, once, and keeps its history; for operators."""
+) -> AliasChange | None:
+    """Ends an alias, once, and keeps its history; for operators.
+
+    The answer is the recorded change; null for an agent's alias if the caller is no auditor.
+    """
     authorized.caller.check("operator")
     end_call = partial(
         alias_moves.end,
@@ -98,7 +102,7 @@ async def end_alias(
         request=request,
         dry_run=dry_run,
     )
-    return await asyncio.to_thread(end_call)
+    return _readable(await asyncio.to_thread(end_call), authorized)
 
 
 @router.get("/aliases/{alias}", responses=failures(404, 422, 503))
@@ -142,6 +146,15 @@ def _check_reader(authorized: AuthorizedService, kind: AliasKind) -> None:
         authorized.caller.check("auditor")
     else:
         authorized.caller.check("operator", "auditor")
+
+
+def _readable(change: AliasChange, authorized: AuthorizedService) -> AliasChange | None:
+    """The change for who may read the alias's history; it may be an earlier one of another tenant.
+
+    Of a simulator's alias every operator may.
+    """
+    is_reader = change.kind == "simulator" or "auditor" in authorized.caller.roles
+    return change if is_reader else None
 
 
 async def _artifact(authorized: AuthorizedService, simulator: Digest) -> Digest | None:

@@ -44,7 +44,7 @@ class Scene(NamedTuple):
         return StatementSigner(self.ledger, signer, self.mirror, trusted=trusted, step_keys=dict)
 
     def move(self, alias, simulator, **told):
-        move = AliasMove(simulator=simulator, by="ada", **told)
+        move = AliasMove(kind="simulator", simulator=simulator, by="ada", **told)
         AliasMoveSigner(self.ledger, self.statement_signer).move(
             alias, move, None, simulator[-60:], dry_run=False
         )

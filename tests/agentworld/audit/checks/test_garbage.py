@@ -31,7 +31,7 @@ def named(store) -> Story:
     told = story(store)
     statement_signer = make.service.log_signer(told.store, told.simulator).statement_signer
     ledger = told.sources.ledger
-    move = AliasMove(simulator=told.simulator, by="ada")
+    move = AliasMove(kind="simulator", simulator=told.simulator, by="ada")
     AliasMoveSigner(ledger, statement_signer).move("stable", move, None, new_name(), dry_run=False)
     assert verify_everything(told.sources).problems == ()
     (told.store / "world/model.safetensors").write_text("other")

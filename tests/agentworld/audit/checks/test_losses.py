@@ -38,7 +38,7 @@ class Place:
         return StatementSigner(self.scene.ledger, signer, second, trusted=trusted, step_keys=dict)
 
     def move(self, simulator):
-        move = AliasMove(simulator=records.digest(simulator), by="ada")
+        move = AliasMove(kind="simulator", simulator=records.digest(simulator), by="ada")
         AliasMoveSigner(self.scene.ledger, self.statement_signer).move(
             "stable", move, None, simulator, dry_run=False
         )

@@ -275,6 +275,31 @@ def test_agents_are_put_to_use_by_operators_and_their_histories_are_read_by_audi
     assert [answer.status_code for answer in answers] == statuses
 
 
+def test_an_operator_who_is_no_auditor_hears_nothing_of_an_agents_earlier_change(made, tmp_path):
+    made.use()
+    asked = client(made, access=make.access.Checked(tmp_path))
+    headers = {**KEY, "Authorization": make.access.bearer("acme-operator")}
+    for params in ({"dry_run": True}, {}, {}):
+        again = asked.put(AGENT, params=params, json=body(made), headers=headers)
+        assert (again.status_code, again.json()) == (200, None)
+    for params in ({"dry_run": True}, {}, {}):
+        ended = asked.delete(AGENT, params={"by": "bob", **params}, headers=headers)
+        assert (ended.status_code, ended.json()) == (200, None)
+    assert [each.ended for each in made.ledger.aliases.history()] == [False, True]
+    assert move(asked, headers=headers).json()["simulator"] == SIMULATOR
+
+
+def test_a_move_says_its_kind_as_the_schema_demands(made):
+    asked = client(made)
+    schemas = asked.get("/openapi.json").json()["components"]["schemas"]
+    for move_type, sent in (
+        ("AliasMove", {"simulator": SIMULATOR, "by": "ada"}),
+        ("AgentMove", {"agent": body(made)["agent"], "by": "ada"}),
+    ):
+        assert asked.put("/aliases/any", json=sent).status_code == 422
+        assert schemas[move_type]["required"] == ["kind", *sent]
+
+
 def test_the_client_of_an_operator_does_the_same(made):
     async def work():
         served = make.service.service(made.store, pinned=made.simulator.manifest)
