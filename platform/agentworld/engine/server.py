@@ -96,6 +96,7 @@ def _check_layers(kind: EngineKind, folder: Path) -> None:
     if kind != "transformers-serve":
         return
     config = json.loads(read_regular(folder / "config.json"))
+    config = config.get("text_config") or config  # of a model that also reads images
     others = set(config.get("layer_types") or ()) - _BATCHED_LAYERS
     if others:
         raise InputError(
