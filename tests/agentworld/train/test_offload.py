@@ -15,7 +15,10 @@ import yaml
 from agentworld.errors import InputError
 from agentworld.recipes import load_recipe
 from agentworld.recipes.train import NextTokenRecipe
+from agentworld.steps.run import run_by_name
 from machines.forked import run_with_ranks
+from make.model import tiny_family
+from make.training import training
 
 pytestmark = pytest.mark.compute
 
@@ -88,6 +91,27 @@ def test_deepspeed_has_what_the_recipe_says_in_the_memory_of_the_cpu(
 ) -> None:
     offload = json.loads((trained / name / "offload.json").read_text())
     assert offload == [["cpu", False]] * num_offloaded
+
+
+def test_a_base_in_parts_is_loaded_into_the_memory_of_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentworld.train import model, sharding
+
+    settings: list[dict[str, Any]] = []
+
+    def end(given: dict[str, Any]) -> None:
+        settings.append(given["zero_optimization"])
+        raise ValueError("the test ends here")
+
+    monkeypatch.setattr(model, "num_ranks", lambda: 2)
+    monkeypatch.setattr(sharding, "HfDeepSpeedConfig", end)
+    base = str(tiny_family(tmp_path / "base", "Qwen3"))
+    cpt = {"zero_stage": 3, "muon_learning_rate": None, "offload": "parameters"}
+    with pytest.raises(InputError, match="the test ends here"):
+        run_by_name("cpt", *training(tmp_path / "store", model={"base": base}, cpt=cpt))
+    place = {"device": "cpu", "pin_memory": False}
+    assert settings == [{"stage": 3, "offload_optimizer": place, "offload_param": place}]
 
 
 @pytest.mark.parametrize("num", [2, pytest.param(3, marks=pytest.mark.long)])
