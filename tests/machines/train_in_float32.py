@@ -7,7 +7,6 @@ import json
 import os
 import random
 import signal
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from agentworld.errors import Preempted
+from agentworld.errors import InputError, Preempted
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import ignore_progress
 from agentworld.train import zero
@@ -35,6 +34,7 @@ from agentworld.train.trainer import NextTokenTrainer
 from agentworld.train.zero import gathered
 
 _VOCABULARY = 50
+_DIVERGED_AT = 3
 _SHARD_BYTES = 20_000
 """So few that ZeRO steps the weights in several groups at stage 3."""
 
@@ -50,15 +50,16 @@ RECIPE = NextTokenRecipe(
     gradient_checkpointing=False,
 )
 
-_BATCHES: dict[str, dict[str, Any]] = defaultdict(
-    dict,
-    {
-        "packed-accumulated": {"packing": True, "accumulation": 2},
-        "whole": {"tokens_per_batch": 1_000},
-        "by-row": {"tokens_per_batch": 1, "accumulation": len(_LENGTHS)},
-    },
-)
-"""By the name of a training's folder."""
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "packed": {"packing": True},
+    "accumulated": {"accumulation": 2},
+    "unclipped": {"max_gradient_norm": 1e9},
+    "optimizer": {"offload": "optimizer"},
+    "parameters": {"offload": "parameters"},
+    "whole": {"tokens_per_batch": 1_000},
+    "rows": {"tokens_per_batch": 1, "accumulation": len(_LENGTHS)},
+}
+"""By a word of the name of a training's folder."""
 
 
 def rows() -> list[Row]:
@@ -102,17 +103,22 @@ class Steps(TrainerCallback):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def train(out: Path, zero_stage: int | None = None, preempted_at: int | None = None) -> None:
-    """Twice in one group of processes, as a new model learns to copy before it sees an episode.
+def _recipe(folder: Path) -> NextTokenRecipe:
+    """The folder's name says how batches are made, and may end in a `zero_stage`."""
+    *_, last = words = folder.name.split("-")
+    changes: dict[str, Any] = {"zero_stage": int(last) if last.isdigit() else None}
+    for word in words:
+        changes |= _SETTINGS.get(word, {})
+    return RECIPE.model_copy(update=changes)
 
-    The folder's name says how batches are made.
-    """
-    recipe = RECIPE.model_copy(update={"zero_stage": zero_stage, **_BATCHES[out.name]})
+
+def train(out: Path, preempted_at: int | None = None) -> None:
+    """Twice in one group of processes, as a new model learns to copy before it sees an episode."""
     model, losses, steps = _model(), [], Steps(preempted_at)
     for name in ("first", "second"):
         trainer = NextTokenTrainer(
             LanguageModel(model, None),
-            recipe,
+            _recipe(out),
             rows() if rank() == 0 else [],
             out / name,
             ignore_progress,
@@ -127,9 +133,38 @@ def train(out: Path, zero_stage: int | None = None, preempted_at: int | None = N
         losses += [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     (out / f"state-{rank()}").write_text(str(_state_bytes(trainer)))
     (out / "steps").write_text(str(steps.num))
+    if trainer.is_deepspeed_enabled:
+        (out / "offload.json").write_text(json.dumps(_offload(trainer)))
     on_rank_zero(lambda: (out / "losses.json").write_text(json.dumps(losses)))
     with gathered(model.parameters()):
         on_rank_zero(lambda: torch.save(model.state_dict(), out / "weights.pt"))
+
+
+class _Diverging(NextTokenTrainer):
+    """One of whose steps has a loss that is no number; it is neither logged nor saved."""
+
+    def compute_loss(self, *inputs: Any, **options: Any) -> torch.Tensor:
+        loss = super().compute_loss(*inputs, **options)
+        return loss * float("nan") if self.state.global_step == _DIVERGED_AT else loss
+
+
+@process_group()
+def diverge_in_each(folders: Sequence[Path]) -> None:
+    """Each process writes how the training of each folder ends."""
+    for folder in folders:
+        language_model = LanguageModel(_model(), None)
+        given = rows() if rank() == 0 else []
+        trainer = _Diverging(language_model, _recipe(folder), given, folder, ignore_progress)
+        compute_in_float32(trainer)
+        (folder / f"end-{rank()}").write_text(_end_of(trainer))
+
+
+def _end_of(trainer: NextTokenTrainer) -> str:
+    try:
+        train_to_end(trainer)
+    except InputError as error:
+        return str(error)
+    return f"step {trainer.state.global_step}"
 
 
 def _state_bytes(trainer: NextTokenTrainer) -> int:
@@ -142,10 +177,16 @@ def _state_bytes(trainer: NextTokenTrainer) -> int:
     )
 
 
+def _offload(trainer: NextTokenTrainer) -> list[tuple[str, bool]]:
+    """Where DeepSpeed has the optimizer's state and the weights, and whether page-locked."""
+    engine = trainer.deepspeed
+    moved = (engine.zero_offload_optimizer(), engine.zero_offload_param())
+    return [(part.device, part.pin_memory) for part in moved if part and part.device != "none"]
+
+
 @process_group()
 def train_in_each(folders: Sequence[Path], preempted_at: int | None = None) -> None:
-    """One training after the other; the name of a folder may end in a `zero_stage`."""
+    """One training after the other."""
     zero.SHARD_BYTES = _SHARD_BYTES
     for folder in folders:
-        stage = folder.name[-1:]
-        train(folder, int(stage) if stage.isdigit() else None, preempted_at)
+        train(folder, preempted_at)

@@ -97,6 +97,7 @@ def _check_layers(kind: EngineKind, folder: Path) -> None:
         return
     file = folder / "config.json"
     config = json.loads(read_regular(file)) if file.is_file() else {}
+    config = config.get("text_config") or config  # of a model that also reads images
     others = set(config.get("layer_types") or ()) - _BATCHED_LAYERS
     if others:
         raise InputError(

@@ -7,11 +7,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.recipes.reward import RewardRecipe
 from agentworld.records.base import Digest, Record
 
 # Told only where it is said: recipes that say nothing of it keep their digests.
 _ZeroStage = Annotated[Literal[1, 2, 3] | None, Field(exclude_if=lambda stage: stage is None)]
+Offload = Literal["optimizer", "parameters"]
+"""What ZeRO keeps in the CPU's memory; `parameters` is the optimizer's state too."""
 
 
 class ModelRecipe(Record):
@@ -114,6 +116,10 @@ class NextTokenRecipe(Record):
     """What several processes share out (DeepSpeed ZeRO): 1 the optimizer's state, 2 gradients too,
     3 weights too, null nothing. Not with Muon, which takes matrices whole.
     """
+    offload: Offload | None = Field(None, exclude_if=lambda offload: offload is None)
+    """What ZeRO keeps in the CPU's memory: `optimizer` its state and gradients, `parameters` the
+    weights too, at stage 3; null nothing. Slower.
+    """
     sequence_parallel: int | None = Field(None, ge=2, exclude_if=lambda number: number is None)
     """Number of processes that share each sequence, each with a part of its tokens; null is one.
     It must divide the number of processes and of attention heads. Not with packing.
@@ -152,7 +158,17 @@ class NextTokenRecipe(Record):
     @model_validator(mode="after")
     def _can_be_shared(self) -> Self:
         if self.zero_stage is None:
+            if self.offload is not None:
+                raise ValueError(
+                    f"offload {self.offload} moves a process's parts, and only ZeRO makes such"
+                    " parts; set zero_stage, or leave offload out"
+                )
             return self
+        if self.offload == "parameters" and self.zero_stage != 3:
+            raise ValueError(
+                f"offload parameters has nothing to move at zero_stage {self.zero_stage}, where"
+                " each process has all weights; set zero_stage to 3, or offload to optimizer"
+            )
         if self.stage == "imitation":
             raise ValueError("imitation is trained by one process alone; leave zero_stage out")
         if self.muon_learning_rate is not None:
@@ -196,36 +212,6 @@ class CptRecipe(NextTokenRecipe):
     corpora: dict[str, CorpusRecipe] = Field({}, exclude_if=not_)
     """Texts beside episodes, by name (Qwen-AgentWorld section 3.2: single-turn corpora of law,
     medicine and other fields; it reports no weights)."""
-
-
-class RewardRecipe(Record):
-    """How a predicted observation is rewarded (Qwen-AgentWorld section 3.4, RWML section 2.2)."""
-
-    rubric: Literal["rules", "endpoint"] = "rules"
-    """A rule scorer, or a judge behind an OpenAI-compatible endpoint."""
-    endpoint: EndpointRecipe = EndpointRecipe()
-    """The server that `rubric: endpoint` asks."""
-    rubric_weight: float = 0.9
-    """Weight of the rubric's score in the reward."""
-    rule_weight: float = 0.1
-    """Weight of the domain's rule in the reward."""
-    embedding_weight: float = 0.0
-    """Weight of RWML's binary embedding reward; 0 leaves it out."""
-    embedding_model: str | None = None
-    """A folder with the embedding model, which `embedding_weight` needs."""
-    embedding_distance: float = 0.2
-    """RWML's tau_d: an observation that is nearer than this is rewarded."""
-
-    @property
-    def folder(self) -> str | None:
-        """Of the embedding model, where one is asked."""
-        return self.embedding_model if self.embedding_weight else None
-
-    @property
-    def identity(self) -> "RewardRecipe":
-        """What rewards depend on, beside the content of that folder: not on addresses."""
-        changes = {"embedding_model": None, "endpoint": self.endpoint.identity}
-        return self.model_copy(update=changes)
 
 
 class GroupRlRecipe(Record):

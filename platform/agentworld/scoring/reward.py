@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agentworld.domains.base import Domain, verdict_of
 from agentworld.domains.rubric import RubricScore
 from agentworld.errors import InputError, JudgeError
-from agentworld.recipes.train import RewardRecipe
+from agentworld.recipes.reward import RewardRecipe
 from agentworld.records.endpoint_usage import EndpointUsage
 from agentworld.records.message import Message
 from agentworld.rendering.parse import parse_observation

@@ -19,7 +19,7 @@ from transformers import (
 from agentworld.engine.adapter import ADAPTER, has_adapter
 from agentworld.engine.merging import merge_adapter
 from agentworld.errors import InputError
-from agentworld.recipes.train import LoraRecipe, ModelRecipe
+from agentworld.recipes.train import LoraRecipe, ModelRecipe, Offload
 from agentworld.train.answer_marks import mark_answers
 from agentworld.train.answer_spans import end_of_answer
 from agentworld.train.distributed import num_ranks, rank
@@ -121,7 +121,9 @@ def new_config(recipe: ModelRecipe, vocabulary_size: int, **tokens: int | None) 
     )
 
 
-def load_model(parent: Parent, zero_stage: int | None = None) -> LanguageModel:
+def load_model(
+    parent: Parent, zero_stage: int | None = None, offload: Offload | None = None
+) -> LanguageModel:
     """Reads a folder with safetensors weights; no code of the folder's is run.
 
     For several processes at ZeRO stage 3 each has its part of the weights alone, unless the folder
@@ -139,7 +141,7 @@ def load_model(parent: Parent, zero_stage: int | None = None) -> LanguageModel:
     mark_answers(tokenizer, folder)  # before gigabytes are read
     try:
         if zero_stage == 3 and num_ranks() > 1 and not has_adapter(folder):
-            model = load_in_parts(folder, ATTENTION)
+            model = load_in_parts(folder, ATTENTION, offload)
         else:
             model = AutoModelForCausalLM.from_pretrained(
                 folder,

@@ -67,7 +67,7 @@ def run(
     pool: Pool = "cpt" if recipe.stage == "cpt" else "sft"
     tiny_models = [domain_of(name).tiny for name in dataset.domains]
     language_model = (
-        load_model(parent, recipe.zero_stage)
+        load_model(parent, recipe.zero_stage, recipe.offload)
         if parent
         else new_tiny_model(model, tiny_models, _texts(read_pool(data, dataset, pool)))
     )

@@ -25,20 +25,28 @@ from transformers.integrations.deepspeed import _load_state_dict_into_zero3_mode
 from transformers.modeling_utils import LoadStateDictConfig
 from transformers.utils import GENERATION_CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME
 
+from agentworld.recipes.train import Offload
 from agentworld.train.distributed import rank
-from agentworld.train.zero import SHARD_BYTES, gathered, is_in_parts, num_elements
+from agentworld.train.zero import (
+    SHARD_BYTES,
+    gathered,
+    is_in_parts,
+    num_elements,
+    offloading,
+)
 
 _LAYER = re.compile(r".*\.layers\.\d+\.")
 _Tensors = dict[str, torch.Tensor]
 
 
-def load_in_parts(folder: Path, attention: str) -> PreTrainedModel:
+def load_in_parts(folder: Path, attention: str, offload: Offload | None = None) -> PreTrainedModel:
     """A model in float32, each of whose weights is cut as soon as it is made.
 
     Its weights are read layer by layer, because some files have a layer's experts one by one.
     Raises ValueError for files that lack a weight, or that have one of another shape.
     """
-    settings = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}
+    zero = {"stage": 3, **offloading(offload)}
+    settings = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": zero}
     context = HfDeepSpeedConfig(settings)  # transformers looks at it as long as it is there
     model = AutoModelForCausalLM.from_config(
         AutoConfig.from_pretrained(folder, trust_remote_code=False),

@@ -245,7 +245,7 @@ def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArgume
             "min_lr_ratio": 0.05,
             "decay_type": "linear",
         },
-        **computing(recipe.zero_stage, in_bfloat16=True),
+        **computing(recipe.zero_stage, in_bfloat16=True, offload=recipe.offload),
         gradient_accumulation_steps=recipe.accumulation,
         max_grad_norm=recipe.max_gradient_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,

@@ -19,6 +19,7 @@ from transformers import Trainer, TrainingArguments
 from agentworld.errors import InputError
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
+from agentworld.recipes.train import Offload
 from agentworld.storage.working_copy import copy_of
 from agentworld.train.distributed import num_ranks
 
@@ -44,7 +45,9 @@ def check_zero(stage: int | None, out: Path) -> None:
         )
 
 
-def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
+def computing(
+    stage: int | None, *, in_bfloat16: bool, offload: Offload | None = None
+) -> dict[str, Any]:
     """A trainer's arguments for device, precision and DeepSpeed; weights stay in float32.
 
     Construct the trainer directly after this call, because the call configures Accelerate.
@@ -64,7 +67,7 @@ def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
     return {
         "bf16": False,
         "accelerator_config": {"use_configured_state": True},
-        "deepspeed": _deepspeed_config(stage, in_bfloat16=in_bfloat16),
+        "deepspeed": _deepspeed_config(stage, offload, in_bfloat16=in_bfloat16),
     }
 
 
@@ -78,7 +81,15 @@ def on_one_device(arguments: TrainingArguments) -> TrainingArguments:
     return arguments
 
 
-def _deepspeed_config(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
+def offloading(offload: Offload | None) -> dict[str, Any]:
+    """What DeepSpeed's configuration of ZeRO says of the CPU's memory."""
+    # torch rounds page-locked memory up to a power of two, up to twice what a plan counts.
+    memory = {"device": "cpu", "pin_memory": False}
+    parts = {None: (), "optimizer": ("optimizer",), "parameters": ("optimizer", "param")}
+    return {f"offload_{part}": memory for part in parts[offload]}
+
+
+def _deepspeed_config(stage: int, offload: Offload | None, *, in_bfloat16: bool) -> dict[str, Any]:
     """DeepSpeed's configuration; the trainer's arguments and the model replace `auto`."""
     return {
         "zero_optimization": {
@@ -91,7 +102,10 @@ def _deepspeed_config(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
             "stage3_max_live_parameters": SHARD_BYTES // 4,
             "stage3_max_reuse_distance": SHARD_BYTES // 4,
             "sub_group_size": SHARD_BYTES // 4,
+            **offloading(offload),
         },
+        # AdamW of torch steps on CPUs too; DeepSpeed's own is compiled at its first use.
+        "zero_force_ds_cpu_optimizer": False,
         # As without DeepSpeed: layers compute in bfloat16, weights and sums of gradients are of
         # float32. Its `bf16` would round the weights.
         "torch_autocast": {

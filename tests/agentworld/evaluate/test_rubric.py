@@ -18,8 +18,8 @@ from agentworld.evaluate.guesses import read_guesses, write_guesses
 from agentworld.evaluate.rubric import JUDGE_METRICS, RubricScorer, values_of_score
 from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes.endpoint import EndpointRecipe
+from agentworld.recipes.reward import RewardRecipe
 from agentworld.recipes.serve import EvaluateRecipe
-from agentworld.recipes.train import RewardRecipe
 from agentworld.records.endpoint_usage import JudgeUse
 from agentworld.records.message import Message
 from agentworld.records.progress import ignore_progress

@@ -7,7 +7,7 @@ from agentworld.domains.base import domain_of
 from agentworld.domains.rubric import RubricScore
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.endpoint import EndpointRecipe
-from agentworld.recipes.train import RewardRecipe
+from agentworld.recipes.reward import RewardRecipe
 from agentworld.scoring.answers import AnswerStore
 from fakes import endpoint
 from make.tracing import verdict

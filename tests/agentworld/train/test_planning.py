@@ -164,6 +164,35 @@ def test_at_stage_3_a_layer_is_whole_at_once_and_a_file_is_written_at_once(
     assert held.node == {"load": loading, "training": 0, "save": saving}
 
 
+@pytest.mark.parametrize(
+    ("settings", "gpu", "of_process"),
+    [
+        ({"zero_stage": 1, "offload": "optimizer"}, (4, 4, 0), 20),
+        ({"zero_stage": 2, "offload": "optimizer"}, (4, 0, 0), 20),
+        ({"zero_stage": 2, "offload": "optimizer", "accumulation": 2}, (4, 0, 0), 24),
+        ({"zero_stage": 3, "offload": "optimizer", "accumulation": 2}, (4 / 4, 0, 0), 20),
+        ({"zero_stage": 3, "offload": "parameters"}, (0, 0, 0), 24),
+    ],
+)
+def test_what_is_offloaded_is_in_the_memory_of_the_node(
+    settings: dict[str, Any], gpu: tuple[float, float, float], of_process: int
+) -> None:
+    held, without = memory(4, settings), memory(4, settings | {"offload": None})
+    for moment in ("training", "save"):
+        parts = held.gpu[moment]
+        weights, gradients, optimizer = (1_200 * num_bytes for num_bytes in gpu)
+        assert (parts.weights, parts.optimizer) == (weights, optimizer)
+        assert parts.gradients == (gradients if moment == "training" else 0)
+        assert held.node[moment] == without.node[moment] + 1_200 * of_process
+    moved = settings["offload"] == "parameters"
+    assert held.gpu["load"].weights == (0 if moved else without.gpu["load"].weights)
+    assert held.node["load"] == without.node["load"] + (4_800 if moved else 0)
+    on_its_way = 4 * 100 if settings["zero_stage"] < 3 else 0
+    buffers = (each.gpu["training"].buffers for each in (held, without))
+    assert next(buffers) >= next(buffers) + on_its_way
+    assert memory(1, settings) == memory(1, settings | {"offload": None})
+
+
 def test_one_process_does_not_share_and_a_step_is_largest_where_it_is_largest() -> None:
     assert memory(1, {"zero_stage": 3}).gpu["training"].optimizer == 8 * 1_200
     # Inputs of layers, all that layers keep, what the largest keeps beside its input, the rest.
@@ -275,6 +304,11 @@ def test_what_does_not_fit_is_refused_with_the_part_and_what_to_change(tmp_path:
     )
     with pytest.raises(InputError, match=r"hold 18\.5 GiB of its 10\.0 GiB together"):
         plans(tmp_path, "qwen3-8b", "8xH100", node_gib=10)
+
+
+def test_a_plan_advises_to_offload_what_fits_no_gpu_before_a_result_changes(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"in training .*; set cpt\.offload to optimizer$"):
+        plans(tmp_path, "qwen3-8b", "2xH100")
 
 
 def test_time_and_cost_come_from_the_most_similar_training_that_is_known(tmp_path: Path) -> None:

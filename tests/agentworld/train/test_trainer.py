@@ -85,7 +85,7 @@ def test_accumulated_batches_make_the_step_of_one_batch(tmp_path: Path) -> None:
 
     from machines.train_in_float32 import train
 
-    folders = ("whole", "by-row")
+    folders = ("whole", "by-rows")
     for name in folders:
         (tmp_path / name).mkdir()
         train(tmp_path / name)

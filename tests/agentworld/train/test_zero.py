@@ -149,6 +149,19 @@ def test_each_stage_trains_as_one_process_does_with_half_of_the_state(
             assert int((folder / f"state-{rank}").read_text()) == pytest.approx(whole / 2, rel=0.02)
 
 
+def test_a_loss_that_is_no_number_ends_a_training_at_its_step_though_no_step_is_logged(
+    tmp_path: Path,
+) -> None:
+    from machines.train_in_float32 import diverge_in_each
+
+    folders = folders_of(tmp_path, "2", "3", "parameters-3")
+    run_with_ranks(tmp_path, diverge_in_each, folders)
+    for end in (folder / f"end-{rank}" for folder in folders for rank in (0, 1)):
+        wrong = "the training diverged: at step 4 the norm of the gradient is inf; lower learning_"
+        assert end.read_text().startswith(wrong), end
+        assert not list(end.parent.glob("checkpoints/*"))
+
+
 def assert_truncation_is_noticed(checkpoints: Path, name: str) -> None:
     (file,) = checkpoints.glob(f"*/{name}.safetensors")
     whole = file.read_bytes()

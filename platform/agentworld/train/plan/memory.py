@@ -52,6 +52,10 @@ def stage_memory(
         saved = min(whole, SHARD_BYTES + of_layer)  # the first process alone writes
     else:
         saved = gpus.per_node * whole if stage else min(whole, SHARD_BYTES)
+    offloaded = gpus.per_node * _offloaded(model, recipe, stage, gpus.count)
+    loaded = gpus.per_node * (of_layer or whole)
+    if recipe.offload == "parameters" and stage:
+        loaded += whole // gpus.num_nodes
     return StageMemory(
         gpu={
             "load": RankMemory(weights=state.weights, buffers=of_layer),
@@ -59,9 +63,9 @@ def stage_memory(
             "save": state.model_copy(update={"gradients": 0, "buffers": of_layer}),
         },
         node={
-            "load": gpus.per_node * (of_layer or whole),
-            "training": 0,
-            "save": saved,
+            "load": loaded,
+            "training": offloaded,
+            "save": offloaded + saved,
         },
     )
 
@@ -80,11 +84,37 @@ def _state(
     if recipe.muon_learning_rate is not None:
         moments -= _FULL * model.num_by_muon  # Muon has one
     copy = trained if stage else 0
-    return RankMemory(
+    memory = RankMemory(
         weights=_FULL * model.num_weights // (num_ranks if stage == 3 else 1),
         gradients=trained // (num_ranks if stage in (2, 3) else 1),
         optimizer=(moments + copy) // (num_ranks if stage else 1),
     )
+    if stage is None or recipe.offload is None:
+        return memory
+    moved = {"optimizer": 0}
+    if stage > 1:
+        moved["gradients"] = 0
+    if recipe.offload == "parameters":
+        moved["weights"] = 0
+    return memory.model_copy(update=moved)
+
+
+def _offloaded(
+    model: Architecture, recipe: NextTokenRecipe, stage: int | None, num_ranks: int
+) -> int:
+    """What one process has in the CPU's memory in training.
+
+    For each weight that it steps: a copy, two moments, its gradient, and a buffer for the new
+    weight (stages 1 and 2) or for the gradient (stage 3). Stages 1 and 2 have one more to add up
+    gradients in.
+    """
+    if stage is None or recipe.offload is None:
+        return 0
+    num_tensors = 6 if recipe.accumulation > 1 and stage < 3 else 5
+    num_elements = num_tensors * model.num_trained
+    if recipe.offload == "parameters":
+        num_elements += model.num_weights
+    return _FULL * num_elements // num_ranks
 
 
 def _training(
@@ -105,6 +135,8 @@ def _training(
     is_kept = recipe.accumulation > 1 or stage in (2, 3)
     before = state.gradients if is_kept else min(state.gradients, embedding)
     buffers = _exchange(model, stage, num_ranks)
+    if recipe.offload is not None and stage in (1, 2):
+        buffers += _FULL * max(model.num_embedding, model.num_largest)  # a gradient on its way
     casts = 0 if recipe.compile_layers else _HALF * model.num_cast
     if recipe.gradient_checkpointing:
         at_loss, in_layer = activations.inputs + activations.rest, activations.largest

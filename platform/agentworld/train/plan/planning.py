@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from transformers import PreTrainedConfig
 
 from agentworld.errors import InputError
-from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
+from agentworld.recipes.train import LoraRecipe, NextTokenRecipe, Offload
 from agentworld.records.training_plan import Gpus, Moment, StageMemory, StagePlan
 from agentworld.train.cards import CARDS, GIB
 from agentworld.train.plan.activations import Activations, count_activations
@@ -196,6 +196,7 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
         shared = recipe.model_copy(update={"sequence_parallel": num_sharing})
         yield _Change(f"{done}set {stage}.sequence_parallel to {num_sharing}", shared, gpus)
         num_sharing *= 2
+    yield from _offloads(recipe, gpus, done)
     tokens = max(recipe.tokens_per_batch, recipe.sequence_tokens or 0)
     while (tokens := tokens // 2) >= _SHORTEST:
         shorter = {"tokens_per_batch": tokens, "sequence_tokens": tokens}
@@ -211,6 +212,15 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
         else:
             gpus = gpus.model_copy(update={"num_nodes": 2 * gpus.num_nodes})
         yield _Change(f"{done}take {gpus} with {stage}.zero_stage 3", recipe, gpus)
+
+
+def _offloads(recipe: NextTokenRecipe, gpus: Gpus, done: str) -> Iterator[_Change]:
+    """Slower, with the same result."""
+    if gpus.count == 1 or recipe.offload == "parameters":
+        return
+    for offload in get_args(Offload):
+        moved = recipe.model_copy(update={"offload": offload})
+        yield _Change(f"{done}set {recipe.stage}.offload to {offload}", moved, gpus)
 
 
 def _gib(num_bytes: int) -> str:
