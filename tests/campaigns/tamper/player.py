@@ -140,12 +140,9 @@ class Player:
     def use(self, ref: VersionRef, alias: str) -> None:
         """From now on this version is in use so."""
         agent = self.registry.agent(ref)
-        told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
-        move, name = (
-            AgentMove.model_validate({"kind": "agent", "agent": told, "by": "ada"}),
-            f"{ref.name}@{alias}",
-        )
-        self.names.move(name, move, None, new_name(), dry_run=False)
+        version = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
+        move = AgentMove.model_validate({"kind": "agent", "agent": version, "by": "ada"})
+        self.names.move(f"{ref.name}@{alias}", move, None, new_name(), dry_run=False)
 
     def retire(self, name: str, alias: str) -> None:
         """No version is any more."""
@@ -181,7 +178,7 @@ class Player:
         self.names.move(alias, move, None, new_name(), dry_run=False)
 
     def move_all(self, number: int) -> None:
-        """Past a gate by a report, in spite of one, with a canary, and to an end."""
+        """Past a gate by a report, in spite of one, with a canary for an object, and to an end."""
         simulator, other = (self.services[(number + each) % 2].digest for each in (0, 1))
         report = records.agent_report(simulator=simulator)
         assert self.ledger.objects
@@ -189,7 +186,8 @@ class Player:
         gate = ({"metric": "live_gain", "least": 0.05 * number},)
         self.move("shell-stable", number, "ada", report=kept, gate=gate, override="yes")
         canary = {"simulator": other, "percent": 10 + number}
-        self.move("terminal-next", number, "bob", canary=canary, override="it is wanted")
+        asked = {"override": "it is wanted", "request": f"an-object/{number}"}
+        self.move("terminal-next", number, "bob", canary=canary, **asked)
         if number % 2:
             self.names.end("terminal-next", "bob", new_name(), dry_run=False)
 
