@@ -306,9 +306,14 @@ def test_what_does_not_fit_is_refused_with_the_part_and_what_to_change(tmp_path:
         plans(tmp_path, "qwen3-8b", "8xH100", node_gib=10)
 
 
-def test_a_plan_advises_to_offload_what_fits_no_gpu_before_a_result_changes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "gpus"), [("qwen3-8b", "2xH100"), ("qwen3.5-35b-a3b-nodes", "8xH200")]
+)
+def test_a_plan_advises_to_offload_what_fits_no_gpu_before_a_result_changes(
+    name: str, gpus: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=r"in training .*; set cpt\.offload to optimizer$"):
-        plans(tmp_path, "qwen3-8b", "2xH100")
+        plans(tmp_path, name, gpus)
 
 
 def test_time_and_cost_come_from_the_most_similar_training_that_is_known(tmp_path: Path) -> None:
