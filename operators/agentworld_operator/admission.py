@@ -102,7 +102,7 @@ class Admission:
         object_request, dry = request.object_request, bool(request.dry_run)
         try:
             last = await self._service.last(name)
-            if last is None or last.request is None:  # nobody gave it, or a command did
+            if last is None or last.request is None:  # it is unknown, or a command set it
                 return None
             own_key = key(object_request, None, last)
             await self._service.end(name, by, own_key, object_request, dry_run=dry)

@@ -143,7 +143,7 @@ class AliasReconciler:
             before = self._differences[name] = _Difference(last, request, now)
         if now - before.since < self._settle_seconds:
             return False
-        # Listed anew, for a watch may have told nothing for as long.
+        # A watch can be silent for so long: the objects are listed again.
         listing = await asyncio.to_thread(self._cluster.all, self.kind)
         requests = {
             alias["metadata"]["name"]: request_of(alias)
