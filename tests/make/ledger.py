@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentworld.ledger import Ledger
+from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.writes import EpisodeClosed, EpisodeOpened, NewStep
+from agentworld.records.base import Digest
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunClosing, RunOpening
 from make import records
@@ -31,6 +33,14 @@ def laid(url: str) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(_empty())
     return url
+
+
+def aliases(folder: Path, **simulators: Digest) -> Aliases:
+    """Those of a new ledger in a folder, which have these meanings."""
+    made = Ledger(laid(f"{_SQLITE}{folder / 'ledger.db'}")).aliases
+    for alias, simulator in simulators.items():
+        made.set(alias, simulator, "ada")
+    return made
 
 
 def copy_store(store: Path, to: Path) -> None:

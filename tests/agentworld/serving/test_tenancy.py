@@ -8,7 +8,6 @@ import make.ledger
 import make.many
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import ClusterError
-from agentworld.ledger import Ledger
 from agentworld.records.alias import Canary, gets_canary
 from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators
@@ -30,9 +29,7 @@ def cluster():
 @pytest.fixture
 def aliases(tmp_path):
     """Of the ledger that all replicas share."""
-    named = Ledger(make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")).aliases
-    named.set("world", STABLE.digest, "ada")
-    return named
+    return make.ledger.aliases(tmp_path, world=STABLE.digest)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import pytest
 
 import make.ledger
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
-from agentworld.ledger import Ledger
 from agentworld.records.alias import Canary, gets_canary
 from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequest
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
@@ -23,9 +22,7 @@ def cluster():
 @pytest.fixture
 def aliases(tmp_path):
     """Of the ledger."""
-    named = Ledger(make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")).aliases
-    named.set("world", STABLE.digest, "ada")
-    return named
+    return make.ledger.aliases(tmp_path, world=STABLE.digest)
 
 
 @pytest.fixture
