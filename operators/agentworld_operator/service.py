@@ -34,7 +34,7 @@ class Service:
     async def end(
         self, alias: str, by: str, key: str, request: str, *, dry_run: bool = False
     ) -> None:
-        """From now on a name means nothing; raises NotFound for one that nobody gave.
+        """From now on a name means nothing; raises NotFound for one that does not exist.
 
         `request` is the object whose deletion ends it.
         """
@@ -42,14 +42,14 @@ class Service:
         await self._ask("DELETE", f"/aliases/{alias}", key, params=params)
 
     async def history(self, alias: str) -> list[AliasChange]:
-        """What the ledger has of a name, the oldest first; nothing where nobody gave it."""
+        """What the ledger has of a name, the oldest first; nothing for an unknown one."""
         try:
             return _HISTORY.validate_python(await self._ask("GET", f"/aliases/{alias}"))
         except NotFound:
             return []
 
     async def last(self, alias: str) -> AliasChange | None:
-        """The ledger's last word on a name; null where nobody gave it."""
+        """The ledger's last word on a name; null for an unknown one."""
         return next(reversed(await self.history(alias)), None)
 
     async def histories(self) -> list[AliasChange]:

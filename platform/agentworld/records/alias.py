@@ -15,7 +15,7 @@ from agentworld.records.base import Digest, Name, Record, ShortText
 from agentworld.records.gate import Gate, GateResult
 
 ObjectRequest = Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}/[0-9]{1,19}$")]
-"""A spec that somebody wrote to an object of a cluster: the object's `UID/GENERATION`."""
+"""A version of an object's spec on a cluster: the object's `UID/GENERATION`."""
 AliasKind = Literal["simulator", "agent"]
 
 AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
@@ -188,7 +188,7 @@ class AliasChange(Record):
         return AliasChange(**own, **fields, ended=True)
 
     def repeats(self, last: "AliasChange") -> bool:
-        """Whether it says nothing new: an end again, or the same agent again, whoever says it.
+        """Whether it changes nothing: an end again, or the same agent again, whoever asks.
 
         A simulator's move always counts, because its gate was judged again. A command's end counts
         after an object's, because the operator may undo that one.

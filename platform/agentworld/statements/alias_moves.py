@@ -67,7 +67,7 @@ class AliasMoveSigner(NamedTuple):
         request: str | None = None,
         dry_run: bool = False,
     ) -> AliasChange:
-        """The alias means nothing from now on; raises NotFound for one that nobody gave."""
+        """The alias means nothing from now on; raises NotFound for one that does not exist."""
         if dry_run:
             return self.history(alias)[-1].end(by, _DRY, reason, request)
         with self.statement_signer.declaring("alias", alias) as declare:

@@ -1,4 +1,4 @@
-"""The aliases of agents: whether the registry, their mirror, tells what was signed of them."""
+"""Whether the registry, a mirror, has the aliases of agents as they were signed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -149,7 +149,7 @@ def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidenc
 def _mirror_orphan_problems(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
-    """What lies in the evidence mirror and tells of nothing; `runs` were verified."""
+    """Copies in the evidence mirror that no row of the ledger has; `runs` were verified."""
     for name in evidence.mirror.orphans():
         yield f"the evidence mirror has {name!r}, which no copy is called; {_ADVICE}"
     # The names first: what is copied meanwhile is in the ledger before.

@@ -88,7 +88,7 @@ def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> MissingR
     # In this order: what a service adds meanwhile is in the ledger before it has a copy.
     names = mirror.names()
     changes = tuple[AliasChange, ...]()
-    with suppress(NotFound):  # nobody has signed yet what the ledger holds
+    with suppress(NotFound):  # the ledger has no genesis yet
         changes = verify_envelope(mirror.get(GENESIS), Genesis, trusted).changes
     at_genesis = [entry.path for entry in alias_entries(changes)]
     lost_names = DeclarationReader(ledger.attestations, mirror, trusted).lost

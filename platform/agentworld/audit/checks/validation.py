@@ -1,7 +1,7 @@
 """What an agent was seen to do in the live environment: the reports of finished validations.
 
 A step signs what it saw, and the ledger keeps that whole. A report in a store that nobody signed is
-of a step without a key, or of whoever writes there: it is read, and relied on for nothing.
+of a step without a key, or of a stranger: it is read, and proves nothing.
 """
 
 from collections.abc import Iterator, Sequence

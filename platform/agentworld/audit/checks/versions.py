@@ -138,7 +138,7 @@ def _verify(
     )
     if sources.evidence is None or registration or verification.grade != "verified":
         return verification
-    return verification.model_copy(update={"grade": "unsigned"})  # nobody would miss it
+    return verification.model_copy(update={"grade": "unsigned"})  # no ledger would miss it
 
 
 def describe_missing(registration: RegisteredVersion) -> str:

@@ -95,12 +95,12 @@ class AgentChain(Finding):
 
     Its grade is that of the edge, or `disputed` where the run's record was read again and is
     broken, or `unsigned`. Its problems are links that do not agree or cannot be followed; its
-    notes are links that nobody made and nothing contradicts. A whole chain has neither.
+    notes are links that are missing and that nothing contradicts. A whole chain has neither.
     """
 
     artifact: Digest
     registered_at: datetime | None = None
-    """As the registry tells it."""
+    """By the registry."""
     registration: Signature | None = None
     """Of the step that registered it; null where none signed that."""
     run: AgentRun

@@ -160,7 +160,7 @@ class Evidence(NamedTuple):
     step_keys: TrustedKeys | None = None
     """Those of the steps that write weights; null trusts none."""
     at: datetime | None = None
-    """The moment of which is asked; null is now. What was signed later is not told."""
+    """The moment that is asked about; null is now. What was signed later is left out."""
     cache: DeclarationReader | None = None
     """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
 

@@ -158,7 +158,7 @@ def _manifest_of(simulator: SimulatorView) -> SimulatorManifest:
 
 
 def check_opens(simulator: SimulatorView, tenant: str) -> None:
-    """Raises AccessError where the tenant may open no run, and Conflict where nobody may."""
+    """Raises AccessError if this tenant may open no run, and Conflict if no tenant may."""
     name = simulator.metadata.name
     if not simulator.admits(tenant):
         raise AccessError(
