@@ -10,7 +10,6 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
     DEFAULT_STORE,
@@ -19,6 +18,7 @@ from agentworld_cli.show import (
     RecipeName,
     Store,
     brief,
+    plain,
     show_json,
     show_step,
     trees,

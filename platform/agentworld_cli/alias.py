@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworld.errors import InputError
-from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, ExistingStore, Json, Store, check_digest
+from agentworld_cli.show import DEFAULT_STORE, ExistingStore, Json, Store, check_digest, plain
 
 if TYPE_CHECKING:
     from agentworld.records.alias import AliasChange

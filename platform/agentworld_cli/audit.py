@@ -14,8 +14,7 @@ from rich.tree import Tree
 
 from agentworld_cli.alias import describe_change
 from agentworld_cli.audit_record import export, restored, verify, withdrawn
-from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, plain, show_json, trees
 from agentworld_cli.verification import At, by_how_much, check_names, format_moment, sources_at
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import typer
 
 from agentworld.errors import InputError
 from agentworld_cli.alias import user_name
-from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, plain, show_json
 from agentworld_cli.verification import At, show_everything, sources_at
 
 if TYPE_CHECKING:

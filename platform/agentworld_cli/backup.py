@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworld.errors import EvidenceError, StoreError
-from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, plain, show_json
 
 if TYPE_CHECKING:
     from agentworld.records.backup import Backup

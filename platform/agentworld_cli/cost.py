@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, plain, show_json
 
 if TYPE_CHECKING:
     from agentworld.audit.questions.cost import Cost, Costs

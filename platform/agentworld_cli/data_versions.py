@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_STORE,
     ExistingStore,
     Json,
     Store,
     brief,
+    plain,
     show_json,
     to_words,
 )

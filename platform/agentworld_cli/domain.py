@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentworld_cli.plain import plain
 from agentworld_cli.service import Url
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, console, show_json
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, console, plain, show_json
 
 if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
@@ -32,7 +31,7 @@ def list_domains(as_json: Json = False) -> None:
 
     summaries = domain_summaries()
     if as_json:
-        show_json([summary.model_dump(mode="json") for summary in summaries])
+        show_json(summaries)
         return
     for summary in summaries:
         live = "environments" if summary.has_environments else "recorded logs only"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworld_cli.alias import user_name
-from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json, show_record
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, plain, show_json, show_record
 from agentworld_cli.transcript import transcript
 from agentworld_cli.verification import show_finding
 

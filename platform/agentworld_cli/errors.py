@@ -13,7 +13,7 @@ import typer
 
 from agentworld import errors
 from agentworld.errors import AgentworldError
-from agentworld_cli.plain import plain
+from agentworld_cli.show import plain
 
 _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.InputError, 2),

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, AnyExistingStore, Json, show_json
+from agentworld_cli.show import DEFAULT_STORE, AnyExistingStore, Json, plain, show_json
 
 if TYPE_CHECKING:
     from agentworld.records.conclusion import Conclusion
@@ -16,7 +15,7 @@ def history(store: AnyExistingStore = DEFAULT_STORE, as_json: Json = False) -> N
 
     rows = conclusions(local_store(store))
     if as_json:
-        show_json([row.model_dump(mode="json") for row in rows])
+        show_json(rows)
         return
     for row in rows:
         print(_to_line(row))

@@ -21,8 +21,7 @@ from agentworld.steps.run import run_by_name
 from agentworld.storage.address import redact
 from agentworld.storage.trajectories import read_collected
 from agentworld_cli.collect import read_options, recipe_file
-from agentworld_cli.plain import plain
-from agentworld_cli.show import show_json
+from agentworld_cli.show import plain, show_json
 from agentworld_cli.verification import count_noun
 from agentworld_cli.views import show_progress
 

@@ -9,9 +9,16 @@ import typer
 
 from agentworld_cli.demo import run_job
 from agentworld_cli.history import history
-from agentworld_cli.plain import plain
 from agentworld_cli.server_check import check
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_json
+from agentworld_cli.show import (
+    DEFAULT_RECIPE,
+    DEFAULT_STORE,
+    AnyStore,
+    Json,
+    RecipeName,
+    plain,
+    show_json,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -260,14 +267,7 @@ def _follow(connection: "Connection", pipeline_run: "PipelineRun") -> "PipelineR
 
 def _show_all(schedules: "list[Schedule]", runs: "list[PipelineRun]", *, as_json: bool) -> None:
     if as_json:
-        show_json(
-            {
-                "schedules": [
-                    pipeline_schedule.model_dump(mode="json") for pipeline_schedule in schedules
-                ],
-                "runs": [pipeline_run.model_dump(mode="json") for pipeline_run in runs],
-            }
-        )
+        show_json({"schedules": schedules, "runs": runs})
         return
     for pipeline_schedule in schedules:
         print(_describe_schedule(pipeline_schedule))

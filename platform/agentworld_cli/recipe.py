@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.plain import plain
-from agentworld_cli.show import Json, console, show_json
+from agentworld_cli.show import Json, console, plain, show_json
 
 app = typer.Typer(
     help="List, show and check recipes: the settings of a job, in YAML.", no_args_is_help=True
@@ -77,7 +76,7 @@ def fields(
         sections = ", ".join(Recipe.model_fields)
         raise InputError(f"a recipe has no section {section!r}; give one of: {sections}")
     if as_json:
-        show_json([row.model_dump(mode="json") for row in rows])
+        show_json(rows)
         return
     for row in rows:
         value = "required" if row.required else f"default {json.dumps(row.default)}"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
 from agentworld_cli.show import (
     DEFAULT_STORE,
@@ -14,6 +13,7 @@ from agentworld_cli.show import (
     Store,
     brief,
     check_digest,
+    plain,
     show_json,
     show_record,
 )
@@ -124,7 +124,7 @@ def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     for problem in problems:
         print(plain(problem), file=sys.stderr)
     if as_json:
-        show_json([run.model_dump(mode="json") for run in runs])
+        show_json(runs)
         return
     for run in runs:
         tenant = "" if run.tenant == LOCAL_TENANT else f" for tenant {plain(run.tenant)}"

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.plain import plain
-from agentworld_cli.show import Json, show_json
+from agentworld_cli.show import Json, plain, show_json
 
 
 def check(

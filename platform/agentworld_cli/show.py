@@ -9,15 +9,28 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 
 from agentworld.errors import InputError
-from agentworld_cli.plain import plain
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RecipeName = Annotated[
     str, typer.Option(help="A recipe's file, or a name that `agentworld recipe list` prints.")
 ]
+
+
+def plain(text: str) -> str:
+    """One line of printable characters; the others are written as Python writes them.
+
+    A simulator may say anything: a control sequence that clears the screen, hides a line, or
+    writes the clipboard. In a terminal it is shown and does nothing.
+    """
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _folder(store: str) -> str:
@@ -74,8 +87,7 @@ trees = Console(width=max(console.width, 120), highlight=False)
 
 def show_json(value: object) -> None:
     """Printable ASCII: what is meant for a machine is seen by people too."""
-    document = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    print(json.dumps(document, indent=2).replace("\x7f", r"\u007f"))
+    print(json.dumps(to_jsonable_python(value), indent=2).replace("\x7f", r"\u007f"))
 
 
 def show_record(record: BaseModel, *, as_json: bool) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.filesize import decimal
 
-from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
     DEFAULT_STORE,
@@ -18,6 +17,7 @@ from agentworld_cli.show import (
     Store,
     brief,
     console,
+    plain,
     show_json,
     show_record,
 )
@@ -182,7 +182,7 @@ def list_simulators(store: ExistingStore = DEFAULT_STORE, as_json: Json = False)
 
     rows = summaries(Path(store))
     if as_json:
-        show_json([row.model_dump(mode="json") for row in rows])
+        show_json(rows)
         return
     for row in rows:
         state = _validation_state(row)

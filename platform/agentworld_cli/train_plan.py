@@ -7,8 +7,7 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_RECIPE, Json, RecipeName, console, show_json
+from agentworld_cli.show import DEFAULT_RECIPE, Json, RecipeName, console, plain, show_json
 
 if TYPE_CHECKING:
     from agentworld.records.training_plan import StagePlan
@@ -62,7 +61,7 @@ def plan(
     terms = Terms(parse_gpus(gpus), node_memory, tokens, tokens_per_second, price)
     plans = plan_training(recipe, [stage] if stage else ["cpt", "sft"], model, terms)
     if as_json:
-        show_json([stage.model_dump(mode="json") for stage in plans])
+        show_json(plans)
         return
     for stage_plan in plans:
         _show(stage_plan)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentworld_cli.plain import plain
+from agentworld_cli.show import plain
 
 if TYPE_CHECKING:
     from agentworld.records.episode import Episode, EpisodeStep

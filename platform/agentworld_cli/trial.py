@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.cells import cell_len
 
 from agentworld.errors import InputError
-from agentworld_cli.plain import plain
-from agentworld_cli.show import console
+from agentworld_cli.show import console, plain
 from agentworld_cli.verification import count_noun
 
 if TYPE_CHECKING:

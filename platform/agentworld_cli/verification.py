@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworld.errors import EvidenceError
-from agentworld_cli.plain import plain
-from agentworld_cli.show import show_record
+from agentworld_cli.show import plain, show_record
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit

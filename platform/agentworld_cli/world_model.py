@@ -21,7 +21,7 @@ def list_versions(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     check_store(Path(store))
     versions = open_registry(Path(store)).versions(kind="world-model")
     if as_json:
-        show_json([version.model_dump(mode="json") for version in versions])
+        show_json(versions)
         return
     for version in versions:
         artifact = version.tags.get("artifact", "")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld_cli.plain import plain
+from agentworld_cli.show import plain
 
 ANY_TEXT = st.text(st.characters())
 
