@@ -37,7 +37,7 @@ class _Models(ModelManager):
 
 
 class _Handler(ChatCompletionHandler):
-    """Refuses what does not fit; everything before and after is transformers' own."""
+    """Refuses prompts that do not fit; everything else is transformers' own."""
 
     def __init__(self, models: ModelManager, state: GenerationState, most_tokens: int) -> None:
         super().__init__(model_manager=models, generation_state=state)
@@ -53,7 +53,7 @@ class _Handler(ChatCompletionHandler):
         gen_config: Any,
         gen_manager: Any,
     ) -> Any:
-        read = inputs["input_ids"]  # a list where it is batched, else a tensor of one row
+        read = inputs["input_ids"]  # a list if batched, otherwise a tensor of one row
         num_prompt_tokens = len(read) if isinstance(read, list) else read.shape[-1]
         self._check_fits(num_prompt_tokens, gen_config.max_new_tokens)
         return await super()._non_streaming(
@@ -74,7 +74,7 @@ class _Handler(ChatCompletionHandler):
 
 def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
     models = _Models(device=options.device, dtype=options.dtype, force_model=options.model)
-    cache_tokens = options.cb_num_blocks * options.cb_block_size  # by the cache, of one request
+    cache_tokens = options.cb_num_blocks * options.cb_block_size  # cached for the request
     handler = _Handler(models, state, min(options.context_tokens, cache_tokens))
     app: FastAPI = build_server(models, handler, None, None, None, state)
     app.router.routes = [
@@ -84,7 +84,9 @@ def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
 
 
 async def _serve(server: uvicorn.Server, state: GenerationState) -> bool:
-    """Until it is told to end, or its batching does; returns whether the batching still works."""
+    """Serves until it is stopped, or its batching ends; returns whether the batching still
+    works.
+    """
     serving = asyncio.create_task(server.serve())
     while not serving.done() and state.is_cb_alive():
         await asyncio.wait({serving}, timeout=_SECONDS_BETWEEN_LOOKS)
@@ -95,7 +97,7 @@ async def _serve(server: uvicorn.Server, state: GenerationState) -> bool:
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
-    """Those of `transformers serve` that a manifest pins, and what fits at most."""
+    """The options of `transformers serve` that a manifest pins, and the longest prompt."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="the folder")
     parser.add_argument("--continuous-batching", action="store_true", required=True)
@@ -107,7 +109,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Serves until it is told to stop; exit status 1 where it cannot go on."""
+    """Serves until it is stopped; exit status 1 if its batching failed."""
     options = _options(sys.argv[1:])
     batching = ContinuousBatchingConfig(
         page_size=options.cb_block_size,

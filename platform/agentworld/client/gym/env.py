@@ -1,4 +1,4 @@
-"""One episode after the other, by Gymnasium's rules."""
+"""A Gymnasium environment that plays one episode after another."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -47,7 +47,7 @@ class SimulatorEnv(gymnasium.Env[str, str]):
         self.spec = EnvSpec(
             "agentworld/Simulator-v1",
             entry_point="agentworld.client.gym:SimulatorEnv",
-            # Even where a seed gives equal bytes: `info` names the episode, and each has its own.
+            # An `info` names its episode, so two runs with one seed never have equal outputs.
             nondeterministic=True,
             kwargs={"simulator": hide_credential(simulator), "run": self.run.id, "start": start},
         )
@@ -55,14 +55,14 @@ class SimulatorEnv(gymnasium.Env[str, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begins an episode; what is seen first is the task's instruction, or nothing."""
+        """Begins an episode; the first observation is the task's instruction, or empty."""
         super().reset(seed=seed)
         self._waiting.ask(partial(self._slot.reset, seed, options))
         turn = self._slot.read()
         return turn.observation, turn.info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Takes an action; `truncated` says that the turn limit ended the episode."""
+        """Takes an action; `truncated` means that the turn limit ended the episode."""
         self._slot.check(action)
         self._waiting.ask(partial(self._slot.step, action))
         return self._slot.read()

@@ -1,4 +1,4 @@
-"""Many episodes at once over one client, by Gymnasium's rules for vectors of environments."""
+"""Many concurrent episodes over one client, by Gymnasium's rules for vector environments."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         self._has_episodes = False
         self.num_envs = num_envs
         self.unanswered: _Array = np.full(num_envs, fill_value=False)
-        """Where the last call failed."""
+        """The environments whose last call failed."""
         self.single_observation_space = UnicodeText()
         self.single_action_space = UnicodeText()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -71,7 +71,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[_Texts, dict[str, Any]]:
-        """Begins an episode in every environment, or where the option `reset_mask` is true."""
+        """Begins an episode in every environment, or in those whose `reset_mask` is true."""
         seeds = _seeds(seed, self.num_envs)
         start_options = dict(options or {})
         mask = _mask(start_options.pop("reset_mask", None), self.num_envs)
@@ -88,7 +88,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         return tuple(self._observations), infos
 
     def step(self, actions: Sequence[str]) -> tuple[_Texts, _Array, _Array, _Array, dict[str, Any]]:
-        """Takes an action in every environment whose episode is not over."""
+        """Takes an action in every environment whose episode has not ended."""
         if not self._has_episodes:
             raise InputError("not every environment has an episode; call reset first")
         if len(actions) != self.num_envs:
@@ -112,7 +112,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         )
 
     def close_extras(self) -> None:
-        """Ends the episodes that are open; the run stays open."""
+        """Ends the open episodes; the run stays open."""
         self._waiting.close(self._leave)
 
     async def _leave(self) -> None:
