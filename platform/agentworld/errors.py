@@ -59,15 +59,15 @@ class AgentworldError(Exception):
 
 
 class InputError(AgentworldError):
-    """The user gave us something wrong: a path, a key, a version, a record."""
+    """The user gave an invalid path, key, version or record."""
 
 
 class NotFound(InputError):
-    """What was named is not there: a run, an episode."""
+    """The named thing does not exist: a run, an episode."""
 
 
 class InvalidFile(InputError):
-    """A file that a person wrote has wrong values; `problems` has a sentence for each."""
+    """A file that a person wrote has invalid values; `problems` has a sentence for each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -75,7 +75,9 @@ class InvalidFile(InputError):
 
 
 class Conflict(InputError):
-    """It is there, in a state that refuses this: a closed run, a step out of turn."""
+    """The thing exists, but its state does not allow the request: a closed run, a step out of
+    order.
+    """
 
 
 AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
@@ -89,7 +91,7 @@ AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
 
 
 class AccessError(AgentworldError):
-    """The caller may not do this, or not now."""
+    """The caller is not allowed to do this, or not now."""
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class EnvironmentFailure(AgentworldError):
 
 
 class EnvironmentUnavailable(EnvironmentFailure):
-    """None can be opened on this machine: there is no sandbox, so no command may run."""
+    """This machine cannot open a live environment: it has no sandbox, so no command may run."""
 
 
 class EnvironmentBroken(EnvironmentFailure):
@@ -119,12 +121,11 @@ class EnvironmentBroken(EnvironmentFailure):
 
 
 class EngineError(AgentworldError):
-    """The process that runs a model failed; there is no observation.
+    """A model server failed; there is no observation.
 
-    `retry_after_seconds` says how long to wait before a retry, where that is known;
-    `queued_seconds` how long the request waited for its turn before it failed;
-    `num_prompt_tokens` how long its prompt was, where that is known, and `is_down` that nobody
-    listens at an engine of ours.
+    `retry_after_seconds` is the delay before a retry, if known; `queued_seconds` how long the
+    request waited in the queue; `num_prompt_tokens` the length of its prompt, if known; `is_down`
+    is true if one of our engines refuses connections.
     """
 
     queued_seconds = 0.0
@@ -169,11 +170,15 @@ class SimulatorError(AgentworldError):
 
 
 class EvidenceError(AgentworldError):
-    """A record that does not verify: not signed, changed since, or signed by an unknown key."""
+    """A record that does not verify: unsigned, changed after signing, or signed by an unknown
+    key.
+    """
 
 
 class ClusterError(AgentworldError):
-    """The Kubernetes API refused a request or cannot be reached; `status` is HTTP's, 0 for none."""
+    """The Kubernetes API refused a request or cannot be reached; `status` is the HTTP status,
+    or 0.
+    """
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
@@ -182,7 +187,7 @@ class ClusterError(AgentworldError):
 
 
 class UnknownPath(ClusterError):
-    """The Kubernetes API has nothing at this path: its kind is not installed, or not loaded yet."""
+    """The Kubernetes API has no such path: the kind is not installed, or not loaded yet."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, status=404)
@@ -197,7 +202,7 @@ class PipelineError(AgentworldError):
 
 
 class Preempted(AgentworldError):
-    """This process was told to end, or one that it trains with did; what it had done is kept."""
+    """This process, or one that it trains with, was told to end; its finished work is kept."""
 
     retryable = True
 

@@ -56,8 +56,7 @@ class Directory(Record):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises InputError with the first problem, without values, because a value may be a key.
-        """
+        """Raises InputError with the first problem, without values, which may be keys."""
         try:
             text = read_regular(path).decode()
             return cls.model_validate(_UniqueKeyLoader(text).get_single_data())

@@ -30,20 +30,20 @@ _COMMIT = "<40 hexadecimal digits of the commit>"
 
 
 class Base(NamedTuple):
-    """A base model by the digest over all its files."""
+    """A base model, identified by the digest over all its files."""
 
     digest: Digest
     address: str | None
-    """Without what is secret; null for a folder, which is read where it is."""
+    """The address without secrets; null for a folder, which is read in place."""
     folder: Callable[[], Path]
-    """Its files; raises StoreError where those that were fetched were changed since."""
+    """Fetches its files; raises StoreError if fetched files were changed since."""
     checkpoint: Checkpoint | None
-    """The record of the training of this project that made it; null for any other base."""
+    """The record of this project's training that made it; null for any other base."""
 
 
 def find_base(base: str, store: Path) -> Base:
-    """Fetches what is not in the store yet; raises InputError for what names no model, and
-    StoreError where it cannot be had, or the registry does not answer.
+    """Resolves a base model and fetches it if the store lacks it; raises InputError for an invalid
+    name, and StoreError if it cannot be fetched or the registry does not answer.
     """
     if source := _source_of(base, store):
         bases = BaseStore(store)
@@ -62,8 +62,8 @@ def find_base(base: str, store: Path) -> Base:
 
 
 def _beside(folder: Path, artifact: Digest) -> Checkpoint | None:
-    """The record of the stage whose folder these files are in, where it is of them."""
-    with suppress(InputError):  # it may be a file of somebody else's
+    """The record of the stage whose folder has these files, if it describes them."""
+    with suppress(InputError):  # the file may be of another program
         checkpoint = Checkpoint.read(folder.resolve().with_name(CHECKPOINT))
         return checkpoint if checkpoint.artifact == artifact else None
     return None

@@ -1,4 +1,4 @@
-"""A store's keys: those that are trusted, the one that signs, and a new one in its place."""
+"""A store's keys: the trusted ones and the signing key, and their rotation."""
 
 from pathlib import Path
 
@@ -20,34 +20,34 @@ from agentworld.storage.working_copy import copy_of
 
 
 class StoredKey(Record):
-    """A key by its id; one that signs no more still verifies what it signed."""
+    """A key by its id; an earlier signing key still verifies its signatures."""
 
     key: str
     signs: bool
 
 
 def keys_of(store: Path, owner: str) -> list[StoredKey]:
-    """Every key that is trusted; raises NotFound where there is none."""
+    """Every trusted key; raises NotFound if there is none."""
     folder = _folder(store, owner)
     current = current_key(folder)
     return [StoredKey(key=key, signs=key == current) for key in load_trusted(folder)]
 
 
 def rotate_key(store: Path, owner: str) -> StoredKey:
-    """The new signer; raises NotFound where nobody ever signed."""
+    """Makes a new signing key; raises NotFound if there is no key yet."""
     return StoredKey(key=rotate(_folder(store, owner)).public_key.keyid, signs=True)
 
 
 def trusted_steps(store: Path) -> TrustedKeys:
-    """The keys of the steps; none where no step ever signed."""
+    """The keys of the steps; none if no step ever signed."""
     folder = _folder(store, STEP_KEYS)
     return load_trusted(folder) if folder.is_dir() else {}
 
 
 def step_signer(store: Path) -> Signer:
-    """The key of the steps that write weights, made now where there is none.
+    """The signing key of the steps that write weights; created if it is missing.
 
-    Raises InputError in a working copy of a bucket that was told of none.
+    Raises InputError in a working copy of a bucket without a configured key.
     """
     keys = _folder(store, STEP_KEYS)
     signer = ensure_signer(keys)
@@ -56,7 +56,7 @@ def step_signer(store: Path) -> Signer:
 
 
 def registering_signer(store: Path) -> Signer | None:
-    """The same; null in a working copy that was told of none, where versions are unsigned."""
+    """The same; null in a working copy without a configured key, where versions are unsigned."""
     if copy_of(store.resolve()) and not (_folder(store, STEP_KEYS) / SIGNER).exists():
         return None
     return step_signer(store)

@@ -1,4 +1,4 @@
-"""A store's ledger, and what proves what is in it."""
+"""Opens a store's ledger and the evidence for its records."""
 
 from pathlib import Path
 
@@ -20,13 +20,13 @@ _SQLITE = "sqlite:///"
 
 
 def open_ledger(store: Path) -> Ledger:
-    """The ledger that a store's simulators write; an empty one where there is none yet."""
+    """The ledger that a store's simulators write; a new one if it does not exist."""
     stores = Stores.of(store)
     return Ledger(stores.ledger_url, ObjectStore(stores.objects_url))
 
 
 def existing_ledger(store: Path) -> Ledger:
-    """The ledger of a store; raises NotFound before an empty file is made."""
+    """The ledger of a store; raises NotFound instead of creating a new one."""
     url = Stores.of(store).ledger_url
     file = Path(url.removeprefix(_SQLITE))
     if url.startswith(_SQLITE) and not file.is_file():
@@ -37,9 +37,10 @@ def existing_ledger(store: Path) -> Ledger:
 
 
 def ledger_digest() -> Digest:
-    """Names the ledger: what is written in one is not in another.
+    """Identifies the ledger, because records of one ledger are not in another.
 
-    A service's goes by the service, whether or not who audits says where it is.
+    If a service writes it, the service's address identifies it, whether or not the auditor has set
+    it.
     """
     service = ClientSettings().service_url
     return digest_json(
@@ -48,15 +49,15 @@ def ledger_digest() -> Digest:
 
 
 def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
-    """Whether a simulator ever signed something there; `ledger` is the store's, if it is open."""
+    """Whether a simulator ever signed in this store; `ledger` is the store's, if it is open."""
     own = Stores.of(store).keys / SIMULATOR_KEYS
     return own.is_dir() or bool((ledger or open_ledger(store)).signing_keys.all())
 
 
 def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
-    """The keys of the store's simulators; none where no simulator ever signed.
+    """The keys of the store's simulators; none if no simulator ever signed.
 
-    Keys that the auditor holds come first: those of the ledger are told by who is audited.
+    The auditor's own keys have priority, because the audited party wrote those in the ledger.
     """
     own = Stores.of(store).keys / SIMULATOR_KEYS
     if own.is_dir():
@@ -65,7 +66,7 @@ def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
 
 
 def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
-    """What proves a store's runs; raises NotFound where no simulator ever signed."""
+    """The evidence for a store's runs; raises NotFound if no simulator ever signed."""
     stores = Stores.of(store)
     trusted = trusted_services(store, ledger)
     return Evidence(
@@ -76,7 +77,7 @@ def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
 
 
 def open_sources(store: Path) -> Sources:
-    """All that an audit reads; raises NotFound where nothing was ever registered."""
+    """All sources of an audit; raises NotFound if nothing was ever registered."""
     check_store(store)
     evidence = open_evidence(store) if has_keys(store) else None
     return Sources(open_registry(store), open_ledger(store), store, evidence, trusted_steps(store))

@@ -13,7 +13,7 @@ from agentworld.train.plan.planning import Planner, Terms
 def plan_training(
     name: str, stages: Iterable[str], base: Path | None, terms: Terms
 ) -> list[StagePlan]:
-    """Of these stages; `base` is the folder of a config.json in place of the recipe's base.
+    """Plans these stages; `base` is the folder of a config.json instead of the recipe's base.
 
     Raises InputError for the first stage that does not fit.
     """
