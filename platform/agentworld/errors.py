@@ -1,25 +1,25 @@
-"""The vocabulary of failure, named by the boundary that failed.
+"""The errors of this project, named by the part that failed.
 
     AgentworldError
-    |-- InputError          the user gave us something wrong; a retry cannot help
-    |   |-- NotFound             what was named is not there
-    |   |-- InvalidFile          a file that a person wrote has wrong values
-    |   `-- Conflict             it is there, in a state that refuses this
-    |-- AccessError         the caller may not, or not now
-    |-- EnvironmentFailure  a live environment
-    |   |-- EnvironmentUnavailable  none can be opened on this machine
-    |   `-- EnvironmentBroken       this episode has none any more (timeout, flood, exit)
-    |-- EngineError         the process that runs a model
+    |-- InputError          invalid input of the user; a retry cannot help
+    |   |-- NotFound             the named thing does not exist
+    |   |-- InvalidFile          a file that a person wrote has invalid values
+    |   `-- Conflict             the thing's state does not allow the request
+    |-- AccessError         the caller is not allowed to do this, or not now
+    |-- EnvironmentFailure  a live environment failed
+    |   |-- EnvironmentUnavailable  this machine cannot open one
+    |   `-- EnvironmentBroken       the episode's environment failed (timeout, flood, exit)
+    |-- EngineError         a model server failed
     |-- JudgeError          no verdict; the sample is a hole, never a zero
-    |-- SimulatorError      the simulator service refused or is gone
-    |-- EvidenceError       a record that does not verify
-    |-- ClusterError        the Kubernetes API refused or is gone
+    |-- SimulatorError      the simulator service refused a request or cannot be reached
+    |-- EvidenceError       a record does not verify
+    |-- ClusterError        the Kubernetes API refused a request or cannot be reached
     |   `-- UnknownPath     the Kubernetes API does not know a kind, or not yet
-    |-- PipelineError       the Kubeflow Pipelines server failed or is gone, or a run of it failed
-    |-- Preempted           this process, or one that it trains with, ended; begun again, it goes on
-    `-- StoreError          a disk, a database, a registry
+    |-- PipelineError       Kubeflow Pipelines failed, cannot be reached, or a run of it failed
+    |-- Preempted           this process, or one that it trains with, was ended; rerun it to resume
+    `-- StoreError          a disk, a database or a registry failed
 
-A message is one sentence: what, which value, what to do.
+A message is one sentence: the problem, the value, and what to do.
 """
 
 from collections.abc import Sequence
@@ -37,18 +37,18 @@ EngineFailure = Literal[
     "unparsable",
     "unsure",
 ]
-"""How an engine fails:
+"""The kinds of an engine's failures:
 
-    engine      it is gone, not ready, or answers with what is no answer
-    starting    no replica of it is there yet, and one may start
-    slow        it gave no answer within its time
-    open        it failed so often that it is not asked for a while
-    capacity    it, or the queue before it, takes no more requests for now
-    refused     it does not take this request, or is not the one that was asked for
+    engine      it cannot be reached, is not ready, or its response is invalid
+    starting    it has no replica yet, and one may start
+    slow        it did not answer before the timeout
+    open        it failed repeatedly, so its circuit breaker is open
+    capacity    its queue is full
+    refused     it refused the request, or is not the pinned engine
     context     the messages do not fit into its context
-    cut-off     its model did not come to an end
-    unparsable  its model said nothing that can be used
-    unsure      its model said something, and not surely enough
+    cut-off     the model's answer was truncated
+    unparsable  the model's answer has no observation
+    unsure      the confidence of the model's answer is too low
 """
 
 
@@ -81,12 +81,12 @@ class Conflict(InputError):
 
 
 AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
-"""How a caller is turned away:
+"""Why a caller is refused:
 
     unauthorised  the credential is missing or unknown
     forbidden     the caller lacks the role for this, or the tenant may not use the simulator
     limit         the tenant has reached a limit
-    unavailable   the cluster that knows the credential does not answer
+    unavailable   the cluster that verifies the credential does not answer
 """
 
 

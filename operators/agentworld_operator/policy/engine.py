@@ -1,4 +1,4 @@
-"""Reads an engine's Deployment and pods: how many are ready, and what keeps the others."""
+"""Reads an engine's Deployment and pods: the ready replicas, and the problems of the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,28 +23,28 @@ _URGENCY = (
     "PodFailed",
     _LATE,
 )
-"""Wrong weights first, and last what only says that something took too long."""
+"""By severity: wrong weights first, and last a mere timeout."""
 MOST_CHARACTERS = 512
-"""Of a message that is shown."""
+"""The longest message."""
 
 Object = Mapping[str, Any]
-"""An object as the API server has it."""
+"""An object in the API server's form."""
 
 
 class EngineState(NamedTuple):
-    """An engine as it is."""
+    """The observed state of an engine."""
 
     replicas: int = 0
     ready: int = 0
     verified: bool = False
-    """Whether a pod's weights were found to be the pinned ones."""
+    """Whether a pod's weights were verified."""
     problem: Problem | None = None
     accelerators: tuple[str, ...] = ()
-    """Of its replicas, where there are any."""
+    """The accelerators of its replicas, if there are any."""
 
 
 def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineState:
-    """What can be said of an engine; null is a Deployment that is not there."""
+    """The state of an engine; null is a missing Deployment."""
     status = (deployment or {}).get("status") or {}
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     problems = _of_deployment(status)
@@ -63,7 +63,7 @@ def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineS
 
 
 def _of_deployment(status: Object) -> list[Problem]:
-    """What no pod can show, as a quota that lets none be made."""
+    """Problems that no pod shows, such as a quota that prevents pods."""
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     failure, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
     problems = []
@@ -78,7 +78,9 @@ def _of_deployment(status: Object) -> list[Problem]:
 
 
 def _has_failed(pod: Object) -> bool:
-    """By its node, as one that was evicted: it stays as it is, and another one takes its place."""
+    """A pod that its node ended, such as an evicted one, stays in the list; a new pod replaces
+    it.
+    """
     return (pod.get("status") or {}).get("phase") == "Failed"
 
 
@@ -134,7 +136,9 @@ def _statuses(pod: Object, kind: str) -> Sequence[Object]:
 
 
 def _urgency(problem: Problem) -> tuple[int, Problem]:
-    """Equal for equal pods in any order, so that nothing is said anew."""
+    """The order of problems, the same for the same pods in any order, so that the status does not
+    change.
+    """
     return _URGENCY.index(problem.reason), problem
 
 

@@ -1,4 +1,4 @@
-"""Which simulator a Simulator is: the digest of its manifest, or why it has none."""
+"""The digest of a Simulator's manifest, or why it has none."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,14 @@ from agentworld_operator.policy.problem import Problem
 
 
 class SimulatorIdentity(NamedTuple):
-    """A manifest that was understood, and its digest."""
+    """A valid manifest, and its digest."""
 
     digest: Digest
     manifest: SimulatorManifest
 
 
 def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | Problem:
-    """What is kept at a reference; another byte than was named is refused."""
+    """Reads the manifest at a reference; refuses one with another digest."""
     digest = digest_bytes(content)
     if digest != reference.digest:
         return Problem(
@@ -40,7 +40,7 @@ def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | 
 
 
 def servable(manifest: SimulatorManifest, serving: Serving) -> Problem | None:
-    """Why a cluster cannot serve it so; null where it can."""
+    """Why a cluster cannot serve the manifest; null if it can."""
     engine = manifest.engine
     if isinstance(engine, Endpoint):
         return None

@@ -54,7 +54,7 @@ class Program(NamedTuple):
     arguments: Callable[[EngineRecipe, int], tuple[str, ...]]
     """Arguments from the recipe and the context length that affect answers; they are pinned."""
     environment: Callable[[], dict[str, str]]
-    """Arguments for this machine, which are not pinned."""
+    """Environment variables for this machine, which are not pinned."""
     limits: Callable[[int], tuple[str, ...]]
     """Arguments from the context length if `arguments` do not have it; a manifest has it anyway."""
     fields: Mapping[str, str]

@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
         return self._protocol.eof_received()
 
     def pause_writing(self) -> None:
-        """Stops reading from a client that does not read."""
+        """Handles no further requests of a client that does not read its responses."""
         self._is_unread = True
         self._protocol.pause_writing()
         if not self.hold(self._transport.get_write_buffer_size()):

@@ -23,11 +23,11 @@ _log = logging.getLogger(__name__)
 Fault = Literal["broken", "slow", "unread", "large", "capacity"]
 """Why a connection was ended:
 
-    broken    it sent what uvicorn fails at
-    slow      a request, or a large message on a WebSocket, did not come to an end in its time
-    unread    an answer was not read
-    large     a body was too large, or too much came on a WebSocket before a message was whole
-    capacity  there were too many connections, or too much was held for such clients
+    broken    the client sent bytes that made uvicorn fail
+    slow      a request, or a large message on a WebSocket, was not complete in time
+    unread    the client did not read a response
+    large     a body was too large, or an incomplete message on a WebSocket was
+    capacity  there were too many connections, or too many bytes of unfinished requests
 """
 
 _MOST_CONNECTIONS = 20_000

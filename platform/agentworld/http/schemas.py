@@ -35,11 +35,11 @@ class StepRequest(Record):
 
 
 HealthStatus = Literal["healthy", "degraded", "unhealthy"]
-"""The words of the OpenEnv protocol:
+"""The states of the OpenEnv protocol:
 
-    healthy    every replica of the engine is asked
-    degraded   one failed so often, or is not there, that it is left alone
-    unhealthy  all of them did
+    healthy    every replica of the engine gets requests
+    degraded   one replica gets no requests, because it failed repeatedly or does not exist
+    unhealthy  no replica gets requests
 """
 
 

@@ -18,7 +18,7 @@ from agentworld.http.rate_limited_log import RateLimitedLog
 # of them after every 700 new ones, which took a seventh of the processor's time. With this it does
 # so rarely, and traverses recent objects, such as those of a closed WebSocket, more often.
 _NEW_OBJECTS, _YOUNG_RUNS, _OLD_RUNS = 100_000, 5, 400
-# log records that are not caused by clients' errors, and those that are
+# uvicorn's messages about errors of clients alone
 IGNORED_MESSAGES = "Unsupported upgrade request.", "Invalid UTF-8 sequence received from client."
 
 

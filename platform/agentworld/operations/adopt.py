@@ -115,7 +115,7 @@ def _run(run: str, store: Path) -> AgentRun:
 
 
 def _copy(model: Path, to: Path, artifact: Digest, on_progress: OnProgress) -> None:
-    shutil.rmtree(to, ignore_errors=True)  # what a killed step had copied
+    shutil.rmtree(to, ignore_errors=True)  # an incomplete copy of a killed step
     for name, path in model_files(model).items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, to / name)

@@ -104,7 +104,7 @@ def _versions(engine: Requirement) -> dict[str, str]:
 def _required_by(
     distribution: metadata.Distribution, extras: Iterable[str]
 ) -> Iterator[Requirement]:
-    """Here, and for these extras."""
+    """The requirements on this platform, for these extras."""
     for requirement in map(Requirement, distribution.requires or ()):
         marker = requirement.marker
         if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):

@@ -52,7 +52,7 @@ async def _ask(client: SimulatorClient, question: Question, run: str) -> None:
 
 
 async def _attempt(ending: Awaitable[object]) -> None:
-    """Waits a few seconds, because the probe's caller may already have cancelled it."""
+    """Ends a run or an episode; waits at most ten seconds, and ignores failures."""
     with suppress(SimulatorError, TimeoutError):
         async with asyncio.timeout(_CLOSING_SECONDS):
             await ending

@@ -53,7 +53,7 @@ def prompt_world(recipe: Recipe, store: Path, endpoint: Endpoint) -> PinnedSimul
 
 
 async def _ask_once(manifest: SimulatorManifest, connect: Callable[[], Engine]) -> None:
-    """That a model said nothing usable is the model's; that nobody answered is not."""
+    """Raises EngineError without any answer; an unusable answer is the model's failure."""
     engine = connect()
     name, domain = next(iter(manifest.domains.items()))
     prompt = Message(role="system", content=domain.system_prompt)

@@ -94,7 +94,7 @@ _NO_ALIAS = ("not-found", "input")
 """The kinds of a service's answers for an unknown alias, and for an invalid one."""
 
 NOTHING = MoveConditions()
-"""no gate"""
+"""No conditions: the alias moves without a gate."""
 
 
 def find(name: str, store: Path) -> PinnedSimulator:

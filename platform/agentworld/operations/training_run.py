@@ -63,7 +63,7 @@ class _Run:
         self._registry.end_training(self._training, "FAILED" if failed else "FINISHED")
 
     def _load(self, last: Point) -> list[Point]:
-        """Figures of the machine's load since the last figures, at the same step."""
+        """The machine's load since the last measurement, at the step of the last point."""
         load = self._system_metrics.measure().items()
         return [last._replace(name=name, value=value) for name, value in load]
 

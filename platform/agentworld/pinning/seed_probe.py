@@ -56,7 +56,7 @@ class _Round(NamedTuple):
 async def probe_seeds(
     engine: Engine, manifest: SimulatorManifest, concurrency: int, *, briefly: bool = False
 ) -> SeedProbe:
-    """Asks questions by the manifest; `briefly` asks few of them one by one, and none a third time.
+    """Sends equal questions alone and together; `briefly` sends few alone and skips a third round.
 
     Raises EngineError if the engine fails.
     """

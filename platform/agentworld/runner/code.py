@@ -151,7 +151,7 @@ def _imports_of(file: Path, module: str) -> frozenset[str]:
 
 
 def _modules_of_table(node: ast.keyword) -> set[str]:
-    """The values of `modules={...}`, by which `Kinds` finds its modules."""
+    """The values of `modules={...}`, from which `Kinds` imports its modules."""
     if node.arg != "modules" or not isinstance(node.value, ast.Dict):
         return set()
     constants = (part for part in node.value.values if isinstance(part, ast.Constant))

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from agentworld.records.base import Record
 
 Kind = Literal["plain", "training", "live", "deployment"]
-"""Where a step may have to be done:
+"""Where a step runs:
 
     plain       in its own pod
-    training    by many processes, also of several nodes
-    live        in a pod that can have a sandbox, for it opens live environments
-    deployment  in its own pod, and by a cluster that serves what it names
+    training    in one or several processes, possibly on several nodes
+    live        in a pod that can run a sandbox, because it opens live environments
+    deployment  in its own pod, and then on the cluster that serves the result
 """
 
 

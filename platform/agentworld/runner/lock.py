@@ -32,7 +32,7 @@ def hold(path: Path, busy: str, *, patience_seconds: float = 0.0) -> Iterator[No
 
 
 def holder_of(path: Path) -> bytes | None:
-    """A name for whoever holds the lock now, another one each time; null where nobody does."""
+    """An identifier of the current holder, new for each hold; null if the lock is free."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

@@ -1,4 +1,4 @@
-"""Says whether the world model may go on; a poor one is refused, and nothing fails."""
+"""Decides whether the pipeline continues with the world model; a refusal is not a failure."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,9 +14,8 @@ from agentworld.runner.task import Plan, Task
 
 
 def plan(task: Task) -> Plan:
-    """Compares a mean, as for an alias, whatever its interval.
-
-    Its work raises InputError where the report has no such figure.
+    """Compares the mean with each bound, as for an alias, and ignores its interval. Raises
+    InputError at run time if the report has no such figure.
     """
 
     def work(out: Path, _: OnProgress) -> Digest:

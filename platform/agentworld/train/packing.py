@@ -18,10 +18,10 @@ from agentworld.train.batches import NO_ROW
 from agentworld.train.encode import Row
 
 PACKED_ATTENTION = "packed"
-"""What transformers calls the attention of packed rows."""
+"""The name in transformers of the attention for packed rows."""
 _FULL = "full_attention"
 _OTHER_ATTENTION = ("dropout", "softcap", "s_aux", "sliding_window")
-"""Options that transformers hands to an attention, and that change what it computes."""
+"""Options that transformers passes to an attention and that change its result."""
 
 
 def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
@@ -46,10 +46,10 @@ def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
 
 
 def packs(model: PreTrainedModel, packing: bool | None) -> bool:
-    """Whether rows are packed, where a recipe says so or nothing of it.
+    """Whether to pack rows, given the recipe's setting or none.
 
-    On a CPU short rows are faster padded: an attention for each row costs more than the padding.
-    Raises InputError for a recipe that packs rows for a model that would mix them.
+    On a CPU padding is faster for short rows: an attention for each row costs more than the
+    padding. Raises InputError if the recipe packs rows for a model that would mix them.
     """
     if packing is False or (packing is None and not torch.cuda.is_available()):
         return False
@@ -63,7 +63,7 @@ def packs(model: PreTrainedModel, packing: bool | None) -> bool:
 
 
 def mixing_layers(model: PreTrainedModel) -> str:
-    """What a model has beside full attention; empty where it has nothing else."""
+    """A model's layers other than full attention; empty if there are none."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or [_FULL]) - {_FULL}
     if kinds:
@@ -74,7 +74,7 @@ def mixing_layers(model: PreTrainedModel) -> str:
 
 
 def refuse_options(options: Mapping[str, object], what: str, advice: str) -> None:
-    """Raises InputError where a layer asks for more than full causal attention."""
+    """Raises InputError if a layer needs more than full causal attention."""
     for name in _OTHER_ATTENTION:
         if isinstance(options.get(name), torch.Tensor) or options.get(name):
             raise InputError(f"{what} would lose the {name} of this model's attention; {advice}")
@@ -94,10 +94,10 @@ def _attend(
 ) -> tuple[torch.Tensor, None]:
     """Causal attention within each row: query (1, H, T, D), key and value (1, K, T, D).
 
-    Raises InputError for an option of an attention that this one is not.
+    Raises InputError for an unsupported option.
     """
     refuse_options(options, "packed rows", "set packing to false")
-    # Norms of queries and keys answer in the float32 of their weights.
+    # Norms of queries and keys return the float32 of their weights.
     query, key = query.to(value.dtype), key.to(value.dtype)
     if query.is_cuda:
         attended = varlen_attn(

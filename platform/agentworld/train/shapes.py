@@ -30,7 +30,7 @@ def check_shapes(folder: Path) -> None:
         return
     try:
         missing, mismatched = _load(kind, config, folder)
-    except ImportError:  # it needs a package that is not here
+    except ImportError:  # it needs a package that is not installed
         return
     for wrong, problem in ((missing, "lacks"), (mismatched, "has in another shape")):
         if wrong:
