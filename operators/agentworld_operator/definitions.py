@@ -53,7 +53,7 @@ def _release(definition: Object) -> Version:
 
 
 def main() -> int:
-    """A Job is tried again, whatever kept it from its work."""
+    """The exit status; a Job retries after any failure."""
     return exit_status(_run)
 
 

@@ -90,7 +90,7 @@ def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) 
 
 
 def main() -> int:
-    """A Job retries after any failure."""
+    """The exit status; a Job retries after any failure."""
     return exit_status(_run)
 
 

@@ -31,11 +31,11 @@ from agentworld_console.library import Library
 MOST_AGENTS = 1_000
 """The number of the newest agents that a list searches."""
 MOST_SIMULATORS = 10_000
-"""The number of the newest closed runs whose agents are looked up."""
+"""The most simulators whose manifests a page may read."""
 _REQUIRED_TAGS = {"artifact", "run", "simulator"}
 """The registry's tags of an agent."""
 _LONG_LOG = 5_000
-"""Log entries."""
+"""Log entries of a run whose record is checked only on request."""
 
 
 class Record(NamedTuple):

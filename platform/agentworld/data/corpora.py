@@ -23,7 +23,7 @@ _FIELDS = ("text", "prompt", "completion")
 
 
 def open_corpora(recipes: Mapping[str, CorpusRecipe]) -> dict[str, Corpus]:
-    """Each corpus by its name; raises InputError where one cannot be read, or has another digest
+    """Each corpus by its name; raises InputError if one cannot be read, or has another digest
     than its recipe.
     """
     return {name: _open(name, recipe) for name, recipe in recipes.items()}

@@ -11,7 +11,7 @@ class Card(NamedTuple):
     cuda_name: str
     """CUDA's name."""
     gib: float
-    """Memory in bytes, as torch reports it for such a card; only an H200 was measured."""
+    """Memory in GiB, as torch reports it for such a card; only an H200 was measured."""
     flops: float
     """Dense bfloat16 FLOP/s, by NVIDIA's data sheet."""
 

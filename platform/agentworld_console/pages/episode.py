@@ -17,7 +17,7 @@ _MOST_STEPS = 50
 _STEPS_OF_A_FILE = 4
 """Turns that are written at once, because a text may be a megabyte."""
 _MOST_PRIOR_TURNS = 20
-"""Turns of the source that a page shows before a fork."""
+"""The most prior turns that the page shows."""
 _COLUMNS = (
     *("step", "action", "observation", "reward", "done", "truncated", "low confidence"),
     *("mean logprob", "agreement", "input tokens", "cached tokens", "output tokens", "seconds"),

@@ -22,7 +22,7 @@ class SimulatorEnv(gymnasium.Env[str, str]):
     of an open run, or what a new one is opened with. `start` is a task, or a dict with fields of
     an EpisodeOpening, or several of these, which take turns.
 
-    `reset` takes a seed where the simulator takes one, and raises SimulatorError where it does
+    `reset` takes a seed where the simulator takes one, and raises SimulatorError if it does
     not; of several starts, a seed says with which one to go on. Its options are the fields that
     `start` may have, for one episode.
 

@@ -50,7 +50,7 @@ def tags_of(turns: Sequence[Turn]) -> list[frozenset[str]]:
 
 
 def keys_of(action: str) -> tuple[Keys, ...] | None:
-    """The keystrokes of an action; null where it has none."""
+    """The keystrokes of an action; null if it has none."""
     try:
         return parse_keys(action)
     except ActionError:

@@ -42,7 +42,7 @@ class Terms(NamedTuple):
 
     gpus: Gpus
     node_gib: float | None = None
-    """Memory of a node in bytes; null if unknown."""
+    """Memory of a node in GiB; null if unknown."""
     num_tokens: int | None = None
     """Tokens of one epoch."""
     tokens_per_second: float | None = None
