@@ -21,7 +21,7 @@ class ConsoleSettings(BaseSettings):
     store: str
     """The folder of steps, registry and ledger, or its URL in a bucket."""
     access: Literal["local"] | Path | None = None
-    """The access file; `local` trusts everybody on this machine, and listens on loopback alone."""
+    """The access file; `local` trusts all users of this machine, and listens on loopback only."""
     proxy_secret: SecretStr = SecretStr("")
     """The secret that an authenticating proxy shows; empty without a proxy."""
     host: str = "127.0.0.1"

@@ -7,11 +7,11 @@ from agentworld.errors import AccessError
 from agentworld.records.run import LOCAL_TENANT
 
 Role = Literal["agent", "operator", "auditor"]
-"""What somebody may do:
+"""The rights of a caller:
 
-    agent     open runs and act in them, and see the own tenant's
-    operator  see how the service is, by its metrics and engines, and move aliases
-    auditor   read every tenant's runs and episodes, and change nothing
+    agent     open runs and act in them; read the runs of its own tenant
+    operator  read metrics and the state of engines; move aliases
+    auditor   read every tenant's runs and episodes; change nothing
 """
 
 ROLES: frozenset[Role] = frozenset(("agent", "operator", "auditor"))

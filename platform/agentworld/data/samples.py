@@ -35,7 +35,7 @@ def make_sample(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool
     start = Start(domain=trajectory.domain, text=trajectory.initial_state, tools=trajectory.tools)
     tags = domain.tags(start, trajectory.turns)
     selection = _targets(recipe, trajectory, tags, digest, pool)
-    # A model cannot answer with white space alone, so that such a turn is no target.
+    # A model cannot answer with white space alone, so such a turn is not a target.
     visible = [bool(turn.observation.strip()) for turn in trajectory.turns]
     targets = [target and shows for target, shows in zip(selection, visible, strict=True)]
     end = targets.index(True) + 1 if pool == "rl" and True in targets else len(targets)

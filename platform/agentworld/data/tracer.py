@@ -74,7 +74,7 @@ class Tracer:
         return _Work(self._recipe, prompt, self._teacher, self._judge).result()
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
         self._teacher.close()
         self._judge.close()
 

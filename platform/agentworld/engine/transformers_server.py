@@ -1,10 +1,9 @@
 """The engine of transformers as a server: `python -m agentworld.engine.transformers_server MODEL`.
 
-It answers as `transformers serve` does, of whose parts it is made, but for four things. An adapter
-in the model's folder is merged into its weights. A prompt
-that does not fit is refused before it is batched with those of others, which would fail with it.
-Where the batching ends all the same, the process ends, so that whoever started it sees that. And it
-has no route by which somebody could load the model anew, or another one.
+It is built from the parts of `transformers serve`, with four differences. An adapter in the model's
+folder is merged into its weights. A prompt that does not fit is refused before it is batched with
+other requests, which would fail with it. If the batching ends nevertheless, the process ends, so
+that its parent notices. And no route lets a client load another model.
 """
 
 import argparse

@@ -18,7 +18,7 @@ class CollectRecipe(Record):
     options: JsonObject = {}
     """Options of that importer, or of the domain's live environments, as `--set` takes them."""
     strict: bool = False
-    """Stop at the first record that is no episode; else such records are quarantined."""
+    """Stop at the first record that is not an episode; otherwise such records are quarantined."""
     held_out_share: float = Field(0.05, gt=0, lt=1)
     """Share of the recorded tasks that is held out, if no episode is marked as held out."""
 

@@ -76,7 +76,7 @@ class ServiceSettings(Stores):
     protocols: tuple[str, ...] = PROTOCOLS
     """The protocols that the service offers, as a JSON list."""
     access: Literal["local"] | Path
-    """The access file; `local` trusts everybody on this machine, and listens on loopback alone."""
+    """The access file; `local` trusts all users of this machine, and listens on loopback only."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 8000

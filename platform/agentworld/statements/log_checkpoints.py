@@ -60,7 +60,7 @@ class LogCheckpointSigner:
             trusted=partial(_read, trusted),
             step_keys=partial(_read, step_keys),
         )
-        """Signs with the same keys what is no log."""
+        """Signs statements beside the logs with the same keys."""
 
     def check_closing(self, run: AgentRun, closing: RunClosing) -> None:
         """Raises InputError for a signature that is not of a step's key over these weights."""

@@ -25,10 +25,10 @@ _OTHER_ATTENTION = ("dropout", "softcap", "s_aux", "sliding_window")
 
 
 def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
-    """`input_ids`, `is_target`, `position_ids` (1, T); where rows end is `cu_seq_lens_q` (N+1,).
+    """`input_ids`, `is_target`, `position_ids` (1, T); the rows' ends are `cu_seq_lens_q` (N+1,).
 
-    The first token of a row is no target: what is before it is another row. Of no rows, one
-    without targets.
+    The first token of a row is not a target, because the token before it belongs to another row.
+    No rows give one row without targets.
     """
     rows = rows or [NO_ROW]
     lengths = [len(row.input_ids) for row in rows]

@@ -15,20 +15,20 @@ from agentworld.records.run import RunOpening
 
 
 class SimulatorEnv(gymnasium.Env[str, str]):
-    """A run with a simulator. What is returned was answered; all else is raised.
+    """One run with a simulator. Each returned value is the simulator's; every failure is raised.
 
-    `simulator` is the service's address, or a client that serves this environment alone and has
-    settings of its own: the digest that is expected, the agent's log, patience. `run` is the id
-    of an open run, or what a new one is opened with. `start` is a task, or a dict with fields of
-    an EpisodeOpening, or several of these, which take turns.
+    `simulator` is the service's address, or a client that only this environment uses, with its
+    own settings: the expected digest, the agent's log, retries. `run` is the id of an open run,
+    or the opening of a new one. `start` is a task, or a dict with fields of an EpisodeOpening, or
+    several of these, which are used in turn.
 
-    `reset` takes a seed where the simulator takes one, and raises SimulatorError if it does
-    not; of several starts, a seed says with which one to go on. Its options are the fields that
-    `start` may have, for one episode.
+    `reset` accepts a seed if the simulator supports seeds, and raises SimulatorError otherwise;
+    with several starts, the seed selects the next one. Its options are the fields that `start`
+    may have, for one episode.
 
-    Gymnasium wants a number as the reward, and a simulator may know none: then it is 0.0, and
-    `info["reward_known"]` is false. Where `info["low_confidence"]` is true, mask the step.
-    A step that fails raises SimulatorError and may be tried again: the service takes it once.
+    Gymnasium requires a number as the reward. If the simulator has none, the reward is 0.0 and
+    `info["reward_known"]` is false. If `info["low_confidence"]` is true, mask the step. A failed
+    step raises SimulatorError and may be repeated: the service takes it once.
     """
 
     def __init__(

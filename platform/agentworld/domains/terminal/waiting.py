@@ -19,7 +19,7 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _CONTROLLING_TERMINAL = os.makedev(5, 0)  # /dev/tty
 _LOCAL_FLAGS, _CHARACTERS = 3, 6  # of what tcgetattr returns
-# A thread ended meanwhile, is not ours to look at, or gave the kernel what is no list.
+# A thread ended meanwhile, may not be read, or passed an invalid list to the kernel.
 _UNKNOWN = (OSError, ValueError, struct.error, termios.error)
 _POLLED = struct.Struct("=ihh")
 _MOST_DESCRIPTORS = 1024

@@ -65,7 +65,7 @@ async def move_alias(
     edge was signed; for operators.
 
     If the gate refuses, the answer is 409. With an override, the move is recorded with its reason.
-    The answer is the recorded change; null for an agent's alias if the caller is no auditor.
+    The answer is the recorded change; null for an agent's alias if the caller is not an auditor.
     """
     authorized.caller.check("operator")
     artifact = None
@@ -90,7 +90,7 @@ async def end_alias(
 ) -> AliasChange | None:
     """Ends an alias, once, and keeps its history; for operators.
 
-    The answer is the recorded change; null for an agent's alias if the caller is no auditor.
+    The answer is the recorded change; null for an agent's alias if the caller is not an auditor.
     """
     authorized.caller.check("operator")
     end_call = partial(
