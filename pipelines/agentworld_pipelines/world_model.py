@@ -25,7 +25,7 @@ TRACES = "traces"
 def world_model(
     placement: Placement | None = None, stages: Sequence[str] = WORLD_STAGES
 ) -> BaseComponent:
-    """For a cluster's placement, or to run here; raises InputError if stages are not consecutive."""
+    """For a cluster's placement, or to run here; raises InputError for stages with gaps."""
     has_traces = TRACES in stages
     if not _is_chain(stages):
         raise InputError(

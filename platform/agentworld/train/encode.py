@@ -112,7 +112,7 @@ def encode(
 def _row(
     tokenizer: PreTrainedTokenizerFast, rendered: RenderedConversation, encoding: Encoding
 ) -> Row:
-    """A token that is only partly in an answer is not a target, because an engine never writes it."""
+    """A token that is only partly in an answer is no target, because an engine never writes it."""
     offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
     is_target = np.zeros(len(offsets), dtype=np.bool_)
     is_cut = False

@@ -24,7 +24,7 @@ class View(BaseModel):
 
 
 class MetadataView(View):
-    """The owner, the generation and similar fields."""
+    """The fields of an object's metadata that other programs read."""
 
     name: str = ""
     uid: str = ""
