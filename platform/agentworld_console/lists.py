@@ -112,8 +112,10 @@ def runs_of(
         ]
         return Part(lines, _last(entries, limit))
 
-    only = {"simulator": rows.simulator_link(view, *simulators)} if len(simulators) == 1 else {}
-    return Listing(path, _RUN_AGENT_COLUMNS, fetch, {**_own_tenant(view), **only})
+    common_values = (
+        {"simulator": rows.simulator_link(view, *simulators)} if len(simulators) == 1 else {}
+    )
+    return Listing(path, _RUN_AGENT_COLUMNS, fetch, {**_own_tenant(view), **common_values})
 
 
 def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> Listing:

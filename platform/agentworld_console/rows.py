@@ -149,10 +149,10 @@ def dataset_row(data: Digest, readers: tuple[Reader, ...], dataset: DataSet | No
     """A data set, its summary, and the world models that read it."""
     names = ", ".join(reader.world_model for reader in readers) or "none"
     stages = dict.fromkeys(stage for reader in readers for stage in reader.stages)
-    what: Row = (None, None, None)
+    summary: Row = (None, None, None)
     if dataset:
-        what = dataset.origin, ", ".join(dataset.domains), dataset.num_trajectories
-    return dataset_link(data), *what, names, ", ".join(stages)
+        summary = dataset.origin, ", ".join(dataset.domains), dataset.num_trajectories
+    return dataset_link(data), *summary, names, ", ".join(stages)
 
 
 def fork_row(source: str, fork: ListedFork) -> Row | None:

@@ -86,7 +86,7 @@ class AliasReconciler:
         return [
             name
             for name, change in newest.items()
-            if _is_asked_by_object(change) and self._cache.get(self.kind, name) is None
+            if _is_of_object(change) and self._cache.get(self.kind, name) is None
         ]
 
     async def reconcile(self, alias: Object, before: AliasStatus, now: str) -> Outcome[AliasStatus]:
@@ -112,8 +112,8 @@ class AliasReconciler:
     async def clean_up(self, name: str) -> Outcome[AliasStatus]:
         """Ends an alias whose object was deleted; an alias of a command has no object."""
         last = await self._service.last(name)
-        if last and last.request and _is_asked_by_object(last):
-            if not await self._stays(name, last, None):
+        if last and last.request and _is_of_object(last):
+            if not await self._is_settled(name, last, None):
                 return Outcome(look_again_seconds=self._settings.ask_seconds)
             own_key = key(last.request, None, last)
             await self._service.end(name, OPERATOR_ACTOR, own_key, last.request)
@@ -130,7 +130,7 @@ class AliasReconciler:
     async def _compare(self, name: str, request: str) -> Comparison:
         comparison = Comparison(request, await self._service.history(name))
         if change_to_restore := comparison.change_to_restore:
-            if not await self._stays(name, comparison.last, request):
+            if not await self._is_settled(name, comparison.last, request):
                 return comparison
             move = build_return_move(change_to_restore)
             change = await self._service.move(name, move, key(request, move, comparison.last))
@@ -138,7 +138,7 @@ class AliasReconciler:
         self._differences.pop(name, None)
         return comparison
 
-    async def _stays(self, name: str, last: AliasChange | None, request: str | None) -> bool:
+    async def _is_settled(self, name: str, last: AliasChange | None, request: str | None) -> bool:
         """Whether the same difference has lasted so long that no request can be in progress."""
         before, now = self._differences.get(name), self._clock()
         if before is None or before[:2] != (last, request):
@@ -155,5 +155,5 @@ class AliasReconciler:
         return requests.get(name) == request
 
 
-def _is_asked_by_object(change: AliasChange) -> bool:
+def _is_of_object(change: AliasChange) -> bool:
     return not change.ended and change.request is not None

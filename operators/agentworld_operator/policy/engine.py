@@ -12,7 +12,7 @@ VERIFIER = "verify"
 _PULL_FAILURES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _CONFIGURED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _NOT_BOUND = ("Unschedulable", "SchedulingGated")
-_FAILED_CREATE, _LATE = "FailedCreate", "ProgressDeadlineExceeded"
+_FAILED_CREATE, _DEADLINE_EXCEEDED = "FailedCreate", "ProgressDeadlineExceeded"
 _URGENCY = (
     "VerificationFailed",
     *_PULL_FAILURES,
@@ -21,7 +21,7 @@ _URGENCY = (
     _FAILED_CREATE,
     *_NOT_BOUND,
     "PodFailed",
-    _LATE,
+    _DEADLINE_EXCEEDED,
 )
 """By severity: wrong weights first, and last a mere timeout."""
 MOST_CHARACTERS = 512
@@ -70,9 +70,11 @@ def _of_deployment(status: Object) -> list[Problem]:
     if failure.get("status") == "True":
         message = _shorten(failure.get("message"), "no pod can be made")
         problems.append(Problem(_FAILED_CREATE, message))
-    if progress.get("reason") == _LATE:
+    if progress.get("reason") == _DEADLINE_EXCEEDED:
         problems.append(
-            Problem(_LATE, _shorten(progress.get("message"), "the engine takes too long"))
+            Problem(
+                _DEADLINE_EXCEEDED, _shorten(progress.get("message"), "the engine takes too long")
+            )
         )
     return problems
 

@@ -81,5 +81,5 @@ def _document(row: JsonValue) -> Document | None:
 
 
 def _wrong(name: str, file: SourceFile, place: str, problem: str) -> InputError:
-    where = f"{file.name} {place}".rstrip()
-    return InputError(f"the corpus {name} is wrong at {where}: {redact(problem)}; correct it")
+    location = f"{file.name} {place}".rstrip()
+    return InputError(f"the corpus {name} is wrong at {location}: {redact(problem)}; correct it")

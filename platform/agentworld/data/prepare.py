@@ -108,7 +108,7 @@ def _write(
     removed, summary = selection.removed, Summary()
     with ExitStack() as stack:
         writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
-        pool_jobs = [PoolJob(*pair) for pair in zip(jobs, selection.stays, strict=True)]
+        pool_jobs = [PoolJob(*pair) for pair in zip(jobs, selection.remaining, strict=True)]
         for number, pools in enumerate(workers.map(make_pools, pool_jobs), start=len(jobs) + 1):
             for pool, rows in pools.rows.items():
                 writers[pool].add(rows)

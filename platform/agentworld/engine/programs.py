@@ -31,7 +31,7 @@ INHERITED = frozenset(
 )
 """Variables that every program inherits if they are set: they name paths."""
 
-_ALWAYS = {
+_FIXED_ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "PYTHONNOUSERSITE": "1",
     "HF_HUB_OFFLINE": "1",
@@ -92,7 +92,7 @@ def engine_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ..
 
 def engine_environment(recipe: EngineRecipe) -> dict[str, str]:
     """The engine's environment variables, without the `INHERITED` ones."""
-    return _ALWAYS | program(recipe.kind).environment() | recipe.environment
+    return _FIXED_ENVIRONMENT | program(recipe.kind).environment() | recipe.environment
 
 
 def recipe_of(pin: EnginePin) -> EngineRecipe:

@@ -43,8 +43,8 @@ def supervise(start: Start) -> Iterator[SupervisedEngine]:
         # One thread for all starts, because a server ends with the thread that started it.
         supervision = threads.submit(_keep, start, stopping, first)
         try:
-            either: tuple[Future[Any], ...] = first, supervision
-            wait(either, return_when=FIRST_COMPLETED)
+            futures: tuple[Future[Any], ...] = first, supervision
+            wait(futures, return_when=FIRST_COMPLETED)
             if not first.done():
                 supervision.result()
             engine = SupervisedEngine(first.result(), supervision)

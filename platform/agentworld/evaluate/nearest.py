@@ -132,14 +132,14 @@ class _ToolIndex:
         bounds = [np.searchsorted(self._words, words, side) for side in ("left", "right")]
         matches = [self._holders[low:high] for low, high in zip(*bounds, strict=True)]
         num = len(self._observations)
-        common = np.bincount(np.concatenate([*matches, _NONE]), minlength=num)
+        common = np.bincount(np.concatenate([*matches, _NO_TURNS]), minlength=num)
         score = common / np.maximum(1, self._sizes + len(situation.words) - common)
         score[self._actions == hash(situation.action)] += _SAME_ACTION
         score[self._places == hash(situation.place)] += _SAME_PLACE
         return self._observations[int(score.argmax())]
 
 
-_NONE = np.array([], dtype=np.int32)
+_NO_TURNS = np.array([], dtype=np.int32)
 
 
 def _situation_of(messages: Sequence[Message]) -> _Situation:

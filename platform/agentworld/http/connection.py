@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
         self._protocol, self._is_socket = protocol, True
         self._is_paused = self.is_handshaking = True
         # The task of its request is in the event loop's queue by now, or will never be.
-        self._loop.call_soon(self._end_unless_begun)
+        self._loop.call_soon(self._end_if_idle)
 
     def close(self) -> None:
         """Closes at once if the client has completed what it began to send."""
@@ -260,7 +260,7 @@ class Connection(asyncio.Protocol):
         elif self._deadline is None:
             self._set_deadline(limits.body_seconds)
 
-    def _end_unless_begun(self) -> None:
+    def _end_if_idle(self) -> None:
         if self._request is None:
             self._abort("broken")
 

@@ -57,11 +57,11 @@ def find_base(base: str, store: Path) -> Base:
             f" {parts[1]}@{_COMMIT}"
         )
     digest = ArtifactManifest.of(folder).digest
-    checkpoint = _beside(folder, digest) or _registered(digest, store)
+    checkpoint = _trained_here(folder, digest) or _registered(digest, store)
     return Base(digest, None, lambda: folder, checkpoint)
 
 
-def _beside(folder: Path, artifact: Digest) -> Checkpoint | None:
+def _trained_here(folder: Path, artifact: Digest) -> Checkpoint | None:
     """The record of the stage whose folder has these files, if it describes them."""
     with suppress(InputError):  # the file may be of another program
         checkpoint = Checkpoint.read(folder.resolve().with_name(CHECKPOINT))

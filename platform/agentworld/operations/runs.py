@@ -57,8 +57,8 @@ async def run_backend(simulator: PinnedSimulator, store: Path) -> AsyncIterator[
         return
     with closing(open_ledger(store)) as ledger:
         episode_store = EpisodeStore(ledger, simulator=simulator.digest)
-        only = ConnectedSimulator(simulator.manifest, _NotStarted())
-        simulators = Simulators(episode_store, OneSimulator(only, ledger.aliases))
+        connected = ConnectedSimulator(simulator.manifest, _NotStarted())
+        simulators = Simulators(episode_store, OneSimulator(connected, ledger.aliases))
         log_signer = log_signer_of(Stores.of(store), ledger, simulator.digest)
         try:
             yield Runs(episode_store, simulators, log_signer)

@@ -49,7 +49,7 @@ class CollectRecipe(Record):
         return self.mixture or ({self.domain: 1.0} if self.domain else {})
 
     @model_validator(mode="after")
-    def _mixture_stands_alone(self) -> Self:
+    def _check_mixture(self) -> Self:
         if self.mixture and (self.domain or self.trajectories or self.options):
             raise ValueError(
                 "mixture names the domains of live episodes, which have no options; leave out"

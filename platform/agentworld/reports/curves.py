@@ -122,7 +122,7 @@ def thinned(points: Points) -> Points:
     size = math.ceil(2 * len(points) / _MOST_POINTS)
     parts = (points[start : start + size] for start in range(0, len(points), size))
     ends = ({min(part, key=_value), max(part, key=_value)} for part in parts)
-    return [point for both in ends for point in sorted(both)]
+    return [point for pair in ends for point in sorted(pair)]
 
 
 def _value(point: tuple[int, float]) -> float:

@@ -219,11 +219,11 @@ class AuthorizedService:
             return None
         run = open_episode.opening.run
         if caller.run is None:
-            is_theirs = app_state.episode_store.owners.is_known_owner(run, caller.tenant)
+            is_own = app_state.episode_store.owners.is_known_owner(run, caller.tenant)
         else:
-            is_theirs = caller.run == run
+            is_own = caller.run == run
         service = app_state.simulators.connected.get(open_episode.simulator)
-        if service is None or not is_theirs:
+        if service is None or not is_own:
             return None
         self._answering.simulator = open_episode.simulator
         return _EpisodeService(service, run)

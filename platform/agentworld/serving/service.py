@@ -107,7 +107,7 @@ class SimulatorService:
         open_episode = None if reload else self._episode_store.find_open(episode)
         if open_episode is None:
             return await self._load(episode, reload=reload)
-        self._check_ours(open_episode.simulator)
+        self._check_simulator(open_episode.simulator)
         return open_episode
 
     async def close(self) -> None:
@@ -185,10 +185,10 @@ class SimulatorService:
 
     async def _episode(self, name: str) -> Episode:
         episode = await self._episode_store.episode(name)
-        self._check_ours(episode.simulator)
+        self._check_simulator(episode.simulator)
         return episode
 
-    def _check_ours(self, simulator: Digest) -> None:
+    def _check_simulator(self, simulator: Digest) -> None:
         if simulator != self.digest:
             raise wrong_simulator(simulator, self.digest)
 

@@ -73,11 +73,11 @@ def mixing_layers(model: PreTrainedModel) -> str:
     return "" if model._supports_attention_backend else "an attention of its own"
 
 
-def refuse_options(options: Mapping[str, object], what: str, advice: str) -> None:
+def refuse_options(options: Mapping[str, object], subject: str, advice: str) -> None:
     """Raises InputError if a layer needs more than full causal attention."""
     for name in _OTHER_ATTENTION:
         if isinstance(options.get(name), torch.Tensor) or options.get(name):
-            raise InputError(f"{what} would lose the {name} of this model's attention; {advice}")
+            raise InputError(f"{subject} would lose the {name} of this model's attention; {advice}")
 
 
 def _attend(

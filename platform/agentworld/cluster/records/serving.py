@@ -39,7 +39,7 @@ _ANY_KEY = Check(
     rule="self.operator == 'Exists' || has(self.key)",
     message="without a key every taint is meant; write `operator: Exists`",
 )
-_SENDS_AWAY = Check(
+_ONLY_NO_EXECUTE = Check(
     rule="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
     message="nodes send pods away by `effect: NoExecute` alone; write that",
 )
@@ -104,7 +104,7 @@ class Bounds(Part):
 class Toleration(Part):
     """Lets pods run on nodes with a taint."""
 
-    model_config = with_checks(_ANY_VALUE, _ANY_KEY, _SENDS_AWAY)
+    model_config = with_checks(_ANY_VALUE, _ANY_KEY, _ONLY_NO_EXECUTE)
 
     key: LabelKey | None = None
     """Unset tolerates every taint."""
@@ -122,7 +122,7 @@ class Toleration(Part):
         if self.operator == "Equal" and self.key is None:
             raise ValueError(_ANY_KEY.message)
         if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise ValueError(_SENDS_AWAY.message)
+            raise ValueError(_ONLY_NO_EXECUTE.message)
         return self
 
 

@@ -21,7 +21,7 @@ from agentworld.errors import EnvironmentBroken
 
 MOST_OUTPUT = 16 << 20
 """The most output bytes of one action."""
-_MOST_SHOWN = 64 << 10
+_MOST_RENDERED = 64 << 10
 """The most output bytes of one action that are rendered: the last ones, from the start of a
 line.
 """
@@ -73,8 +73,8 @@ class TerminalSession:
     def screen(self) -> str:
         """The text of the screen."""
         first = 0
-        if len(self._unshown) > _MOST_SHOWN:
-            first = self._unshown.find(b"\n", len(self._unshown) - _MOST_SHOWN) + 1
+        if len(self._unshown) > _MOST_RENDERED:
+            first = self._unshown.find(b"\n", len(self._unshown) - _MOST_RENDERED) + 1
         self._display.feed(bytes(self._unshown[first:]))
         self._unshown.clear()
         return self._display.text

@@ -134,8 +134,8 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     def by_value(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
         return {
             (simulator, value): count
-            for simulator, counted in counts.items()
-            for value, count in values(counted).items()
+            for simulator, simulator_counts in counts.items()
+            for value, count in values(simulator_counts).items()
         }
 
     label = "simulator"
@@ -149,8 +149,8 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     )
     durations: dict[tuple[str, ...], Durations] = {
         (simulator, phase): seconds
-        for simulator, counted in counts.items()
-        for phase, seconds in counted.durations.items()
+        for simulator, simulator_counts in counts.items()
+        for phase, seconds in simulator_counts.durations.items()
     }
     yield histogram("agentworld_step_duration_seconds", documentation, (label, "phase"), durations)
     documentation = (
@@ -158,7 +158,9 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
         " the engine's cache (cached), and answers (output). The three do not overlap."
     )
     yield counter("agentworld_tokens", documentation, (label, "kind"), by_value(lambda c: c.tokens))
-    openings = _by_label({simulator: counted.num_opened for simulator, counted in counts.items()})
+    openings = _by_label(
+        {simulator: simulator_counts.num_opened for simulator, simulator_counts in counts.items()}
+    )
     yield counter("agentworld_episodes_opened", "Opened episodes.", (label,), openings)
     ended = by_value(lambda c: c.ended)
     documentation = (

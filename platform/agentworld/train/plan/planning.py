@@ -54,7 +54,7 @@ class Terms(NamedTuple):
 class _Change(NamedTuple):
     """Another recipe, or other GPUs, that might fit."""
 
-    what: str
+    description: str
     recipe: NextTokenRecipe
     gpus: Gpus
 
@@ -136,7 +136,7 @@ class Planner:
         """The first change that makes it fit."""
         for change in _changes(recipe, terms.gpus):
             if self._fits(change.recipe, terms._replace(gpus=change.gpus)):
-                return change.what
+                return change.description
         return "no change of the recipe makes it fit; take GPUs and nodes with more memory"
 
     def _fits(self, recipe: NextTokenRecipe, terms: Terms) -> bool:
@@ -145,10 +145,12 @@ class Planner:
             self._check_sharing(recipe, terms.gpus)
         except InputError:
             return False
-        model, none = self.architecture(recipe), Activations(0, 0, 0, 0)
+        model, no_activations = self.architecture(recipe), Activations(0, 0, 0, 0)
         num_tokens = most_tokens(recipe, terms.gpus.count, model.context_tokens)
-        least = stage_memory(model, none, recipe, num_tokens, terms.gpus)
-        return not _problem(least, terms) and not _problem(self.memory(recipe, terms.gpus), terms)
+        state_memory = stage_memory(model, no_activations, recipe, num_tokens, terms.gpus)
+        return not (
+            _problem(state_memory, terms) or _problem(self.memory(recipe, terms.gpus), terms)
+        )
 
 
 def usable_bytes(gpus: Gpus) -> int:
@@ -200,8 +202,8 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
     tokens = max(recipe.tokens_per_batch, recipe.sequence_tokens or 0)
     while (tokens := tokens // 2) >= _SHORTEST:
         shorter = {"tokens_per_batch": tokens, "sequence_tokens": tokens}
-        what = f"{done}set {stage}.tokens_per_batch and {stage}.sequence_tokens to {tokens}"
-        yield _Change(what, recipe.model_copy(update=shorter), gpus)
+        description = f"{done}set {stage}.tokens_per_batch and {stage}.sequence_tokens to {tokens}"
+        yield _Change(description, recipe.model_copy(update=shorter), gpus)
     if recipe.lora is None:
         adapted = recipe.model_copy(update={"lora": LoraRecipe()})
         yield _Change(f"{done}train an adapter with {stage}.lora", adapted, gpus)
