@@ -193,15 +193,11 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def pause_reading(self) -> None:
-        """Takes effect with the next bytes; rarely more arrive before the last ones were
-        processed.
-        """
+        """Takes effect with the next bytes; rarely more arrive before that."""
         self._is_paused = True
 
     def resume_reading(self) -> None:
-        """Takes effect in the next iteration of the event loop; all messages of a WebSocket were
-        read.
-        """
+        """Takes effect in the loop's next iteration; all messages of a WebSocket were read."""
         self._is_paused = False
         if self._is_socket:
             self.consume()

@@ -70,9 +70,7 @@ class AuthorizedService:
         return OpenedRun(run=run, token=app_state.access.run_token(run.id, caller.tenant))
 
     async def meaning(self, alias: str) -> Digest:
-        """The simulator with which a run of the caller's tenant would be opened by this name,
-        without a canary; raises the errors of opening it.
-        """
+        """The simulator that this name gives a new run, without a canary; raises as `open_run`."""
         self._check_opens()
         simulators = self._app_state.simulators
         simulator = await simulators.resolve(SimulatorRequest(alias, None, self.caller.tenant))
@@ -109,9 +107,7 @@ class AuthorizedService:
         return await self._app_state.runs.file(statement)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
-        """Begins an episode in a run of the caller's tenant, or as a fork of one that the caller
-        may see.
-        """
+        """Begins an episode in a run of the tenant, or as a fork of one that the caller sees."""
         await self._check_owns(opening.run, _no_run(opening.run))
         for source in (opening.fork, opening.replay):
             if source is not None:
@@ -210,9 +206,7 @@ class AuthorizedService:
         return step
 
     def _find_episode_service(self, episode: str) -> "_EpisodeService | None":
-        """The service of one of the caller's episodes if it is known without a query, as for most
-        steps.
-        """
+        """The service of a caller's episode, if it is known without a query, as for most steps."""
         caller, app_state = self.caller, self._app_state
         open_episode = app_state.episode_store.find_open(episode)
         if open_episode is None or "agent" not in caller.roles:
@@ -237,9 +231,7 @@ class AuthorizedService:
         return await self._app_state.simulators.find(await self._simulator(run))
 
     async def _simulator(self, run: str) -> Digest:
-        """The simulator of a run that the caller may access; its error would reveal that the run
-        exists.
-        """
+        """The simulator of an accessible run; an error with its name reveals that the run exists."""
         simulator = (await self._owner(run)).simulator
         self._app_state.simulators.check(simulator)
         self._answering.simulator = simulator
