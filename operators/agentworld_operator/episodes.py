@@ -47,7 +47,7 @@ class OpenEpisodes:
             answer.raise_for_status()
             return _read(answer.text)
         except (httpx.HTTPError, OSError, ValueError) as error:
-            _log.warning("%s does not tell of open episodes: %s", self._url, error)
+            _log.warning("%s did not return its open episodes: %s", self._url, error)
             return None
 
 

@@ -85,7 +85,7 @@ def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) 
     except ClusterError as error:
         if error.status != _CONFLICT:
             raise
-        return f"Secret {name} is there already and stays as it is"
+        return f"Secret {name} exists and stays unchanged"
     return f"Secret {name} was made"
 
 

@@ -79,7 +79,7 @@ async def _run_as_leader(leadership: Leadership, work: Coroutine[Any, Any, None]
     try:
         done, _ = await asyncio.wait((work_task, renewal_task), return_when=asyncio.FIRST_COMPLETED)
         if done == {renewal_task}:
-            raise ClusterError("another replica leads; this one begins anew")
+            raise ClusterError("another replica leads; restarting this one")
         await work_task
     finally:
         work_task.cancel()

@@ -68,7 +68,7 @@ class Service:
             body: object = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise SimulatorError(
-                f"the simulator service cannot be asked ({type(error).__name__}); try again",
+                f"the simulator service does not answer ({type(error).__name__}); try again",
                 retryable=True,
             ) from error
         if answer.is_success:

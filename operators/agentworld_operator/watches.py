@@ -48,7 +48,7 @@ class Watches:
             )
         except Exception as error:  # a boundary: kopf may fail with any error
             raise ClusterError(
-                f"the watches ended ({type(error).__name__}: {error}); begin anew"
+                f"the watches ended ({type(error).__name__}: {error}); restart"
             ) from error
         raise Stopped
 
@@ -62,7 +62,7 @@ class Watches:
             for resource in self.insights.watched_resources
         }
         if missing := [kind for kind in WATCHED if resource_selector(kind) not in resources]:
-            raise ClusterError(f"the API server does not list {', '.join(missing)}; begin anew")
+            raise ClusterError(f"the API server does not list {', '.join(missing)}; restart")
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

@@ -82,7 +82,7 @@ async def _decide(decide: Decide, request: AdmissionRequest, seconds: float) -> 
         async with asyncio.timeout(seconds):
             denial = await decide(request)
     except TimeoutError:
-        denial = Denial("who had to be asked did not answer in time; try again", 504)
+        denial = Denial("the cluster or the service did not answer in time; try again", 504)
     except Exception:  # noqa: BLE001 - an edge: a mistake of ours is answered as one, and lets nothing in
         _log.exception("%s: our mistake", subject)
         denial = Denial("the operator made a mistake, which its log shows", 500)

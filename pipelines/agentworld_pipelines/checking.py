@@ -90,7 +90,7 @@ def _strategy(config_map: Object) -> Object:
             data.get("workflowDefaults") or ""
         )
     except (AttributeError, yaml.YAMLError) as error:
-        raise InputError(f"the ConfigMap {_CONFIG_MAP} is no YAML; correct it") from error
+        raise InputError(f"the ConfigMap {_CONFIG_MAP} is not YAML; correct it") from error
     for part in ("spec", "templateDefaults", "retryStrategy"):
         defaults = defaults.get(part) if isinstance(defaults, dict) else None
     return defaults if isinstance(defaults, dict) else {}

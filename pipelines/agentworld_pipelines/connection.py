@@ -67,7 +67,7 @@ class Connection:
                 "no Kubeflow Pipelines server is named; give --server URL or set AGENTWORLD_KFP_URL"
             )
         if not self.url.startswith(("http://", "https://")):
-            raise InputError(f"{self.url} is no address of a server; it begins with http or https")
+            raise InputError(f"{self.url} is not a server's address; it begins with http or https")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # the services of the client
             self.client = _Client(self.url, credentials=_credentials(settings.token_file))
@@ -132,19 +132,19 @@ class Connection:
         match error.status:
             case 401:
                 return AccessError(
-                    f"{prefix}: it does not know who asks; name a token's file in"
+                    f"{prefix}: it does not accept the credential; name a token's file in"
                     " AGENTWORLD_KFP_TOKEN_FILE"
                 )
             case 403:
                 return AccessError(
-                    f"{prefix}: {message}; ask its owner for leave", kind="forbidden"
+                    f"{prefix}: {message}; ask its owner for permission", kind="forbidden"
                 )
             case 404 if message:
                 return NotFound(f"{prefix}: {message}; check its name")
             case 409:
                 return Conflict(f"{prefix}: {message}; look at what is there, and try again")
             case 400 | 413 | 422:
-                return InputError(f"{prefix}: {message}; correct what was asked for")
+                return InputError(f"{prefix}: {message}; correct the request")
             case status if status == 429 or status >= 500:
                 return PipelineError(f"{prefix}: {message or 'nothing'}; try again", retryable=True)
             case _:
@@ -153,7 +153,7 @@ class Connection:
     def _unexpected_answer(self) -> PipelineError:
         return PipelineError(
             f"{self.url} does not answer as a Kubeflow Pipelines server does; check the address,"
-            " and whether a login page stands before it"
+            " and whether a login page precedes it"
         )
 
 
@@ -179,7 +179,7 @@ def _credentials(token_file: Path | None) -> ServiceAccountTokenVolumeCredential
             f"cannot read the token in {token_file}: {error}; check the path"
         ) from error
     if not token or not _IN_A_TOKEN.issuperset(token):
-        raise InputError(f"{token_file} holds no token; it is one word of ASCII")
+        raise InputError(f"{token_file} has no token; it is one word of ASCII")
     return ServiceAccountTokenVolumeCredentials(str(token_file))
 
 

@@ -106,6 +106,6 @@ class Target(Record):
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise InputError(
-                f"the step was told a wrong target at {first_problem(error)}; compile the pipeline"
-                " anew"
+                f"the step has an invalid target at {first_problem(error)}; compile the pipeline"
+                " again"
             ) from error

@@ -33,7 +33,7 @@ from agentworld_pipelines.settings import ClusterSettings, namespace_of
 from agentworld_pipelines.step_job import pod_of_job, stage_job, step_job
 from agentworld_pipelines.train_job import pods_of, train_job
 
-_RETRY_HINT = "begin the step again, and it resumes from what is kept"
+_RETRY_HINT = "run the step again to resume"
 
 
 @on_store
@@ -144,7 +144,7 @@ def _wait_until_finished(
         if time.monotonic() > deadline:
             if is_removed:
                 raise PipelineError(
-                    f"{task.description} was taken away before it was complete; {_RETRY_HINT}",
+                    f"{task.description} was deleted before it was complete; {_RETRY_HINT}",
                     retryable=True,
                 )
             raise PipelineError(

@@ -58,9 +58,7 @@ class Follower:
             if status.state == "complete" and finished():
                 return None
             if awaited_uid != uid:
-                write_line(
-                    f"{self._name} is there and cannot be used again; waiting until it is gone"
-                )
+                write_line(f"{self._name} exists and cannot be reused; waiting for its deletion")
                 awaited_uid = uid
             if not is_terminating:
                 self._ask(partial(self._remove, uid))
@@ -142,8 +140,8 @@ class Follower:
             if self._kind != "TrainJob":
                 raise
             raise ClusterError(
-                f"this cluster knows no TrainJob ({error}); install Kubeflow's Trainer, or take "
-                "the stage's `nodes` out of the placement",
+                f"this cluster has no TrainJob ({error}); install Kubeflow's Trainer, or "
+                "remove the stage's `nodes` from the placement",
                 status=error.status,
             ) from error
         self._is_known = True

@@ -17,7 +17,7 @@ def main(argv: Sequence[str]) -> None:
     step, *arguments = argv or [""]
     if step not in names_of("live"):
         steps = ", ".join(names_of("live"))
-        raise InputError(f"{step!r} is no step of live environments; give one of: {steps}")
+        raise InputError(f"{step!r} is not a step with live environments; give one of: {steps}")
     sys.stdout.write(f"{live(step, *arguments)}\n")
 
 

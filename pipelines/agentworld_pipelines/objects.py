@@ -33,7 +33,7 @@ def check_servable(manifest: SimulatorManifest) -> None:
     engine = manifest.engine
     if not isinstance(engine, EnginePin) or engine.kind != "vllm":
         raise InputError(
-            f"the simulator pins {engine.kind}, which cannot tell what it serves; set engine.kind"
+            f"the simulator pins {engine.kind}, which cannot prove what it serves; set engine.kind"
             " in the recipe to vllm"
         )
     if engine.image is None:

@@ -195,12 +195,12 @@ class Placement(Record):
             if place.nodes and name not in names_of("training"):
                 steps = ", ".join(names_of("training"))
                 raise ValueError(
-                    f"{name} has nodes of its own, which only {steps} can; take them away"
+                    f"{name} has its own nodes, which only {steps} can have; remove them"
                 )
             if own_place.service_account and not place.nodes:
                 _check_has_job(name)
             if place.nodes and (reserved := set(_RESERVED).intersection(place.variables)):
-                raise ValueError(f"{name} gives {min(reserved)}, which Trainer tells; leave it out")
+                raise ValueError(f"{name} gives {min(reserved)}, which Trainer sets; remove it")
         if self.deploy:
             self.deploy.check_mounted(self.of("deploy").volumes)
         return self

@@ -43,7 +43,7 @@ def schedule(connection: Connection, plan: Plan) -> Schedule:
         current_schedules = _all(connection, experiment, plan.name)
     current = next((schedule for schedule in current_schedules if schedule.plan == mark), None)
     if current is None:
-        raise NotFound(f"schedule {plan.name} was taken away as it was made; make it again")
+        raise NotFound(f"schedule {plan.name} was deleted while it was made; make it again")
     others = [schedule for schedule in current_schedules if schedule is not current]
     _disable(connection, others)
     service = connection.client.recurring_runs

@@ -179,7 +179,7 @@ def _pipeline_name(data: bytes) -> str:
     try:
         return str(next(yaml.safe_load_all(data))["pipelineInfo"]["name"])
     except (yaml.YAMLError, StopIteration, KeyError, TypeError) as error:
-        raise InputError("what was compiled names no pipeline; compile it again") from error
+        raise InputError("the compiled file names no pipeline; compile it again") from error
 
 
 def _find_pipeline(connection: Connection, name: str) -> str | None:

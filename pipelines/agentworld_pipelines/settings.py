@@ -55,4 +55,4 @@ def namespace_of(settings: ClusterSettings) -> str:
     try:
         return _OWN_NAMESPACE.read_text().strip()
     except OSError as error:
-        raise InputError("this is no pod of a cluster; set AGENTWORLD_NAMESPACE") from error
+        raise InputError("this process runs in no pod; set AGENTWORLD_NAMESPACE") from error

@@ -59,13 +59,13 @@ class Callers:
             )
         if access is None and not proxy_secret:
             raise InputError(
-                "the console admits no one yet; give `--access local` for everybody on this"
+                "the console has no access control yet; give `--access local` for all users of this"
                 " machine, or `--access FILE` with an access file (in a container set"
                 " AGENTWORLD_CONSOLE_ACCESS)"
             )
         if access == "local" and proxy_secret:
             raise InputError(
-                "`--access local` trusts everybody on this machine, and"
+                "`--access local` trusts all users of this machine, and"
                 " AGENTWORLD_CONSOLE_PROXY_SECRET is set for a proxy; remove one of them"
             )
         authenticator = access_of(_tokens(keys), access, host) if access else None
@@ -79,7 +79,7 @@ class Callers:
             return caller
         if self._access is None:
             raise AccessError(
-                "this console has no access file and answers its proxy alone; open the proxy's"
+                "this console has no access file and answers only its proxy; open the proxy's"
                 " address, or start the console with `--access FILE`"
             )
         return await self._access.caller(credential(request.scope["headers"]))

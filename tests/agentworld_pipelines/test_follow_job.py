@@ -236,7 +236,7 @@ def test_one_that_is_taken_away_ends_its_follower(trainer, start):
     step.says("is made")
     trainer.server.call("DELETE", f"{trainer.path}/{trainer.job()['metadata']['name']}")
     assert step.ends() == 1
-    assert "was taken away before it was complete; begin the step again" in step.said
+    assert "was deleted before it was complete; begin the step again" in step.said
 
 
 def test_one_that_completes_without_a_receipt_is_no_success(trainer, start):

@@ -114,7 +114,7 @@ WRONG = {
     "default: {shared_memory: 1Gi}\nsteps: {rl: {volumes: {a: /dev/shm}}}": "rl gives /dev/shm",
     "[]": "at the whole",
     "": "at the whole",
-    "default: {": "is no YAML",
+    "default: {": "is not YAML",
 }
 
 

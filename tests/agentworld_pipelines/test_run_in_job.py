@@ -186,7 +186,7 @@ def test_one_that_another_placement_built_is_replaced_and_its_follower_told(jobs
     start(WHERE.model_copy(update={"image": "mirror.example/agentworld:8"}))
     wait_for(lambda: [each["metadata"]["uid"] for each in jobs.all()] not in ([], [first]))
     assert old.ends() == 1
-    assert "was taken away before it was complete; begin the step again" in old.said
+    assert "was deleted before it was complete; begin the step again" in old.said
     (container,) = jobs.one()["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "mirror.example/agentworld:8"
 

@@ -152,7 +152,7 @@ def test_who_is_not_known_hears_how_to_be(at):
 def test_what_is_no_token_is_not_sent_and_not_shown(server, tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text)
-    with pytest.raises(InputError, match="holds no token") as refused:
+    with pytest.raises(InputError, match="has no token") as refused:
         Connection(ServerSettings(url=server.url, token_file=path))
     assert not text or text not in str(refused.value)
     assert server.asked == []

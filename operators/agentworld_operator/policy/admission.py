@@ -88,7 +88,7 @@ def read_review(review: object) -> AdmissionRequest:
     try:
         request = _Review.model_validate(review).request
     except ValidationError as error:
-        raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
+        raise InputError(f"this is not an AdmissionReview: {first_problem(error)}") from error
     subject = request.old if request.operation == "DELETE" else request.object
     if subject is None or (request.operation == "UPDATE" and request.old is None):
         raise InputError(f"this {request.operation} has no object")

@@ -89,7 +89,7 @@ def _has_failed(pod: Object) -> bool:
 def _failure(pod: Object) -> Problem:
     status = pod["status"]
     message = (
-        f"{status.get('reason') or 'Failed'}: {status.get('message') or 'its node says no more'}"
+        f"{status.get('reason') or 'Failed'}: {status.get('message') or 'its node gives no reason'}"
     )
     return Problem("PodFailed", _shorten(message, ""))
 

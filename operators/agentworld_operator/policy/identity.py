@@ -25,17 +25,15 @@ def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | 
     if digest != reference.digest:
         return Problem(
             "AnotherManifest",
-            f"{reference.url} holds {digest} and not {reference.digest}; restore it, or create a"
-            " Simulator of what it holds",
+            f"{reference.url} has {digest} and not {reference.digest}; restore it, or create a"
+            " Simulator of its content",
         )
     try:
         manifest = SimulatorManifest.model_validate_json(content)
     except ValidationError as error:
-        return Problem("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
+        return Problem("NoManifest", f"{reference.url} is not a manifest: {first_problem(error)}")
     if manifest.digest != digest:
-        return Problem(
-            "NoManifest", f"{reference.url} was written anew, in another form; restore it"
-        )
+        return Problem("NoManifest", f"{reference.url} was rewritten in another form; restore it")
     return SimulatorIdentity(digest, manifest)
 
 
@@ -47,7 +45,7 @@ def servable(manifest: SimulatorManifest, serving: Serving) -> Problem | None:
     if engine.kind != "vllm":
         return Problem(
             "EngineUnsupported",
-            f"the manifest pins {engine.kind}, which cannot tell what it serves; pin it for vllm",
+            f"the manifest pins {engine.kind}, which cannot prove what it serves; pin it for vllm",
         )
     return _cannot_run(engine, serving)
 

@@ -115,7 +115,7 @@ def _scheduled_condition(problem: Problem | None) -> ConditionState:
 
 def _degraded_condition(last: LastRun | None) -> ConditionState:
     if last and last.state == "FAILED":
-        failure = last.failure or "Kubeflow says no more"
+        failure = last.failure or "Kubeflow gives no reason"
         message = f"run {last.id} failed: {failure}; look at its page, or at the store's history"
         return ConditionState("Degraded", "True", "RunFailed", message)
     return ConditionState("Degraded", "False", "AsWanted")

@@ -100,7 +100,7 @@ def _accelerators(state: SimulatorState) -> tuple[str, ...]:
 
 
 def _endpoint_verified() -> ConditionState:
-    message = "what somebody's endpoint serves cannot be verified"
+    message = "what a third-party endpoint serves cannot be verified"
     return ConditionState("Verified", "Unknown", "Endpoint", message)
 
 

@@ -30,8 +30,8 @@ class Caller(NamedTuple):
         """Raises AccessError if the caller has none of these roles."""
         if self.roles.isdisjoint(roles):
             raise AccessError(
-                f"{self.name} of tenant {self.tenant} is no {' and no '.join(roles)}; use a key"
-                f" with that role, as `agentworld api-key new --role {roles[0]}` makes one",
+                f"{self.name} of tenant {self.tenant} lacks the role {' or '.join(roles)}; use a"
+                f" key with that role, as `agentworld api-key new --role {roles[0]}` makes one",
                 kind="forbidden",
             )
 

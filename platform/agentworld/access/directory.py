@@ -51,7 +51,9 @@ class Directory(Record):
             first: dict[str, str] = {}
             for value, location in values:
                 if first.setdefault(value, location) != location:
-                    raise ValueError(f"{first[value]} and {location} have one {kind}; leave one")
+                    raise ValueError(
+                        f"{first[value]} and {location} share one {kind}; remove it from one"
+                    )
         return self
 
     @classmethod
@@ -109,8 +111,8 @@ def _reason(error: Exception) -> str:
             location = ".".join(map(_location_part, first["loc"])) or "the whole"
             return f"{location}: {first['msg']}"
         case yaml.MarkedYAMLError(problem_mark=yaml.Mark(line=line)):
-            return f"line {line + 1} is no YAML, or names a thing again"
-    return f"it is no YAML ({type(error).__name__})"
+            return f"line {line + 1} is not YAML, or repeats a key"
+    return f"it is not YAML ({type(error).__name__})"
 
 
 def _location_part(part: str | int) -> str:

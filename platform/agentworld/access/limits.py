@@ -81,8 +81,7 @@ class Rates:
         for name, bucket in self._buckets.items():
             if wait := bucket.wait_seconds:
                 raise AccessError(
-                    f"tenant {tenant} has used its {name} of this minute; come back in {wait:.1f}"
-                    " s",
+                    f"tenant {tenant} has used its {name} of this minute; retry in {wait:.1f} s",
                     kind="limit",
                     retry_after_seconds=wait,
                 )

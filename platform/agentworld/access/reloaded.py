@@ -58,7 +58,7 @@ class ReloadedAccess:
         try:
             self._index = AccessIndex.of(Directory.load(self._path))
         except InputError as error:
-            _log.error("%s; what it said before still holds", error)
+            _log.error("%s; the last valid version stays in use", error)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -42,5 +42,7 @@ def read_secret(path: Path) -> bytes:
     except FileNotFoundError as error:
         raise NotFound(f"there is no secret {path}; make one, or name its folder") from error
     if len(data) != _NUM_BYTES:
-        raise InputError(f"{path} holds {len(data)} bytes and no secret of {_NUM_BYTES}; remove it")
+        raise InputError(
+            f"{path} has {len(data)} bytes, a secret has {_NUM_BYTES}; remove the file"
+        )
     return data

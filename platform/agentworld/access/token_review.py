@@ -111,7 +111,9 @@ def _api(kubeconfig: Path | None) -> ApiServer:
     try:
         return ApiServer(configuration(kubeconfig, or_current=True))
     except InputError as error:
-        raise AccessError(f"service accounts are named, and {error}", kind="unavailable") from error
+        raise AccessError(
+            f"the access file has service accounts, and {error}", kind="unavailable"
+        ) from error
 
 
 def _ask(server: ApiServer, token: str, audience: str) -> str | None:
@@ -126,7 +128,7 @@ def _ask(server: ApiServer, token: str, audience: str) -> str | None:
     except (ClusterError, ValidationError) as error:
         # its text and its cause would quote the request
         raise AccessError(
-            f"the cluster cannot be asked whose a token is ({_kind_of(error)}); try again",
+            f"the cluster did not review the token ({_kind_of(error)}); try again",
             kind="unavailable",
         ) from None
     if not status.authenticated or audience not in status.audiences:

@@ -63,11 +63,10 @@ def split_credential(url: str) -> tuple[str, str | None]:
     except httpx.InvalidURL as error:
         # not quoted: a wrong port may be a token without its host
         raise InputError(
-            f"what was given is no address of a simulator ({type(error).__name__}); give"
-            " http://host:port"
+            f"the URL is not a simulator's address ({type(error).__name__}); give http://host:port"
         ) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InputError(f"{redact(url)!r} is no address of a simulator; give http://host:port")
+        raise InputError(f"{redact(url)!r} is not a simulator's address; give http://host:port")
     address = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
     return str(address), parsed.password or None
 

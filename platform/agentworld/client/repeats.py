@@ -42,4 +42,4 @@ class Repeats:
         remaining = self._start_seconds - waited - seconds
         if remaining < 0:
             raise failure
-        _log.warning("%s; asked again, for at most %.0f s more", failure, remaining)
+        _log.warning("%s; retrying for at most %.0f s more", failure, remaining)

@@ -231,7 +231,7 @@ class SimulatorClient:
         except ValueError as error:
             problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             raise SimulatorError(
-                f"the simulator's answer to {path} is none: {problem}", kind="protocol"
+                f"the simulator's response to {path} is invalid: {problem}", kind="protocol"
             ) from error
         if of_one:
             self._check_digest(simulator_of(answer) or response.headers.get(SIMULATOR_HEADER))
@@ -270,7 +270,7 @@ class SimulatorClient:
             except httpx.TransportError as error:
                 if attempt >= self._attempts or not isinstance(error, retry_on):
                     raise SimulatorError(
-                        f"the simulator at {self._connections.url} gave no answer"
+                        f"the simulator at {self._connections.url} did not answer"
                         f" ({type(error).__name__}); is it running?",
                         retryable=True,
                     ) from error
@@ -281,8 +281,8 @@ class SimulatorClient:
         self.simulator = self.simulator or digest
         if digest is None or digest != self.simulator:
             raise SimulatorError(
-                f"simulator {digest} answers where {self.simulator} was expected; a run never"
-                " moves to another one",
+                f"simulator {digest} answered instead of {self.simulator}; a run never changes its"
+                " simulator",
                 kind="swapped",
             )
 

@@ -158,7 +158,7 @@ def _parse(line: bytes, path: Path, number: int) -> TrajectoryLine | TornLine:
     try:
         return read_line(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} line {number} is no line of a trajectory: {error}") from error
+        raise InputError(f"{path} line {number} is not a line of a trajectory: {error}") from error
 
 
 def _write_all(file: FileIO, data: bytes) -> None:

@@ -50,7 +50,7 @@ def configuration(kubeconfig: Path | None, *, or_current: bool = False) -> "Conf
     except config.ConfigException as error:
         variable = "KUBECONFIG" if or_current else "AGENTWORLD_KUBECONFIG"
         raise InputError(
-            f"there is no cluster to ask ({error}); run in one, or set {variable}"
+            f"no cluster is configured ({error}); run in a cluster, or set {variable}"
         ) from error
     return result
 
@@ -77,7 +77,7 @@ class ApiServer:
         try:
             return cast("Object", json.loads(answer))
         except ValueError as error:
-            raise ClusterError(f"{method} {path}: the answer is no JSON") from error
+            raise ClusterError(f"{method} {path}: the response is not JSON") from error
 
     def text(self, path: str, query: Query | None = None) -> str:
         """A response that is text, such as the log of a pod; raises ClusterError."""

@@ -92,7 +92,8 @@ def _check_unchanged(sources: Sequence[str], contents: Sequence[Digest]) -> None
     for source, content in zip(sources, contents, strict=True):
         if digest_of(source) != content:
             raise InputError(
-                f"{redact(source)} was changed while it was read; let it rest and try again"
+                f"{redact(source)} changed while it was read; stop the program"
+                " that writes it and try again"
             )
 
 

@@ -33,11 +33,11 @@ _LENGTHENED: dict[EngineKind, re.Pattern[str]] = {
 
 # Any other finish reason is the engine's failure: it gave up (`abort`), or gave no reason.
 _MODELS_OWN_END: dict[str, tuple[EngineFailure, str]] = {
-    "length": ("cut-off", "raise max_tokens, or ask otherwise"),
+    "length": ("cut-off", "raise max_tokens, or change the prompt"),
     "repetition": ("cut-off", "ask otherwise"),
     "tool_calls": ("unparsable", "ask otherwise"),
     "function_call": ("unparsable", "ask otherwise"),
-    "content_filter": ("refused", "its provider holds the rest back; ask otherwise"),
+    "content_filter": ("refused", "its provider filtered the rest; change the prompt"),
 }
 
 # vLLM writes this if it has no log-probability.
@@ -199,15 +199,14 @@ def _parse(response: httpx.Response, kind: type[_Parsed]) -> _Parsed:
     try:
         return kind.model_validate_json(response.content)
     except ValidationError as error:
-        raise EngineError(f"the engine's answer is none: {first_problem(error)}") from error
+        raise EngineError(f"the engine's response is invalid: {first_problem(error)}") from error
 
 
 def _check_request(question: Question, answer_id: str | None) -> None:
     name = _REQUEST_NAMES.get(question.kind)
     if name is not None and answer_id != name.format(question.request):
         raise EngineError(
-            f"the engine answers request {answer_id!r} where {question.request!r} was asked; ask"
-            " again"
+            f"the engine answered request {answer_id!r} instead of {question.request!r}; try again"
         )
 
 
@@ -216,8 +215,8 @@ def _check_model(question: Question, answer_model: str) -> None:
     name, rest = answer_model[: len(model)], answer_model[len(model) :]
     if name != model or not _LENGTHENED[question.kind].fullmatch(rest):
         raise EngineError(
-            f"the model {answer_model!r} answers where {model!r} was asked; name it as its server"
-            " does",
+            f"the model {answer_model!r} answered instead of {model!r}; use the name that its"
+            " server uses",
             kind="refused",
             retryable=False,
         )
@@ -233,18 +232,18 @@ def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:
     if reason == "stop":
         return
     if reason not in _MODELS_OWN_END:
-        raise EngineError(f"the engine ended its answer by {reason!r}; ask again")
+        raise EngineError(f"the engine ended its answer with {reason!r}; try again")
     num_tokens, limit = usage.completion_tokens, sampling.max_tokens
     if reason == "length" and num_tokens < limit:
         raise EngineError(
-            f"the answer was ended after {num_tokens} of {limit} tokens, for a prompt of"
-            f" {usage.prompt_tokens} leaves no room for more; end the episode and begin another",
+            f"the answer was truncated after {num_tokens} of {limit} tokens, because its prompt has"
+            f" {usage.prompt_tokens}; end the episode and begin another",
             kind="context",
             retryable=False,
         )
     kind, advice = _MODELS_OWN_END[reason]
     raise EngineError(
-        f"the answer was ended by {reason!r} after {num_tokens} tokens; {advice}",
+        f"the answer ended with {reason!r} after {num_tokens} tokens; {advice}",
         kind=kind,
         retryable=_is_sampled(sampling),
     )

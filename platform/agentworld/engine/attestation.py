@@ -60,7 +60,9 @@ async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_to
         raise _wrong_engine(server, f"takes {context} tokens", str(context_tokens))
     for path, name in _CHANGING.items():
         if await server.has_route(path):
-            raise _wrong_engine(server, f"has {name} ({path})", "an engine that nobody can change")
+            raise _wrong_engine(
+                server, f"has {name} ({path})", "an engine whose weights clients cannot change"
+            )
 
 
 _Response = TypeVar("_Response", bound=BaseModel)
@@ -78,12 +80,12 @@ async def _ask(server: OpenAIEngine, path: str, kind: type[_Response]) -> _Respo
 
 
 def _no_answer(server: OpenAIEngine, path: str, problem: str) -> EngineError:
-    return EngineError(f"{server.name} does not tell at {path} what it is: {problem}")
+    return EngineError(f"{server.name} cannot be checked at {path}: {problem}")
 
 
 def _wrong_engine(server: OpenAIEngine, state: str, expected: str) -> EngineError:
     return EngineError(
-        f"{server.name} {state} where {expected} is asked for; serve what the manifest pins, or pin"
+        f"{server.name} {state}, but {expected} is required; serve what the manifest pins, or pin"
         " again",
         retryable=False,
     )

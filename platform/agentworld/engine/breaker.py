@@ -54,8 +54,8 @@ class Breaker:
             if remaining > 0 or now < self._probing_until:
                 pause = remaining if remaining > 0 else _SECONDS_BESIDE_A_PROBE
                 raise EngineError(
-                    f"{self._name} failed {self._failures} times in a row and is left alone; come"
-                    f" back in {pause:.1f} s",
+                    f"{self._name} failed {self._failures} times in a row and gets no requests"
+                    f" for now; retry in {pause:.1f} s",
                     kind="open",
                     retry_after_seconds=pause,
                 )
@@ -80,7 +80,7 @@ class Breaker:
         self._generation += 1
         self._down_until = self._clock() + _PAUSE_SECONDS
         _log.warning(
-            "%s failed %d times in a row and is left alone for %.0f s",
+            "%s failed %d times in a row and gets no requests for %.0f s",
             *(self._name, self._failures, _PAUSE_SECONDS),
         )
 

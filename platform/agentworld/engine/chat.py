@@ -25,10 +25,10 @@ def no_response(name: str, error: httpx.HTTPError) -> EngineError:
     """The failure of a request that got no response."""
     if isinstance(error, httpx.TimeoutException):
         return EngineError(
-            f"{name} gave no answer in time ({error}); give it more time or less to do",
+            f"{name} did not answer in time ({error}); raise the timeout, or send fewer requests",
             kind="slow",
         )
-    return EngineError(f"{name} gave no answer ({type(error).__name__}); is it running?")
+    return EngineError(f"{name} did not answer ({type(error).__name__}); is it running?")
 
 
 def _encodable(text: str) -> str:

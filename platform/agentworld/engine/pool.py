@@ -137,8 +137,8 @@ class EnginePool:
         """Waits for a first replica."""
         if self._num_waiting >= self._most_waiting:
             raise EngineError(
-                f"no replica is there and {self._num_waiting} requests wait for one, which is all"
-                f" that may; come back in {_FRESH_SECONDS:.0f} s",
+                f"no replica is ready, and {self._num_waiting} requests wait, which is the limit;"
+                f" retry in {_FRESH_SECONDS:.0f} s",
                 kind="starting",
                 retry_after_seconds=_FRESH_SECONDS,
             )
@@ -156,8 +156,8 @@ class EnginePool:
 
     def _queue_timeout(self, waited: float) -> EngineError:
         error = EngineError(
-            f"no replica of the engine came in {self._wait_seconds:.0f} s; one may still start, so"
-            f" ask again in {_FRESH_SECONDS:.0f} s",
+            f"no replica of the engine was ready after {self._wait_seconds:.0f} s; one may still"
+            f" start, so retry in {_FRESH_SECONDS:.0f} s",
             kind="starting",
             retry_after_seconds=_FRESH_SECONDS,
         )

@@ -51,7 +51,7 @@ class Server(NamedTuple):
         while not _answers(self.url + path):
             self.check()
             if stopping and stopping.is_set():
-                raise EngineError(f"{self.name} was not wanted any more before it was ready")
+                raise EngineError(f"{self.name} was stopped before it was ready")
             if time.monotonic() > deadline:
                 raise EngineError(f"{self.name} was not ready in {seconds:.0f} s; {self._tail()}")
             time.sleep(0.1)
@@ -148,7 +148,7 @@ def check_free(port: int) -> None:
             probe.bind((LOOPBACK, port))
         except OSError as error:
             raise InputError(
-                f"port {port} cannot be had ({error.strerror}); name another"
+                f"port {port} is not available ({error.strerror}); name another"
             ) from error
 
 

@@ -64,7 +64,7 @@ class Replica:
         kind `open` while the breaker is open.
         """
         if self._is_removed:
-            raise EngineError("this replica is gone; ask another one")
+            raise EngineError("this replica was removed; use another one")
         if self._num_requests >= self._concurrency + self._queue:
             raise self._refusal()
         arrival = self._clock()
@@ -89,8 +89,8 @@ class Replica:
         """The refusal, with the time until one more request would have its turn."""
         pause = self._mean_seconds * (self._queue + 1) / self._concurrency
         return EngineError(
-            f"{self._concurrency} requests are asked and {self._queue} wait, which is all that may;"
-            f" come back in {pause:.1f} s, or add a replica",
+            f"{self._concurrency} requests are running and {self._queue} wait, which is the limit;"
+            f" retry in {pause:.1f} s, or add a replica",
             kind="capacity",
             retry_after_seconds=pause,
         )
@@ -160,6 +160,6 @@ async def _in_time(check: Check) -> None:
             await check()
     except TimeoutError as error:
         raise EngineError(
-            f"an engine did not tell in {_LONGEST_CHECK_SECONDS:.0f} s what it is; try again",
+            f"an engine was not checked within {_LONGEST_CHECK_SECONDS:.0f} s; try again",
             kind="slow",
         ) from error

@@ -77,4 +77,4 @@ def _keep(start: Start, stopping: Event, first: Future[ServedEngine]) -> None:
                 return
             if not is_ready:
                 raise
-            _log.warning("%s\nit is started again", error)
+            _log.warning("%s\nrestarting it", error)

@@ -60,7 +60,7 @@ class _Handler(ChatCompletionHandler):
         )
 
     def _streaming(self, *_arguments: Any, **_keywords: Any) -> Any:
-        raise HTTPException(400, "an answer is given whole; leave `stream` out")
+        raise HTTPException(400, "streaming is not supported; leave `stream` out")
 
     def _check_fits(self, num_prompt_tokens: int, num_answer_tokens: int) -> None:
         if num_prompt_tokens + num_answer_tokens > self._most_tokens:

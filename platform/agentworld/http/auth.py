@@ -97,12 +97,12 @@ def check_loopback(headers: Headers) -> None:
         address = value.decode("latin-1")
         if name == b"host" and _host(f"//{address}") not in _LOOPBACK:
             raise AccessError(
-                f"this answers this machine alone, and not {address!r:.80}; name localhost",
+                f"this service answers requests to localhost, not to {address!r:.80}",
                 kind="forbidden",
             )
         if name == b"origin" and _host(address) not in _LOOPBACK:
             raise AccessError(
-                f"a page of {address!r:.80} may not ask here; open it from localhost",
+                f"a page of {address!r:.80} may not send requests here; open it from localhost",
                 kind="forbidden",
             )
 

@@ -39,16 +39,16 @@ MEANINGS = {
     413: "the body is too large; send less",
     422: "the request is wrong, or the episode is too long for the simulator",
     429: "over capacity, or over the tenant's limits; try again after the seconds in Retry-After",
-    502: "the engine's answer is no observation, or not a sure one",
-    503: "the engine or the ledger is gone, or there is no room; try again after the seconds in"
-    " Retry-After",
-    504: "the engine gave no answer within its time; try again",
+    502: "the engine's answer has no observation, or its confidence is too low",
+    503: "the engine or the ledger is unavailable, or the service is full; try again after the"
+    " seconds in Retry-After",
+    504: "the engine did not answer before its timeout; try again",
 }
 JsonObject = dict[str, JsonValue]
 
 _HEADERS = {
     SIMULATOR_HEADER: {
-        "description": "who failed; always there where the service has one simulator",
+        "description": "the simulator; always set by a service with one simulator",
         "schema": {"type": "string"},
     },
     "retry-after": {"description": "seconds until a retry", "schema": {"type": "integer"}},
@@ -196,5 +196,7 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             problem_kind = "not-found" if status in (404, 405) else "input"
             return status, Problem(kind=problem_kind, message=detail, retryable=False)
         case ClientDisconnect():  # the client has gone
-            return 400, Problem(kind="input", message="the request was cut off", retryable=True)
-    return 500, Problem(kind="internal", message="our mistake; see the log", retryable=False)
+            return 400, Problem(
+                kind="input", message="the client closed the connection", retryable=True
+            )
+    return 500, Problem(kind="internal", message="internal error; see the log", retryable=False)

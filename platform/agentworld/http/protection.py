@@ -180,7 +180,7 @@ def _problem(fault: Fault, limits: Limits) -> tuple[int, Problem]:
     if fault == "slow":
         message = f"the request did not arrive in {limits.body_seconds:g} s; try again"
         return 408, Problem(kind="input", message=message, retryable=True)
-    full = "the service has no room for this now; try again after the seconds in Retry-After"
+    full = "the service is full; try again after the seconds in Retry-After"
     return 503, Problem(
         kind="capacity", message=full, retryable=True, retry_after_seconds=_PAUSE_SECONDS
     )

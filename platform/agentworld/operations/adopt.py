@@ -120,4 +120,6 @@ def _copy(model: Path, to: Path, artifact: Digest, on_progress: OnProgress) -> N
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, to / name)
     if ArtifactManifest.of(to, on_progress).digest != artifact:
-        raise InputError(f"{model} changed while it was read; adopt it when nobody writes there")
+        raise InputError(
+            f"{model} changed while it was read; adopt it when no program writes to it"
+        )

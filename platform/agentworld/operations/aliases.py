@@ -48,7 +48,9 @@ def set_agent_alias(
     """
     name, label = split_alias(check_alias(alias, "agent"))
     if ref.name != name:
-        raise InputError(f"{alias} is an alias of {name}, and {ref} is none; name a version of it")
+        raise InputError(
+            f"{alias} is an alias of {name}, and {ref} is not a version of it; name one"
+        )
     registry = _registry(store)
     agent = registry.agent(ref)
     change: AliasChange | None
@@ -56,7 +58,7 @@ def set_agent_alias(
         version = AgentVersion(version=ref.version, artifact=agent.artifact, run=agent.run)
         move = AgentMove(kind="agent", agent=version, by=by, reason=reason)
     except ValidationError as error:
-        raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
+        raise InputError(f"{alias!r} cannot be set; correct {first_problem(error)}") from error
     if operator := deployed_operator():
         change = asyncio.run(_close_after(operator, operator.move_alias(alias, move)))
     else:
@@ -115,7 +117,7 @@ def mirror(due: Mapping[str, Sequence[Revalidation]], opener: Callable[[], Regis
             if version.tags.get(_MARK) != reason:
                 registry.mark(version.ref, _MARK, reason)
     except StoreError as error:
-        _log.warning("the registry does not hear which agents are to be validated anew: %s", error)
+        _log.warning("the registry was not told which agents need revalidation: %s", error)
 
 
 def _registry(store: Path) -> Registry:

@@ -94,7 +94,7 @@ def finish_backup(destination: str, store: Path, work: Path, keep: int) -> Finis
     with backups.hold(from_environment(WorkingCopySettings).lease_seconds) as lease:
         _check_ledger(backups, WriteOnce(stores.mirror_url))
         if start.name in backups.names():
-            raise Conflict(f"the backup {start.name} is whole already; begin another one")
+            raise Conflict(f"the backup {start.name} is complete already; begin another one")
         finished = _copy_all(start, dumps, stores, backups)
         lease.check()
         backups.put_manifest(start.name, finished.backup)
@@ -142,7 +142,7 @@ def _find_dumps(work: Path) -> list[Path]:
         raise InputError(f"{work} has no NAME.dump; dump the ledger's database there with pg_dump")
     for dump in dumps:
         if not _DUMP.fullmatch(dump.name):
-            raise InputError(f"{dump.name!r} is no name of a dump; use a-z, 0-9, - and _")
+            raise InputError(f"{dump.name!r} is not a dump's name; use a-z, 0-9, - and _")
     return dumps
 
 
@@ -215,8 +215,8 @@ def _newest_copies(backups: BackupStore) -> Mapping[str, Digest]:
 def _digest_copy(name: str, backups: BackupStore, data: bytes) -> Digest:
     if backups.mirror.get(name) != data:
         raise StoreError(
-            f"{name} in {backups.display_url} reads differently than it was written; check that"
-            " disk or bucket"
+            f"{name} in {backups.display_url} differs from what was written; check that disk or"
+            " bucket"
         )
     return digest_bytes(data)
 

@@ -30,7 +30,7 @@ def endpoint_at(url: str, model: str) -> Endpoint:
     except ValidationError:
         # not `from` the error, which quotes the address with its secrets
         raise InputError(
-            f"{redact(url)} and {model!r} are no endpoint; give https://HOST, without a name, a"
+            f"{redact(url)} and {model!r} are not an endpoint; give https://HOST, without a name, a"
             " password or a query, and the model's name"
         ) from None
 

@@ -37,7 +37,7 @@ def read_lines(address: str) -> Iterator[bytes]:
             lines = [*_runs(ledger)]
     except NotFound as error:
         if not steps:
-            raise InputError(f"{address} is no store: {error}") from error
+            raise InputError(f"{address} is not a store: {error}") from error
         lines = []
     for step in steps:
         own = [statement for statement in signed if statement.step == step.folder.name]

@@ -184,7 +184,7 @@ def set_alias(
         fields = {"simulator": simulator.digest, **words, **conditions._asdict()}
         move = AliasMove.model_validate({"kind": "simulator", **fields})
     except ValidationError as error:
-        raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
+        raise InputError(f"{alias!r} cannot be set; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
         signer = AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
         artifact = simulator.manifest.artifact

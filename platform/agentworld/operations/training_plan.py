@@ -29,6 +29,6 @@ def _planner(recipe: Recipe, base: Path | None) -> Planner:
     folder = base or Path(address or "")
     if base is None and not folder.is_dir():
         raise InputError(
-            f"{address} is no folder here; give a folder with its config.json as --model"
+            f"{address} is not a folder here; give a folder with its config.json as --model"
         )
     return Planner(config_of_folder(folder))

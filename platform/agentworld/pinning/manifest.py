@@ -168,8 +168,8 @@ def _check_confidence(recipe: SimulateRecipe, kind: EngineKind) -> None:
     policy = recipe.confidence
     if policy.min_logprob is not None and kind == "transformers-serve":
         raise InputError(
-            f"transformers-serve tells no log-probability to be {policy.min_logprob} or more; unset"
-            " simulate.confidence.min_logprob, or set engine.kind to vllm"
+            f"transformers-serve returns no log-probability to compare with {policy.min_logprob};"
+            " unset simulate.confidence.min_logprob, or set engine.kind to vllm"
         )
     if policy.num_samples > 1 and recipe.sampling.temperature == 0:
         raise InputError(

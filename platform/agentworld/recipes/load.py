@@ -80,4 +80,4 @@ def _read(path: Path, noun: str) -> Document:
         raise InputError(f"cannot read the {noun} {path}: {error.strerror}") from error
     except (YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())
-        raise InputError(f"the {noun} {path} is no YAML: {problem[:200]}") from error
+        raise InputError(f"the {noun} {path} is not YAML: {problem[:200]}") from error

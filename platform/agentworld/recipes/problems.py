@@ -50,7 +50,7 @@ def repeated_keys(root: Node) -> list[Problem]:
         for key, line, value in _children(node):
             if key in lines:
                 name = ".".join(map(str, (*path, key)))
-                text = f"it stands in line {lines[key]} already; keep one of the two"
+                text = f"it is in line {lines[key]} already; keep one of the two"
                 problems.append(Problem(line, name, text))
             lines[key] = line
             waiting.append(((*path, key), value))

@@ -22,7 +22,7 @@ class Ranks(BaseSettings):
     def _is_one_of_them(self) -> Self:
         if self.rank >= self.world_size:
             raise ValueError(
-                f"rank {self.rank} is none of {self.world_size} processes, which count from 0;"
+                f"rank {self.rank} is not one of {self.world_size} processes, which count from 0;"
                 " set RANK and WORLD_SIZE both, or neither"
             )
         return self

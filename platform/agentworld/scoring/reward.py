@@ -147,7 +147,7 @@ def _load_embedding(recipe: RewardRecipe) -> EmbeddingReward | None:
         return None
     if recipe.embedding_model is None:
         raise InputError(
-            f"embedding_weight is {recipe.embedding_weight} but embedding_model names no folder"
+            f"embedding_weight is {recipe.embedding_weight} but embedding_model is not set"
         )
     return EmbeddingReward(Path(recipe.embedding_model), recipe.embedding_distance)
 

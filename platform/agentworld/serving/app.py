@@ -64,7 +64,7 @@ def create_app(
             await episode_store.close()
             await runs.seal()
         except AgentworldError as error:
-            _log.warning("%s; what was answered last is chained and not signed", error)
+            _log.warning("%s; the last answers are logged and not signed", error)
         finally:
             await simulators.close()
             episode_store.ledger.close()

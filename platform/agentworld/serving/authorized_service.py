@@ -94,7 +94,7 @@ class AuthorizedService:
         A run token is an agent's, which must not make claims about itself.
         """
         if self.caller.run is not None:
-            raise InputError("a run's token attests nothing; ask with an API key")
+            raise InputError("a run token cannot attest an agent; use an API key")
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
         return await self._app_state.runs.attest(run, claim)
@@ -103,7 +103,7 @@ class AuthorizedService:
         """Stores a statement that a step signed; any caller except an agent may submit it."""
         self.caller.check("agent")
         if self.caller.run is not None:
-            raise InputError("a run's token files nothing; ask with an API key")
+            raise InputError("a run token cannot store statements; use an API key")
         return await self._app_state.runs.file(statement)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
@@ -231,7 +231,7 @@ class AuthorizedService:
         return await self._app_state.simulators.find(await self._simulator(run))
 
     async def _simulator(self, run: str) -> Digest:
-        """The simulator of an accessible run; an error with its name reveals that the run exists."""
+        """The simulator of an accessible run; an error with its name reveals it."""
         simulator = (await self._owner(run)).simulator
         self._app_state.simulators.check(simulator)
         self._answering.simulator = simulator
@@ -240,7 +240,7 @@ class AuthorizedService:
     def _check_opens(self) -> None:
         self.caller.check("agent")
         if self.caller.run is not None:
-            raise InputError("a run's token opens no other run; ask with an API key")
+            raise InputError("a run token cannot open another run; use an API key")
 
     async def _check_owns_episode(self, episode: str) -> str:
         self.caller.check("agent")

@@ -30,6 +30,6 @@ async def _repeat(work: Callable[[], Awaitable[object]], every_seconds: float) -
         try:
             await work()
         except AgentworldError as error:
-            _log.warning("%s; it is tried again in %.0f s", error, every_seconds)
+            _log.warning("%s; retrying in %.0f s", error, every_seconds)
         except Exception:  # noqa: BLE001 - a mistake of ours ends no later attempt
-            _log.exception("our mistake; it is tried again in %.0f s", every_seconds)
+            _log.exception("internal error; retrying in %.0f s", every_seconds)

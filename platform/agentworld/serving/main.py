@@ -89,8 +89,8 @@ def serve(settings: ServiceSettings) -> None:
     """
     if bool(settings.manifest) == bool(settings.namespace):
         raise InputError(
-            "the environment names no simulator, or too many; set AGENTWORLD_MANIFEST to serve one,"
-            " or AGENTWORLD_NAMESPACE to serve those of a cluster"
+            "set either AGENTWORLD_MANIFEST, to serve one simulator, or AGENTWORLD_NAMESPACE, to"
+            " serve those of a cluster"
         )
     read_tokens = read_secret if settings.namespace else ensure_secret
     tokens = RunTokens(read_tokens(settings.keys / RUN_TOKENS))

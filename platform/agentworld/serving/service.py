@@ -195,4 +195,4 @@ class SimulatorService:
 
 def wrong_simulator(simulator: Digest, own: Digest) -> Conflict:
     """The error for a run or an episode of another simulator."""
-    return Conflict(f"this belongs to simulator {simulator} and is never answered by {own}")
+    return Conflict(f"this belongs to simulator {simulator} and not to {own}")

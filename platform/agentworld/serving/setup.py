@@ -38,7 +38,7 @@ def access_of(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> 
         return CheckedAccess(ReloadedAccess(access), tokens)
     if host not in _LOOPBACK:
         raise InputError(
-            f"access is `local`, which asks nobody who they are, and the host is {host};"
+            f"access is `local`, which checks no credentials, and the host is {host};"
             " name an access file, or listen on 127.0.0.1"
         )
     return LocalAccess(tokens)

@@ -31,7 +31,7 @@ def check_may_move(move: AliasMove, report: Report | None, results: Sequence[Gat
         )
     if failed.value is None:
         raise Conflict(
-            f"the report {move.report} tells no {failed.metric} of {move.simulator}; name a report"
+            f"the report {move.report} has no {failed.metric} of {move.simulator}; name a report"
             " that does, or override with a reason"
         )
     raise Conflict(
@@ -44,6 +44,6 @@ def check_about(move: AliasMove, report: Report, digests: Set[Digest]) -> None:
     """Raises Conflict for an evaluation of another simulator, even with an override."""
     if not report.subjects & digests:
         raise Conflict(
-            f"the report {move.report} is no evaluation of {move.simulator} or of its weights; name"
-            " one that is"
+            f"the report {move.report} is not an evaluation of {move.simulator} or of its weights;"
+            " name one that is"
         )

@@ -35,7 +35,9 @@ class Files(NamedTuple):
         envelope = statement.envelope.encode()
         kind = statement_kinds().get(statement.kind)
         if kind is None or not issubclass(kind, StepRecord):
-            raise InputError(f"no step signs a {statement.kind!r}; hand in what a step signed")
+            raise InputError(
+                f"no step signs a {statement.kind!r}; submit a statement that a step signed"
+            )
         try:
             record = verify_envelope(envelope, kind, self.step_keys)
         except EvidenceError as error:

@@ -58,7 +58,7 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
     Raises StoreError if the record cannot be written.
     """
     if not re.fullmatch("[A-Za-z0-9-]+", job):
-        raise InputError(f"{job!r} is no id of a job; give letters, digits and - alone")
+        raise InputError(f"{job!r} is not a job's id; use letters, digits and - only")
     path = Path(store) / _JOBS / f"{job}.json"
     if not path.is_file():
         reports = _read_reports(Path(store), pipeline, status)
@@ -120,7 +120,7 @@ def _start_time(reports: Sequence[StepProgress], pipeline: str) -> float | None:
 def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
     if status.state == _SUCCEEDED:
         return _find_refusal(store, reports) or _End("succeeded")
-    message = status.error_message or f"Kubeflow says {status.state}, and no more"
+    message = status.error_message or f"Kubeflow says {status.state}, without a reason"
     for report in reports:
         if report.state == "failed":
             return _End("failed", report.step, report.failure, report.sentence)

@@ -22,6 +22,6 @@ def check_unchanged(checkpoint: Checkpoint, content: Mapping[str, Digest]) -> No
     for name in content.keys() & read.keys():
         if read[name] != content[name]:
             raise InputError(
-                f"the folder of {name} was changed while {checkpoint.stage} read it; train again"
-                " when nobody writes there"
+                f"the folder of {name} changed while {checkpoint.stage} read it; train again when"
+                " no program writes to it"
             )

@@ -50,6 +50,6 @@ def _unknown(metric: str, figures: Iterable[str]) -> str:
     parts = [parts_of(name) for name in figures]
     scored, measures = (", ".join(dict.fromkeys(part[place] for part in parts)) for place in (0, 1))
     return (
-        f"the recipe's gate asks for {metric!r}, which the report does not tell; join one of"
+        f"the recipe's gate asks for {metric!r}, which the report does not have; join one of"
         f" {scored} and one of {measures} by a dot"
     )

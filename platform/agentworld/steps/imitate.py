@@ -38,7 +38,7 @@ def plan(task: Task) -> Plan:
     world_model = world_model_of(pinned.manifest.artifact, task.store)
     if world_model is None:
         raise InputError(
-            f"no registered version stands for the weights of {pinned.digest}, so that no agent of"
+            f"no registered version has the weights of {pinned.digest}, so that no agent of"
             " it could be followed back to its data; name a simulator of a registered world model"
         )
     last = world_model.stages[-1]

@@ -81,7 +81,7 @@ def plan(task: Task) -> Plan:
     domains = collected_domains(settings.collect)
     if unknown := [name for name in domains if name not in pinned.manifest.domains]:
         raise InputError(
-            f"{pinned.digest} is no world of the domain {unknown[0]!r}, which the recipe's collect"
+            f"{pinned.digest} has no domain {unknown[0]!r}, which the recipe's collect"
             " names; name another simulator"
         )
 

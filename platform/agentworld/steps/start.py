@@ -88,6 +88,6 @@ def _template_of(model: ModelRecipe) -> str | None:
         return Path(text).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"model.chat_template is no template, and no file that can be read: {text!r}; give a"
+            f"model.chat_template is neither a template nor a readable file: {text!r}; give a"
             " template's text, or the path of one"
         ) from error

@@ -131,7 +131,7 @@ def load_model(
     """
     folder = parent.folder
     if not any(folder.glob("*.safetensors")):
-        raise InputError(f"{folder} holds no safetensors weights; name the folder of a causal LM")
+        raise InputError(f"{folder} has no safetensors weights; name the folder of a causal LM")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError) as error:
@@ -182,4 +182,4 @@ def _end_answers(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> 
 
 def _unloadable(folder: Path, error: Exception) -> InputError:
     message = " ".join(str(error).split())[:200]
-    return InputError(f"{folder} holds no causal LM that can be loaded ({message}); name another")
+    return InputError(f"{folder} has no causal LM that can be loaded ({message}); name another")

@@ -85,9 +85,9 @@ def changed(**tenant):
     ("text", "place"),
     [
         ("", "the whole"),
-        ("tenants: [", "line 1 is no YAML"),
-        ("tenants: {a: \x00}", "is no YAML"),
-        ("tenants: {a: 2020-99-99}", "is no YAML"),
+        ("tenants: [", "line 1 is not YAML"),
+        ("tenants: {a: \x00}", "is not YAML"),
+        ("tenants: {a: 2020-99-99}", "is not YAML"),
         ("others: {}", "tenants: Field required"),
         ({"tenants": {"acme": {"secrets": {}}}}, "tenants.acme.secrets: Extra"),
         (changed(keys={"ci": {"sha256": DIGEST}}), "tenants.acme.keys.ci.roles: Field required"),

@@ -212,7 +212,7 @@ def test_an_action_in_place_of_one_that_was_answered_is_refused(serve):
         env.reset()
         with pytest.raises(SimulatorError):
             env.step(("echo a", "echo b"))
-        with pytest.raises(InputError, match="the answer to 'echo a' is here and was not read yet"):
+        with pytest.raises(InputError, match="the result of 'echo a' has not been read yet"):
             env.step(("echo c", "echo b"))
         assert len(served.engine.requests) == 2
         assert env.step(("echo a", "echo c"))[0] == ("a\n[0] ~", "c\n[0] ~")

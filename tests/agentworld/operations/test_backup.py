@@ -114,7 +114,7 @@ def test_a_dump_of_another_backup_is_not_taken_for_this_ones(place):
 def test_a_backup_that_is_whole_is_not_written_again(place):
     place.back_up()
     (place.work / "ledger.dump").write_bytes(b"another dump")
-    with pytest.raises(Conflict, match="is whole already; begin another one"):
+    with pytest.raises(Conflict, match="is complete already; begin another one"):
         place.finish()
     assert place.verify() == []
 
@@ -178,7 +178,7 @@ def test_what_reads_differently_than_it_was_written_is_in_no_whole_backup(
             file.write(b"more")
 
     monkeypatch.setattr(Disk, method, damage)
-    with pytest.raises(StoreError, match="damaged|reads differently"):
+    with pytest.raises(StoreError, match="damaged|differs from what was written"):
         place.back_up()
     assert place.backups.names() == []
 

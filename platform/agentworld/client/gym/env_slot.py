@@ -50,8 +50,8 @@ class EnvSlot:
         """Raises InputError if a result of another call is still unread."""
         if self._response and self._response.request != action:
             raise InputError(
-                f"the answer to {self._response.request!r:.80} is here and was not read yet; repeat"
-                " that call as it was, or reset"
+                f"the result of {self._response.request!r:.80} has not been read yet; repeat that"
+                " call unchanged, or reset"
             )
 
     async def step(self, action: str, *, autoreset: bool = False) -> None:

@@ -27,7 +27,7 @@ def failure_of(call: str, failed: Mapping[int, BaseException], num_envs: int) ->
     pauses = [
         error.retry_after_seconds for error in errors if error.retry_after_seconds is not None
     ]
-    advice = f"; repeat the {call} as it was, and only they are asked" if retryable else ""
+    advice = f"; repeat the {call} unchanged; only these send a request again" if retryable else ""
     failure = SimulatorError(
         f"of {num_envs} environments {', '.join(map(str, failed))} got no answer ({first}){advice}",
         kind=first.kind,

@@ -41,7 +41,7 @@ class Starts:
         self._stride = stride
         self._starts = tuple(_fields(episode_start) for episode_start in _as_sequence(start))
         if not self._starts:
-            raise InputError("there is no task in an empty list; give one, or none at all")
+            raise InputError("the list of tasks is empty; give a task, or no list")
         for fields in self._starts:
             _opening(fields)
 
@@ -85,4 +85,6 @@ def _opening(
     try:
         return EpisodeOpening.model_validate({**fields, "run": run, "seed": seed})
     except ValidationError as error:
-        raise InputError(f"no episode begins so: {first_problem(error)}; correct it") from error
+        raise InputError(
+            f"the start of the episode is invalid: {first_problem(error)}; correct it"
+        ) from error

@@ -41,7 +41,7 @@ class UnicodeText(Space[str]):
     def sample(self, mask: object = None, probability: object = None) -> str:
         """A text of at most 32 characters, uniform over the planes."""
         if mask is not None or probability is not None:
-            raise InputError("a text is drawn without a mask or a probability; leave it out")
+            raise InputError("texts are sampled without a mask or a probability; leave it out")
         random = self.np_random
         length = random.integers(min(self.max_length, _LONGEST_SAMPLE) + 1)
         ranges = [_CODE_POINTS[index] for index in random.integers(len(_CODE_POINTS), size=length)]

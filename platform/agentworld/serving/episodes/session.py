@@ -45,8 +45,8 @@ def check_seed(manifest: SimulatorManifest, opening: EpisodeOpening) -> None:
     refuses = manifest.sampling.seed_policy == "refuse" and opening.replay is None
     if opening.seed is not None and refuses:
         raise InputError(
-            f"the seed {opening.seed} cannot be honoured: the simulator's seed policy is `refuse`,"
-            " for its engine was not shown to give equal bytes for equal seeds; leave the seed out,"
+            f"the seed {opening.seed} cannot be used: the simulator's seed policy is `refuse`,"
+            " because its engine may not repeat answers for equal seeds; leave the seed out,"
             " replay a recorded episode, or name a simulator whose policy is `seeded`"
         )
 

@@ -28,7 +28,7 @@ from agentworld.serving.protocols.native import JSON, NewName
 
 _EVENTS = "text/event-stream"
 
-EpisodeName = Annotated[str | None, Header(description="the episode that goes on")]
+EpisodeName = Annotated[str | None, Header(description="the episode to continue")]
 
 
 # a coroutine, because FastAPI calls other functions in a thread
@@ -53,7 +53,7 @@ def _failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     responses = {
         status: {**response, "model": ChatFailure} for status, response in declared.items()
     }
-    responses[400]["description"] = "the request is wrong, or asks for what this simulator is not"
+    responses[400]["description"] = "the request is invalid, or differs from the pinned settings"
     return responses
 
 

@@ -138,7 +138,7 @@ async def step(run: str, authorized: Authorized, body: Step) -> Response:
             result = await authorized.step(body.episode_id, Request(body.step, body.action.action))
     except TimeoutError as error:
         raise EngineError(
-            f"there is no answer after {body.timeout_s:g} s; /state says if the step was taken",
+            f"there was no answer within {body.timeout_s:g} s; /state says if the step was taken",
             kind="slow",
         ) from error
     return _answer(to_step_answer(result))

@@ -59,11 +59,11 @@ class OpenEnvSession:
             new = await self._chain.following() if self._chain else name
             return self._begin(await self._authorized.reset(opening, new))
         if episode.run != run:
-            raise Conflict(f"episode {episode.id} is another run's; begin one under another word")
+            raise Conflict(f"episode {episode.id} belongs to another run; use another id")
         if self._chain and episode.id != await self._chain.current():
             raise Conflict(
-                f"episode {episode.id} is not the one that goes on in this session; connect without"
-                " a session_id to go on with it"
+                f"episode {episode.id} is not the current one of this session; connect without a"
+                " session_id to continue it"
             )
         if fields:
             await self._check_same(opening, episode.id)
@@ -151,7 +151,7 @@ class OpenEnvSession:
             await self._authorized.reset(opening, name)
         except Conflict as error:
             raise Conflict(
-                f"episode {name} was begun otherwise; give its episode_id alone"
+                f"episode {name} was begun with other fields; send its episode_id only"
             ) from error
 
     def _begin(self, result: ResetResult) -> Fields:

@@ -95,8 +95,8 @@ def model_without_memory(config: PreTrainedConfig, recipe: NextTokenRecipe) -> P
             )
         except ValueError as error:  # transformers has no such class
             raise InputError(
-                f"{config.model_type} is no causal LM in transformers; name the folder of one with"
-                " --model"
+                f"{config.model_type} is not a causal LM in transformers; name the folder of one"
+                " with --model"
             ) from error
         if recipe.lora:
             add_adapter(model, recipe.lora, recipe.seed)

@@ -230,7 +230,7 @@ def test_equal_seeds_ask_the_engine_with_equal_seeds(serve):
 
 def test_a_seed_that_cannot_be_honoured_is_refused(serve):
     served = serve()
-    with pytest.raises(openai.BadRequestError, match="cannot be honoured") as caught:
+    with pytest.raises(openai.BadRequestError, match="cannot be used") as caught:
         chat(served, served.run(), LS, seed=7)
     assert (caught.value.code, served.engine.requests) == ("input", [])
 
