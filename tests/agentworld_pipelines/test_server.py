@@ -185,7 +185,7 @@ def test_a_server_that_is_gone_may_come_back():
     assert failed.value.retryable
 
 
-@pytest.mark.parametrize(("url", "words"), [("", "no Kubeflow"), ("host:80", "is no address")])
+@pytest.mark.parametrize(("url", "words"), [("", "no Kubeflow"), ("host:80", "is not a server")])
 def test_an_address_that_is_none_is_named(url, words):
     with pytest.raises(InputError, match=words):
         Connection(ServerSettings(url=url))

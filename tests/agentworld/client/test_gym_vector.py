@@ -239,7 +239,7 @@ def test_a_reset_that_failed_somewhere_is_repeated_only_there(serve, losing):
     transport = losing(served.app, lambda path: path == "/episodes" and next(lose))
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
     with closing(SimulatorVectorEnv(client, OPENING, tasks(4), num_envs=3)) as env:
-        with pytest.raises(SimulatorError, match="repeat the reset as it was"):
+        with pytest.raises(SimulatorError, match="repeat the reset unchanged"):
             env.reset()
         with pytest.raises(InputError, match="call reset first"):
             env.step(("ls",) * 3)

@@ -54,7 +54,7 @@ def test_an_engine_that_starts_is_asked_again_for_as_long_as_the_caller_says(cap
     assert starting.ask(start_seconds=600) == digest("answer")
     assert starting.num_asked == 11
     assert len(caplog.messages) == 10
-    assert "none yet; asked again, for at most" in caplog.text
+    assert "none yet; retrying for at most" in caplog.text
 
 
 def test_an_engine_that_does_not_start_in_that_time_is_a_failure():

@@ -215,6 +215,6 @@ def test_a_benchmark_that_is_changed_before_it_is_read_is_refused(tmp_path):
     def tick(_done, _total):
         path.write_text('{"text": "two"}\n')
 
-    with pytest.raises(InputError, match=r"benchmark\.jsonl was changed while it was read; let it"):
+    with pytest.raises(InputError, match=r"benchmark\.jsonl changed while it was read; stop"):
         prepared(tmp_path, logs(100, 10), tick=tick, benchmarks=[str(path)])
     assert list((tmp_path / "data").iterdir()) == []

@@ -353,7 +353,7 @@ def test_a_backup_is_begun_and_has_a_dump(place):
         place.finish()
     place.begin()
     (place.work / "ledger.dump").rename(place.work / "Ledger 1.dump")
-    with pytest.raises(InputError, match=r"'Ledger 1\.dump' is no name of a dump"):
+    with pytest.raises(InputError, match=r"'Ledger 1\.dump' is not a dump's name"):
         place.finish()
     (place.work / "Ledger 1.dump").unlink()
     with pytest.raises(InputError, match=r"has no NAME\.dump; dump the ledger's database"):

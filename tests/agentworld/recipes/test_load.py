@@ -23,7 +23,7 @@ def test_all_that_is_wrong_in_a_recipe_is_named_at_once_in_the_order_of_the_line
         " did you mean hidden_size?",
         f"line 4 of the recipe {path} is wrong at collect.num_transitions: it should be greater"
         " than 0 (got '-3')",
-        f"line 6 of the recipe {path} is wrong at collect.seed: it stands in line 5 already; keep"
+        f"line 6 of the recipe {path} is wrong at collect.seed: it is in line 5 already; keep"
         " one of the two",
     )
 

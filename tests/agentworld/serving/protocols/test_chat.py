@@ -147,8 +147,8 @@ SHOWN = assistant("[0] ~")
     ("messages", "fields", "message"),
     [
         ([user("pwd")], {}, "with another action"),
-        ([user("pwd"), SHOWN, user("a")], {}, "turn 1 .* another one"),
-        ([user("ls"), assistant("kolu"), user("a")], {}, "turn 1 .* another one"),
+        ([user("pwd"), SHOWN, user("a")], {}, "turn 1 .* differs"),
+        ([user("ls"), assistant("kolu"), user("a")], {}, "turn 1 .* differs"),
         ([*LS, SHOWN, *LS, SHOWN, *LS], {}, "its next step is 2"),
         ([{"role": "system", "content": "be slow"}, *LS], {}, "the system message"),
         (LS, {"seed": 7}, "seed"),
