@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import BUILT, GROUP, RESOURCES, part_labels
 from agentworld.records.base import digest_json
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld_pipelines.compute import container_resources
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,

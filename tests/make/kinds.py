@@ -22,7 +22,7 @@ from agentworld.records.statements.registration import Links, RegisteredVersion
 from agentworld.records.statements.restore import Restore
 from agentworld.records.statements.validation import Validation
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.simulators import PinnedSimulator

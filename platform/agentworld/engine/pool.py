@@ -18,7 +18,7 @@ from agentworld.engine.breaker import State
 from agentworld.engine.discovery import Resolve
 from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError, InputError
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 
 # Another replica may well answer where one failed so; the others come from the request or the
 # model, which are the same everywhere.

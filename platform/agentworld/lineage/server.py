@@ -28,8 +28,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from agentworld.errors import StoreError
 from agentworld.records.checkpoint import model_files
 from agentworld.records.file import read_regular
-from agentworld.records.garbled import any_text, reason_of
-from agentworld.storage.address import redact
+from agentworld.records.garbled import any_text, reason_of, redact
 
 PATIENCE_SECONDS = 120.0
 _FIRST_WAIT_SECONDS = 0.5

@@ -10,9 +10,9 @@ from agentworld.ledger import Ledger
 from agentworld.operations.keys import trusted_steps
 from agentworld.operations.registry import check_store, open_registry
 from agentworld.records.base import Digest, digest_json
+from agentworld.records.garbled import redact
 from agentworld.signing.keys import SIMULATOR_KEYS, TrustedKeys, load_trusted
 from agentworld.statements.mounted_keys import read_trusted_keys
-from agentworld.storage.address import redact
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld.storage.stores import Stores
 

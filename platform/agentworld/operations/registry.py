@@ -15,9 +15,8 @@ from agentworld.operations.keys import trusted_steps
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import check_sqlite
-from agentworld.records.garbled import reading
+from agentworld.records.garbled import reading, redact
 from agentworld.signing.keys import TrustedKeys
-from agentworld.storage.address import redact
 from agentworld.storage.working_copy import copy_of
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.records.validation import Answers
 from agentworld.runner.remote import keep
 from agentworld.serving.setup import statement_signer_of
+from agentworld.signing.envelope import Statement
 from agentworld.signing.model_signing import model_statement
-from agentworld.signing.statement import Statement
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore

@@ -18,7 +18,7 @@ from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.records.statements.validation import Validation
 from agentworld.records.step_statement import StepStatement
 from agentworld.runner.remote import fetch
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.statements.steps import Files
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores

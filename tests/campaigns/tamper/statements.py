@@ -13,8 +13,8 @@ from agentworld.records.statements.registration import Links, RegisteredVersion
 from agentworld.records.statements.restore import Restore
 from agentworld.records.statements.validation import Validation
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import attest
 from agentworld.signing.checkpoint import checkpoint_name
+from agentworld.signing.envelope import attest
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
     Draw,

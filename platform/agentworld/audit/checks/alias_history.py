@@ -15,8 +15,7 @@ from agentworld.audit.checks.mirror import (
     verified_pairs,
     verified_rows,
 )
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence, genesis_of
+from agentworld.audit.read.evidence import Evidence, as_of, genesis_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations

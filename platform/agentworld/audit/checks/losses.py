@@ -18,7 +18,7 @@ from agentworld.records.base import Record
 from agentworld.records.statements.alias import alias_entries
 from agentworld.records.statements.genesis import GENESIS, Genesis
 from agentworld.records.statements.restore import Restore
-from agentworld.signing.attestation import verify_envelope
+from agentworld.signing.envelope import verify_envelope
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from agentworld.audit.checks.alias_history import agent_changes, in_use
 from agentworld.audit.checks.statements import validations
 from agentworld.audit.checks.validation import newest_validation, validation_problem
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.evidence import Evidence, as_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import History

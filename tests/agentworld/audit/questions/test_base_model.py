@@ -19,7 +19,7 @@ from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.corpus import CorpusUse
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.signing.statement import Subject
+from agentworld.signing.envelope import Subject
 from agentworld_console.graph import Graph, _add_stages
 from make import records
 

@@ -16,7 +16,7 @@ from agentworld.audit.questions.agents import audit_agents
 from agentworld.audit.questions.revalidation import AgentsInUse, UseState, moved_on
 from agentworld.records.alias import AliasChange, Canary
 from agentworld.records.statements.validation import Validation
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import ensure_signer
 from make import records
 from make.special import exchange
