@@ -1,4 +1,4 @@
-"""A store's ledger, and what proves what is in it."""
+"""A store's ledger, and what proves what is in it: its keys, and the evidence mirror."""
 
 from pathlib import Path
 
@@ -7,16 +7,35 @@ from agentworld.audit.read.sources import Sources
 from agentworld.client.credential import ClientSettings
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
-from agentworld.operations.keys import trusted_steps
 from agentworld.operations.registry import check_store, open_registry
-from agentworld.records.base import Digest, digest_json
+from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.garbled import redact
-from agentworld.signing.keys import SIMULATOR_KEYS, TrustedKeys, load_trusted
+from agentworld.runner.remote import keep
+from agentworld.signing.keys import (
+    SIGNER,
+    SIMULATOR_KEYS,
+    STEP_KEYS,
+    TRUSTED,
+    Signer,
+    TrustedKeys,
+    current_key,
+    ensure_signer,
+    load_trusted,
+    rotate,
+)
 from agentworld.statements.mounted_keys import read_trusted_keys
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld.storage.stores import Stores
+from agentworld.storage.working_copy import copy_of
 
 _SQLITE = "sqlite:///"
+
+
+class StoredKey(Record):
+    """A key by its id; one that signs no more still verifies what it signed."""
+
+    key: str
+    signs: bool
 
 
 def open_ledger(store: Path) -> Ledger:
@@ -64,6 +83,12 @@ def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
     return read_trusted_keys((ledger or open_ledger(store)).signing_keys)
 
 
+def trusted_steps(store: Path) -> TrustedKeys:
+    """The keys of the steps; none where no step ever signed."""
+    folder = _keys_folder(store, STEP_KEYS)
+    return load_trusted(folder) if folder.is_dir() else {}
+
+
 def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
     """What proves a store's runs; raises NotFound where no simulator ever signed."""
     stores = Stores.of(store)
@@ -80,3 +105,37 @@ def open_sources(store: Path) -> Sources:
     check_store(store)
     evidence = open_evidence(store) if has_keys(store) else None
     return Sources(open_registry(store), open_ledger(store), store, evidence, trusted_steps(store))
+
+
+def keys_of(store: Path, owner: str) -> list[StoredKey]:
+    """Every key that is trusted; raises NotFound where there is none."""
+    folder = _keys_folder(store, owner)
+    current = current_key(folder)
+    return [StoredKey(key=key, signs=key == current) for key in load_trusted(folder)]
+
+
+def rotate_key(store: Path, owner: str) -> StoredKey:
+    """The new signer; raises NotFound where nobody ever signed."""
+    return StoredKey(key=rotate(_keys_folder(store, owner)).public_key.keyid, signs=True)
+
+
+def step_signer(store: Path) -> Signer:
+    """The key of the steps that write weights, made now where there is none.
+
+    Raises InputError in a working copy of a bucket that was told of none.
+    """
+    keys = _keys_folder(store, STEP_KEYS)
+    signer = ensure_signer(keys)
+    keep(keys / TRUSTED)
+    return signer
+
+
+def registering_signer(store: Path) -> Signer | None:
+    """The same; null in a working copy that was told of none, where versions are unsigned."""
+    if copy_of(store.resolve()) and not (_keys_folder(store, STEP_KEYS) / SIGNER).exists():
+        return None
+    return step_signer(store)
+
+
+def _keys_folder(store: Path, owner: str) -> Path:
+    return Stores.keys_of(store) / owner
