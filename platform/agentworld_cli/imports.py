@@ -21,8 +21,7 @@ from agentworld.runner.progress import watched_by
 from agentworld.steps.run import run_by_name
 from agentworld.storage.trajectories import read_collected
 from agentworld_cli.collect import read_options, recipe_file
-from agentworld_cli.show import plain, show_json
-from agentworld_cli.verification import count_noun
+from agentworld_cli.show import count_noun, plain, show_json
 from agentworld_cli.views import show_progress
 
 _MOST_OF_TEXT = 200

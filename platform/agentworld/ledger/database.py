@@ -123,6 +123,13 @@ def translate_errors(url: str) -> Iterator[None]:
         ) from error
 
 
+def bytes_of(value: object) -> bytes:
+    """A column's bytes; none where somebody put a value of another type there, of which a number
+    would otherwise become as many zeros.
+    """
+    return value if isinstance(value, bytes) else b""
+
+
 def migrate(engine: Engine) -> None:
     """Makes or changes the tables; raises Conflict for a database that it does not know.
 

@@ -47,10 +47,13 @@ class Ledger:
         self._database = Database(url)
         self.objects = objects
         """Where its long texts are; null where every text stays in its row."""
-        self._texts = Texts(objects)
         self.aliases = Aliases(self._database)
         self.attestations = Attestations(self._database)
         migrate(self._database.engine)
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts(self.objects)
 
     @cached_property
     def signing_keys(self) -> SigningKeys:
