@@ -28,8 +28,8 @@ from agentworld_cli.show import (
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
-    from agentworld.audit.questions.agent import DataLink, LiveLink, StageLink
-    from agentworld.audit.questions.base_model import BaseLink
+    from agentworld.audit.checks.validation import LiveLink
+    from agentworld.audit.questions.agent import BaseLink, DataLink, StageLink
     from agentworld.audit.questions.simulator import AgentOrigin
     from agentworld.audit.read.evidence import Finding
 

@@ -9,8 +9,7 @@ import pytest
 import make.ledger
 from agentworld.errors import Conflict, EvidenceError, NotFound, StoreError
 from agentworld.ledger import Ledger
-from agentworld.records.alias import AliasMove
-from agentworld.records.statements.alias import AliasEntry, alias_entries
+from agentworld.records.statements.alias import AliasEntry, AliasMove, alias_entries
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.genesis import GENESIS, Genesis
 from agentworld.records.step_statement import StepStatement

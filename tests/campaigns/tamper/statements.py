@@ -5,8 +5,7 @@ MLflow's aliases always agree with what he makes of the uses.
 
 from functools import partial
 
-from agentworld.records.alias import AgentVersion, AliasChange
-from agentworld.records.statements.alias import AliasEntry
+from agentworld.records.statements.alias import AgentVersion, AliasChange, AliasEntry
 from agentworld.records.statements.base import SignedRecord
 from agentworld.records.statements.erasure import Erasure
 from agentworld.records.statements.registration import Links, RegisteredVersion

@@ -19,8 +19,8 @@ from agentworld.errors import EvidenceError
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import History
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.alias import AgentVersion, AliasChange, split_alias
 from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.statements.alias import AgentVersion, AliasChange, split_alias
 from agentworld.records.statements.validation import Validation
 
 
