@@ -103,8 +103,9 @@ def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
 def open_sources(store: Path) -> Sources:
     """All that an audit reads; raises NotFound where nothing was ever registered."""
     check_store(store)
-    evidence = open_evidence(store) if has_keys(store) else None
-    return Sources(open_registry(store), open_ledger(store), store, evidence, trusted_steps(store))
+    registry, ledger = open_registry(store), open_ledger(store)
+    evidence = open_evidence(store, ledger) if has_keys(store, ledger) else None
+    return Sources(registry, ledger, store, evidence, trusted_steps(store))
 
 
 def keys_of(store: Path, owner: str) -> list[StoredKey]:
