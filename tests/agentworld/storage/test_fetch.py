@@ -1,9 +1,6 @@
 import hashlib
 import os
-import re
 import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import fsspec
 import pytest
@@ -12,6 +9,7 @@ from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.records.base import digest_file
 from agentworld.storage import fetch
 from agentworld.storage.fetch import fetch_files
+from fakes import file_server
 
 
 @pytest.fixture(autouse=True)
@@ -29,52 +27,14 @@ def model(folder, *sizes):
     return f"file://{folder}", files
 
 
-@contextmanager
-def served(folder):
-    """The folder on loopback: its address, and for each file the ranges that it was asked for."""
-    requested = {path.name: [] for path in folder.iterdir()}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            self._answer(200, len(self._content()))
-
-        def do_GET(self):
-            begin, last = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups()
-            part = range(int(begin), int(last) + 1)
-            requested[self.path[1:]].append(part)
-            self._answer(206, len(part))
-            self.wfile.write(self._content()[part.start : part.stop])
-
-        def _content(self):
-            return (folder / self.path[1:]).read_bytes()
-
-        def _answer(self, status, length):
-            self.send_response(status)
-            self.send_header("Content-Length", str(length))
-            self.end_headers()
-
-        def log_message(self, *words):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", requested
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_each_byte_of_the_source_is_requested_once(tmp_path):
-    _, files = model(tmp_path / "source", 0, 9, 35, 100)
-    with served(tmp_path / "source") as (url, requested):
+    source = tmp_path / "source"
+    _, files = model(source, 0, 9, 35, 100)
+    with file_server.serving(source) as (url, requested):
         fetch_files(url, files, tmp_path / "copy")
     assert {name: digest_file(tmp_path / "copy" / name) for name in files} == files
-    for name, parts in requested.items():
-        positions = sorted(position for part in parts for position in part)
-        assert positions == [*range((tmp_path / "source" / name).stat().st_size)]
-        assert all(len(part) <= 10 for part in parts)
+    file_server.assert_each_byte_once(source, requested)
+    assert all(part.end - part.begin <= 10 for part in requested)
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 39, 40, 41, 200])
