@@ -77,14 +77,15 @@ def read_log(path: Path) -> list[Part]:
     return [Part(file, int(begin), int(end)) for file, begin, end in lines]
 
 
-def assert_each_byte_once(folder: Path, requested: list[Part]) -> None:
-    """Fails where a byte of the folder's files was requested twice or not at all."""
-    for path in folder.iterdir():
-        end = 0
-        for part in sorted(part for part in requested if part.file == path.name):
-            assert part.begin == end, part
-            end = part.end
-        assert end == path.stat().st_size, path.name
+def files_not_read_once(folder: Path, requested: list[Part]) -> list[str]:
+    """The folder's files of which a byte was requested twice, or not at all."""
+    return [path.name for path in folder.iterdir() if not _is_read_once(path, requested)]
+
+
+def _is_read_once(path: Path, requested: list[Part]) -> bool:
+    parts = sorted(part for part in requested if part.file == path.name)
+    ends = [0, *(part.end for part in parts)]
+    return ends == [*(part.begin for part in parts), path.stat().st_size]
 
 
 if __name__ == "__main__":
