@@ -110,6 +110,11 @@ def volumes_of(place: Place) -> list[tuple[Object, str]]:
     return mounts
 
 
+def pod_template(place: Place, pod: Object) -> Object:
+    """Of this pod, with the labels of its place."""
+    return {**({"metadata": {"labels": place.labels}} if place.labels else {}), "spec": pod}
+
+
 def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Object) -> Object:
     """A pod on the nodes of a place, whose one container has these volumes mounted."""
     mounts = [{"name": volume["name"], "mountPath": path} for volume, path in volumes]

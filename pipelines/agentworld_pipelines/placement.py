@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from agentworld.cluster.names import QUEUE_LABEL
+from agentworld.cluster.names import GROUP, QUEUE_LABEL
 from agentworld.cluster.records.serving import Tolerations
 from agentworld.cluster.terms import (
     Bytes,
@@ -44,6 +44,18 @@ _RESERVED = (
     "PET_MASTER_PORT",
 )
 """Kubeflow's Trainer tells these itself, and takes no TrainJob that does."""
+_RESERVED_DOMAINS = (
+    "kubernetes.io",
+    "k8s.io",
+    "x-k8s.io",
+    "kubeflow.org",
+    "pipeline",
+    "argoproj.io",
+    GROUP,
+)
+"""The start of labels that Kubernetes, Kueue, Kubeflow, Argo and we set, also in subdomains."""
+_RESERVED_LABELS = ("job-name", "controller-uid")
+"""Kubernetes finds the pods of a Job by them."""
 
 
 def _check_step(step: str) -> str:
@@ -51,6 +63,16 @@ def _check_step(step: str) -> str:
     if step not in names:
         raise ValueError(f"there is no such step; steps are {', '.join(names)}")
     return step
+
+
+def _check_label(key: str) -> str:
+    prefix, slash, _ = key.rpartition("/")
+    domains = [domain for domain in _RESERVED_DOMAINS if f".{prefix}".endswith(f".{domain}")]
+    if key in _RESERVED_LABELS or (slash and domains):
+        raise ValueError(
+            f"{key} is set by others; take another label, or for Kueue queue and priority_class"
+        )
+    return key
 
 
 def _check_has_job(name: str) -> None:
@@ -116,6 +138,8 @@ class Place(Record):
     """A LocalQueue of Kueue, which admits the step's pod."""
     priority_class: Label | None = None
     """A WorkloadPriorityClass of Kueue."""
+    labels: dict[Annotated[LabelKey, AfterValidator(_check_label)], LabelValue] = {}
+    """More labels of every pod of the step, such as one by which a cloud knows its identity."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
     service_account: ObjectName | None = None
     """An existing account of the step's Job or TrainJob; null leaves the namespace's `default`.
@@ -147,6 +171,7 @@ class Place(Record):
             "volumes",
             "secrets",
             "environment",
+            "labels",
             "image_pull_secrets",
             "retries",
         )
